@@ -12,14 +12,16 @@ from typing import Annotated
 
 import typer
 
-from .arguments import Matching, ViewArguments, command
-from .commands import bootstrap, compact, doctor, queue_setup, reprocess, sweep
+from .arguments import Force, Matching, ViewArguments, Yes, register
+from .commands import bootstrap, queue_setup, reprocess, sweep
+from .doctor.patient import Patient
 from .output import Ended, Exit, print_json, print_json_rows, print_pairs, print_table
 
 app = typer.Typer(
     name="sluice",
-    help=("Inspect and verify the state of a sluice source, and start new queries from it."),
+    help="Inspect and verify the state of a sluice source, and start new queries from it.",
     no_args_is_help=True,
+    # With it, a pattern such as [a-z] in a help text would be taken for markup.
     rich_markup_mode=None,
     # Its tracebacks print local variables, which may be secrets. `plainly` prints errors.
     pretty_exceptions_enable=False,
@@ -41,6 +43,7 @@ def sluice(
             "--version",
             help="Print the version of this package and exit.",
             callback=_version,
+            # Before the command is looked for, of which there may be none.
             is_eager=True,
         ),
     ] = False,
@@ -49,7 +52,6 @@ def sluice(
     del is_version
 
 
-@command(app)
 def status(given: ViewArguments) -> None:
     """Show the backlog, the rate, the owner and quarantine."""
     from ..views.owner import owner_of
@@ -63,7 +65,6 @@ def status(given: ViewArguments) -> None:
         print_pairs(status_lines(found, str(owner_of(store))))
 
 
-@command(app)
 def watch(
     given: ViewArguments,
     interval: Annotated[
@@ -79,15 +80,9 @@ def watch(
     """
     from .commands.watch import watch_state
 
-    watch_state(
-        given.opened,
-        interval,
-        count,
-        as_json=given.as_json,
-    )
+    watch_state(given.opened, interval, count, as_json=given.as_json)
 
 
-@command(app)
 def files(
     given: ViewArguments,
     view: Annotated[
@@ -122,7 +117,6 @@ def files(
         typer.echo(f"{people.num_rows} of {table.num_rows} rows")
 
 
-@command(app)
 def checkpoints(given: ViewArguments) -> None:
     """List the checkpoints that a query can start from."""
     from ..views.catalog import table_of
@@ -135,7 +129,6 @@ def checkpoints(given: ViewArguments) -> None:
         print_table(table.to_pylist(), columns_for_people("checkpoints"))
 
 
-@command(app)
 def inspect(
     given: ViewArguments,
     checkpoint: Annotated[
@@ -157,7 +150,6 @@ def inspect(
         print_table(found["splits"][:100], columns)
 
 
-@command(app)
 def diff(
     given: ViewArguments,
     before: Annotated[
@@ -182,15 +174,14 @@ def diff(
         typer.echo(f"{found.num_rows} ranges differ")
 
 
-@command(app)
 def verify(given: ViewArguments) -> None:
     """Check all references and checksums of a state.
 
     Says what is damaged, and what can still be restored.
     """
-    from .spark_offset_log import offsets_referred
+    from .commands.verify import verified, verified_lines
+    from .spark_checkpoint import offsets_referred
     from .state_argument import parsed_storage_options
-    from .verify.verification import verified, verified_lines
 
     store = given.opened()
     referred = offsets_referred(given.state, store, parsed_storage_options(given.storage_options))
@@ -202,10 +193,53 @@ def verify(given: ViewArguments) -> None:
         for line in verified_lines(found):
             typer.echo(line)
     if found["findings"]:
+        # A scheduled check goes by the exit code.
         raise Ended(Exit.FOUND)
 
 
-@command(app)
+def compact(
+    given: ViewArguments,
+    retain: Annotated[
+        int,
+        typer.Option(
+            # Spark keeps as many batches in its own logs by default (minBatchesToRetain).
+            min=100,
+            help="Keep this many checkpoints: the query's minCheckpointsToRetain.",
+        ),
+    ] = 100,
+    retain_for: Annotated[
+        str,
+        typer.Option(
+            "--retain-for",
+            help="Also keep younger checkpoints than this, the query's retainCheckpointsFor, such "
+            "as 7d.",
+        ),
+    ] = "0",
+    force: Force = False,
+    yes: Yes = False,
+) -> None:
+    """Make the state of a stopped query small.
+
+    Writes bases, merges the index, and deletes what no retained checkpoint needs.
+    """
+    from ..views.owner import refuse_if_held
+    from ..views.state_view import consistent
+    from .commands.compact import compact_lines, compact_plan, parsed_seconds
+
+    seconds = parsed_seconds(retain_for)
+    store = given.opened()
+    plan = consistent(lambda: compact_plan(store, retain, seconds))
+    if yes:
+        refuse_if_held(store, force=force)
+    report = plan.run() if yes else plan.report()
+    if given.as_json:
+        print_json(report)
+        return
+    print_pairs(compact_lines(report))
+    if not report["written"]:
+        typer.echo("nothing was written: add --yes to do it")
+
+
 def report(
     given: ViewArguments,
     output: Annotated[
@@ -228,9 +262,24 @@ def report(
         typer.echo(str(written))
 
 
-for _module in (bootstrap, reprocess, compact, sweep, queue_setup, doctor):
-    for _command in _module.COMMANDS:
-        command(app)(_command)
+def doctor(given: Patient) -> None:
+    """Check whether a query can start on this machine.
+
+    Looks at Python, Java, packages, registration, paths and executors.
+    """
+    from .doctor.diagnosis import diagnose
+
+    diagnose(given)
+
+
+# In the order of `sluice --help`.
+for _command in (
+    *(status, watch, files, checkpoints, inspect, diff, verify, report),
+    *(bootstrap.fork, bootstrap.import_spark, bootstrap.import_auto_loader),
+    *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.orders),
+    *(compact, sweep.sweep, queue_setup.queue_setup, doctor),
+):
+    register(app, _command)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -240,6 +289,8 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: of the command line; those of the process if None.
     """
     try:
+        # Standalone, so that typer itself reports a wrong call; it ends with SystemExit in any
+        # case.
         app(args=arguments, prog_name="sluice", standalone_mode=True)
     except Ended as ended:
         return int(ended.code)

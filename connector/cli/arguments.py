@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -37,17 +37,15 @@ New = Annotated[
     str,
     typer.Argument(
         metavar="NEW",
-        help=("Use this checkpointLocation for the new query; it must be empty or not exist."),
+        help="Use this checkpointLocation for the new query; it must be empty or not exist.",
     ),
 ]
 ContinueQuery = Annotated[
     bool,
     typer.Option(
         "--continue-query",
-        help=(
-            "Keep the id and the batch numbers of the old query, so that the new one can write "
-            "into the same table. Stop the old query first, and never start it again."
-        ),
+        help="Keep the id and the batch numbers of the old query, so that the new one can write "
+        "into the same table. Stop the old query first, and never start it again.",
     ),
 ]
 Yes = Annotated[
@@ -98,47 +96,38 @@ class OrderArguments(ViewArguments):
     force: Force = False
 
 
-Command: TypeAlias = Callable[..., None]
-
-
-def command(app: typer.Typer) -> Callable[[Command], Command]:
-    """Register a command that reports its errors as `plainly` does.
+def register(app: typer.Typer, function: Callable[..., None]) -> None:
+    """Add a command that reports its errors as `plainly` does.
 
     Of a parameter that is a group above, each field is an argument.
     """
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {n: kind for n, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[Parameter] = []
+    shared: list[Parameter] = []
+    for name, parameter in signature(function).parameters.items():
+        if name in groups:
+            for one in _of_group(groups[name]):
+                (parameters if one.default is Parameter.empty else shared).append(one)
+        else:
+            # By name only, so that an argument without a default may follow those that have one.
+            kind = Parameter.KEYWORD_ONLY
+            parameters.append(parameter.replace(kind=kind, annotation=hints[name]))
 
-    def registered(function: Command) -> Command:
-        hints = get_type_hints(function, include_extras=True)
-        groups: dict[str, Any] = {n: kind for n, kind in hints.items() if is_dataclass(kind)}
-        parameters: list[Parameter] = []
-        shared: list[Parameter] = []
-        for name, parameter in signature(function).parameters.items():
-            if name in groups:
-                for one in _of_group(groups[name]):
-                    (parameters if one.default is Parameter.empty else shared).append(one)
-            else:
-                # By name only, so that an argument without a default may follow those that have
-                # one.
-                kind = Parameter.KEYWORD_ONLY
-                parameters.append(parameter.replace(kind=kind, annotation=hints[name]))
+    # Help shows what is the command's own before what many have.
+    parameters += shared
 
-        # Help shows what is the command's own before what many have.
-        parameters += shared
+    @wraps(function)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
+        with plainly():
+            function(**given)
 
-        @wraps(function)
-        def run(**given: Any) -> None:
-            for name, group in groups.items():
-                given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
-            with plainly():
-                function(**given)
-
-        # typer takes a command's arguments from its signature, and cannot take a dataclass apart.
-        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        app.command()(run)
-        return function
-
-    return registered
+    # typer takes a command's arguments from its signature, and cannot take a dataclass apart.
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    app.command()(run)
 
 
 def _of_group(group: type[Any]) -> list[Parameter]:

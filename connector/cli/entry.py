@@ -11,6 +11,7 @@ from importlib.util import find_spec
 
 def run() -> int:
     """Run the command that the process was given; the exit code."""
+    # The main package does without both; only this extra brings them.
     missing = [name for name in ("typer", "rich") if find_spec(name) is None]
     if missing:
         sys.stderr.write(

@@ -75,6 +75,7 @@ def plainly() -> Iterator[None]:
         raise Ended(Exit.FAILED) from None
 
 
+# Without soft wrapping rich breaks a long path into lines, which cannot be copied any more.
 OUT: Final = Console(soft_wrap=True, highlight=False)
 _WIDE: Final = Console(highlight=False, width=1000)
 """For tables: a narrow screen breaks their lines, which is better to read than broken cells."""
@@ -94,6 +95,7 @@ def _plain(value: Any) -> Any:
 def print_json(value: Any) -> None:
     """One document, a line."""
     sys.stdout.write(as_json(value) + "\n")
+    # So that a program that reads the output of `watch --json` has each document when it is made.
     sys.stdout.flush()
 
 
@@ -107,6 +109,7 @@ def print_json_rows(tables: Iterable[pa.Table]) -> None:
     first = True
     sys.stdout.write("[")
     for table in tables:
+        # A view may have millions of rows, and only one batch of them is Python objects at a time.
         for batch in table.to_batches(max_chunksize=8192):
             for row in batch.to_pylist():
                 sys.stdout.write(("\n" if first else ",\n") + as_json(row))
@@ -126,10 +129,10 @@ def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: s
     _WIDE.print(shown)
 
 
-def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
+def print_pairs(pairs: Mapping[str, str]) -> None:
     """Names and values, one under another."""
-    width = max(len(name) for name, _ in pairs)
-    for name, value in pairs:
+    width = max(map(len, pairs))
+    for name, value in pairs.items():
         OUT.print(f"[bold]{name:<{width}}[/bold]  {_escaped(value)}")
 
 
@@ -142,6 +145,7 @@ def formatted(value: Any, name: str = "") -> str:
     """A value for people: bytes with their unit, times to the second."""
     if value is None:
         return "-"
+    # First, because a bool is an int as well.
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):

@@ -1,16 +1,29 @@
 """What Spark itself keeps in a query's checkpoint: `metadata`, `offsets/<n>` and `commits/<n>`.
 
-Not here: what the offsets mean to a source (`bootstrap/spark_file_log.py`, `spark_offset_log.py`),
-and writing such a checkpoint (`bootstrap/continued_query.py`).
+And what that says of a state below it: which checkpoints a restart would ask for. Not here: what
+the offsets of Spark's own file source mean (`bootstrap/spark_file_log.py`), and writing such a
+checkpoint (`bootstrap/continued_query.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from ...checkpoint_meta.documents.checkpoint_ref import (
+    NO_IDENTITY,
+    CheckpointIdentity,
+    CheckpointRef,
+)
+from ...checkpoint_meta.history import CheckpointHistory
+from ...checkpoint_meta.storage.urls import absolute
 from ...checkpoint_meta.stores.contract import StateStore
-from ...errors import StateCorruptError
+from ...checkpoint_meta.stores.open_store import open_store
+from ...errors import SluiceError, StateCorruptError
+from ..spark.offsets import OFFSET_VERSION, from_offset
 
 VERSION = "v1"
 """First line of every object of both logs."""
@@ -67,8 +80,80 @@ def damaged(store: StateStore, name: str, found: str, expected: str) -> StateCor
         f"{store.location}/{name}",
         found,
         expected,
-        (
-            "Check that it is the checkpointLocation of a query that reads files with Spark's "
-            "own source, and that it is complete."
-        ),
+        "Check that it is the checkpointLocation of a query that reads files with Spark's "
+        "own source, and that it is complete.",
     )
+
+
+def offsets_referred(
+    place: str, store: StateStore, storage_options: Mapping[str, Any]
+) -> list[CheckpointRef]:
+    """Checkpoints of the newest two offsets, oldest first; none where Spark's log is not found.
+
+    Of a query with several sluice sources those whose lineage is that of the state; where no
+    checkpoint is left that says a lineage, nobody knows which those are.
+    """
+    root = absolute(place).rstrip("/")
+    # With stateLocation the state is elsewhere, and nothing leads from it to Spark's checkpoint.
+    if not store.location.startswith(root) or store.location.rstrip("/") == root:
+        return []
+    log = open_store(root, storage_options)
+    # A batch that was not committed is run again from the offset before it, so a restart asks for
+    # both.
+    batches = numbers(log, "offsets")[-2:]
+    named = [list(_offsets(log.read(f"offsets/{batch}"))) for batch in batches]
+    lineage = _lineage(CheckpointHistory(store))
+    if lineage is None and any(len(offsets) != 1 for offsets in named):
+        return []
+    return [
+        each.ref
+        for offsets in named
+        for each in offsets
+        if each != NO_IDENTITY and lineage in (None, each.lineage)
+    ]
+
+
+def _lineage(history: CheckpointHistory) -> str | None:
+    for ref in reversed(history.checkpoints()):
+        # Of a damaged state any checkpoint that can be read will do: all on a chain have one
+        # lineage.
+        with contextlib.suppress(SluiceError, FileNotFoundError):
+            return history.header(ref).lineage
+    return None
+
+
+def newest_in_spark(store: StateStore, storage_options: Mapping[str, Any]) -> CheckpointRef | None:
+    """The checkpoint that Spark resumes from; None where its log is not above the state.
+
+    What was cut after it, ahead of Spark, is on no chain to come.
+    """
+    root, _, _ = store.location.rpartition("/sluice/")
+    referred = offsets_referred(root, store, storage_options) if root else []
+    return referred[-1] if referred else None
+
+
+def under_way_in_spark(
+    store: StateStore, storage_options: Mapping[str, Any]
+) -> CheckpointRef | None:
+    """The checkpoint of the batch that Spark has begun and not ended.
+
+    None where there is no such batch, or Spark's log is not above the state.
+    """
+    root, _, _ = store.location.rpartition("/sluice/")
+    if not root:
+        return None
+    log = open_store(root, storage_options)
+    # Spark writes the offsets of a batch before it runs, and the commit after it.
+    if numbers(log, "commits")[-1:] == numbers(log, "offsets")[-1:]:
+        return None
+    return newest_in_spark(store, storage_options)
+
+
+def _offsets(data: bytes) -> Iterator[CheckpointIdentity]:
+    # Other sources of the query have lines in any format of their own.
+    for line in data.decode(errors="replace").splitlines():
+        with contextlib.suppress(ValueError):
+            document = json.loads(line)
+            if isinstance(document, dict) and document.get("version") == OFFSET_VERSION:
+                with contextlib.suppress(SluiceError):
+                    yield from_offset(document)

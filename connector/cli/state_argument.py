@@ -64,6 +64,7 @@ def parsed_moment(option: str, text: str) -> int:
         raise OptionError(
             f"{option} does not parse", "", repr(text), "ISO 8601, such as 2026-11-21T20:15"
         ) from error
+    # As all times that the commands print.
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return int(aware.timestamp() * 1_000_000)
 
@@ -125,6 +126,8 @@ def checkpoint_named(view: StateView, name: str) -> CheckpointRef:
             if ref.checkpoint == int(text) and (not epoch or ref.epoch == int(epoch))
         )
         if len(found) > 1:
+            # Two incarnations may have cut one of this id each, and Spark has taken up that on the
+            # chain.
             chain = {link.ref for link in view.chain()}
             found = [ref for ref in found if ref in chain] or found
         if found:

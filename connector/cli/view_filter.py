@@ -17,40 +17,19 @@ from ..views.catalog import table_of
 from ..views.files import STATES
 
 _PEOPLE: Final = {
-    "files": ("path", "size", "state", "reason", "discovered", "processed", "checkpoint", "rows"),
-    "splits": ("path", "start", "end", "state", "reason", "checkpoint", "reader", "rows"),
-    "skipped": ("path", "start", "end", "reason", "checkpoint", "reader"),
-    "quarantine": ("path", "start", "end", "attempts", "checkpoint", "reason"),
-    "checkpoints": (
-        "checkpoint",
-        "epoch",
-        "state",
-        "planned",
-        "splits",
-        "readers",
-        "acknowledged",
-        "rows",
-        "bytes",
-        "has_base",
-    ),
-    "readers": (
-        "checkpoint",
-        "epoch",
-        "reader",
-        "state",
-        "splits",
-        "rows",
-        "bytes",
-        "microseconds",
-        "returned",
-    ),
-    "schemas": ("version", "reason", "schema"),
+    "files": "path size state reason discovered processed checkpoint rows",
+    "splits": "path start end state reason checkpoint reader rows",
+    "skipped": "path start end reason checkpoint reader",
+    "quarantine": "path start end attempts checkpoint reason",
+    "checkpoints": "checkpoint epoch state planned splits readers acknowledged rows bytes has_base",
+    "readers": "checkpoint epoch reader state splits rows bytes microseconds returned",
+    "schemas": "version reason schema",
 }
 
 
-def columns_for_people(view: str) -> tuple[str, ...]:
+def columns_for_people(view: str) -> list[str]:
     """Columns that fit a screen."""
-    return _PEOPLE[view.lower()]
+    return _PEOPLE[view.lower()].split()
 
 
 def chosen(store: StateStore, view: str, *, in_state: str = "", matching: str = "") -> pa.Table:
@@ -66,6 +45,7 @@ def chosen(store: StateStore, view: str, *, in_state: str = "", matching: str = 
         table = table.filter(pc.equal(_column(table, "state", view, "--in-state"), in_state))
     if matching:
         paths = _column(table, "path", view, "--matching")
+        # In Arrow, because a view may have millions of paths.
         table = table.filter(pc.match_substring_regex(paths, matching_pattern(matching)))
     return table
 

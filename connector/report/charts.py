@@ -38,30 +38,32 @@ def charts_of(figures: Figures) -> Mapping[str, str]:
         OptionError: the plotting library is not installed.
     """
     batches = figures.batches
-    if not batches:
-        axis = None
-    else:
-        axis = TimeAxis.of(
-            batches[0].planned.timestamp(),
-            max(b.planned.timestamp() + (b.seconds or 0.0) for b in batches),
-        )
-    through = [batch for batch in batches if batch.seconds is not None]
+    through = [(batch, batch.seconds) for batch in batches if batch.seconds is not None]
+    read = [batch for batch, _ in through]
+    lines: dict[str, tuple[Sequence[Batch], dict[str, list[float]]]] = {
+        "Throughput: rows per second": (
+            read,
+            # 0 seconds where the executor's clock is behind the driver's.
+            {"rows per second": [batch.rows / max(took, 0.001) for batch, took in through]},
+        ),
+        "Batch durations: seconds from plan to last reader": (
+            read,
+            {"seconds": [took for _, took in through]},
+        ),
+        "Skew: seconds of work of the slowest and the mean reader": (
+            read,
+            {"slowest": [b.slowest for b in read], "mean": [b.mean for b in read]},
+        ),
+        "Backlog: files found and in no batch yet": (
+            batches,
+            {"files": [batch.backlog_files for batch in batches]},
+        ),
+    }
     found = {}
-    if through and axis:
-        rate = [batch.rows / max(batch.seconds or 0.0, 0.001) for batch in through]
-        found["Throughput: rows per second"] = _line(axis, through, {"rows per second": rate})
-        seconds = [batch.seconds or 0.0 for batch in through]
-        found["Batch durations: seconds from plan to last reader"] = _line(
-            axis, through, {"seconds": seconds}
-        )
-        found["Skew: seconds of work of the slowest and the mean reader"] = _line(
-            axis,
-            through,
-            {"slowest": [b.slowest for b in through], "mean": [b.mean for b in through]},
-        )
-    if axis:
-        files = [float(batch.backlog_files) for batch in batches]
-        found["Backlog: files found and in no batch yet"] = _line(axis, batches, {"files": files})
+    if batches:
+        end = max(b.planned.timestamp() + (b.seconds or 0.0) for b in batches)
+        axis = TimeAxis.of(batches[0].planned.timestamp(), end)
+        found = {name: _line(axis, *line) for name, line in lines.items() if line[0]}
     if figures.files:
         found["Files by state"] = _bars({s: count for s, (count, _) in figures.files.items()})
     return found
@@ -138,9 +140,11 @@ def _looks() -> dict[str, Any]:
     )
     return {
         "style": style,
+        # By default pygal's drawings load a script for tooltips from its web site.
         "js": (),
         "width": 900,
         "height": 240,
+        # The drawing becomes a part of a page of HTML.
         "disable_xml_declaration": True,
         "truncate_label": -1,
         "dots_size": 3,
@@ -189,6 +193,7 @@ class TimeAxis:
     @classmethod
     def of(cls, begin: float, end: float) -> TimeAxis:
         """The axis for these moments; it is a second long at least."""
+        # A single batch would give an axis without a length.
         end = max(end, begin + 1)
         fitting = (step for step in _STEPS if (end - begin) / step < _MOST_LABELS)
         return cls(begin, end, next(fitting, (end - begin) / _MOST_LABELS))

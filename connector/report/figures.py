@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from ...checkpoint_meta.stores.contract import StateStore
 from ..views.catalog import table_of
-from ..views.checkpoints_in_flight import checkpoints_in_flight
 from ..views.owner import Owner, owner_of
+from ..views.protocol import checkpoints_in_flight
 from ..views.state_view import StateView, consistent
 
 _WAITING: Final = ("pending", "assigned", "unfinished", "returned")
@@ -113,14 +113,15 @@ class _Backlog:
     def __init__(self, files: pa.Table) -> None:
         # Of what was assigned before the oldest checkpoint that is retained nobody knows when.
         known = pc.or_(
-            files.column("planned").is_valid(),
-            pc.is_in(files.column("state"), pa.array(_WAITING)),
+            files.column("planned").is_valid(), pc.is_in(files.column("state"), pa.array(_WAITING))
         )
         files = files.filter(known)
         self._sizes = _numbers(files.column("size"), 0)
         self._found = _numbers(_microseconds(files.column("discovered")), 0)
         self._left = _numbers(_microseconds(files.column("planned")), np.iinfo(np.int64).max)
         waiting = pc.equal(files.column("state"), "pending").to_numpy()
+        # A pending file may have been planned before: a reader has sent it back, or an order reads
+        # it again.
         self._left[waiting] = np.iinfo(np.int64).max
 
     def at(self, moment: int) -> tuple[int, int]:
@@ -141,6 +142,7 @@ def _batches(checkpoints: pa.Table, readers: pa.Table, backlog: _Backlog) -> lis
     by_checkpoint: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for row in readers.to_pylist():
         by_checkpoint.setdefault((row["checkpoint"], row["epoch"]), []).append(row)
+    # What an orphan assigned is assigned again by a checkpoint of the chain, and would count twice.
     chain = [row for row in checkpoints.to_pylist() if row["state"] != "orphan"]
     chain.sort(key=lambda row: row["checkpoint"])
     return [
@@ -153,12 +155,15 @@ def _batch(
     row: Mapping[str, Any], readers: Sequence[Mapping[str, Any]], backlog: _Backlog
 ) -> Batch:
     ends = [r["processed"] for r in readers if r["processed"] is not None]
+    # A reader that was abandoned says no end; the cut that knew the batch to be complete is the
+    # nearest.
     end = max(ends) if len(ends) == len(readers) and ends else row["committed"]
     work = [r["microseconds"] or 0 for r in readers if r["state"] == "read"]
     files, size = backlog.at(round(row["planned"].timestamp() * 1_000_000))
     return Batch(
         row["checkpoint"],
         row["planned"],
+        # Driver and executor have clocks of their own, and the end may lie before the cut.
         None if end is None else max(0.0, (end - row["planned"]).total_seconds()),
         row["rows"] or 0,
         row["bytes"] or 0,

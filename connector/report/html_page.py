@@ -74,20 +74,17 @@ def page_of(figures: Figures, charts: Mapping[str, str]) -> str:
         f'<figure role="img" aria-label="{escape(title)}">{svg}</figure>\n'
         for title, svg in charts.items()
     )
+    # A URL may contain a password, and the page is made to be passed on.
     title = f"Sluice: {escape(masked(figures.location))}"
+    judged = verdict_of(figures)
+    verdict = f'<p class="verdict {judged.level}">{escape(" ".join(judged.sentences))}</p>\n'
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{title}</h1>\n{_verdict(figures)}{_summary(figures)}{drawings}"
-        f"{_in_flight(figures)}"
-        f"{_files(figures)}{_quarantine(figures)}</body>\n</html>\n"
+        f"<h1>{title}</h1>\n{verdict}{_summary(figures)}{drawings}"
+        f"{_in_flight(figures)}{_files(figures)}{_quarantine(figures)}</body>\n</html>\n"
     )
-
-
-def _verdict(figures: Figures) -> str:
-    found = verdict_of(figures)
-    return f'<p class="verdict {found.level}">{escape(" ".join(found.sentences))}</p>\n'
 
 
 def _summary(figures: Figures) -> str:
@@ -141,11 +138,7 @@ def _quarantine(figures: Figures) -> str:
     if not figures.quarantine:
         return "<h2>Quarantine</h2>\n<p>Nothing was given up on.</p>\n"
     shown = figures.quarantine[:_MOST_ROWS]
-    heads = [
-        key for key in ("path", "split_id", "reason", "attempts", "checkpoint") if key in shown[0]
-    ]
-    if "path" in heads and "split_id" in heads:
-        heads.remove("split_id")
+    heads = ("path", "reason", "attempts", "checkpoint")
     rows = [[masked(str(row[key])) for key in heads] for row in shown]
     more = len(figures.quarantine) - len(shown)
     rest = f"<p>And {more:,} more: see the view quarantine.</p>\n" if more else ""
@@ -153,13 +146,11 @@ def _quarantine(figures: Figures) -> str:
 
 
 def _table(
-    title: str,
-    heads: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    numbers: Sequence[int] = (),
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()
 ) -> str:
     def cells(tag: str, texts: Sequence[str]) -> str:
         kinds = [' class="number"' if at in numbers else "" for at in range(len(texts))]
+        # Names of files come from a bucket that others write to, so each text is escaped.
         marked = zip(kinds, texts, strict=True)
         return "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for kind, text in marked)
 

@@ -56,12 +56,10 @@ class SluiceDataSource(DataSource):
             OptionError: everything that is wrong with the options, or that a schema is needed.
         """
         from ..options.model import parse_options
-        from ..views.view_options import wanted_view
+        from ..views.view_reader import columns_of, wanted_view
 
         given = dict(self.options)
         if wanted_view(given) is not None:
-            from ..views.view_reader import columns_of
-
             return columns_of(given)
         # Whether this is a stream is not known here; a missing checkpointLocation comes later.
         options = parse_options(given, streaming=False)
@@ -109,12 +107,10 @@ class SluiceDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For a batch read, of rows or of a view of a query's state."""
-        from ..views.view_options import wanted_view
+        from ..views.view_reader import ViewReader, wanted_view
 
         # Views and rows share one format name, since Spark finds a single source in a package.
         if wanted_view(dict(self.options)) is not None:
-            from ..views.view_reader import ViewReader
-
             return ViewReader(dict(self.options), schema)
         from .batch_reader import SluiceBatchReader
 

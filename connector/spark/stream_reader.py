@@ -56,7 +56,7 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _opened(self) -> StreamDriver:
         if self._driver is None:
             from ..source.landing import refuse_landing
-            from ..views.view_options import refuse_as_stream
+            from ..views.view_reader import refuse_as_stream
             from .driver import StreamDriver
 
             # Not in `streamReader()`: Spark puts an error of its own after one that is raised

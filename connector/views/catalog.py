@@ -18,9 +18,6 @@ from ...errors import OptionError
 from . import files, protocol, quarantine, splits
 from .state_view import StateView, consistent
 
-ROWS: Final = 65_536
-"""Rows of one batch of a view."""
-
 
 @dataclass(frozen=True)
 class View:
@@ -84,10 +81,6 @@ def table_of(store: StateStore, name: str) -> pa.Table:
         tables = [table for table in view.read(state) if table.num_rows]
         return pa.concat_tables(tables) if tables else view.schema.empty_table()
 
+    # The whole view before its first row is passed on: a second look must not repeat rows of the
+    # first.
     return consistent(look)
-
-
-def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """A table in batches of a size that Spark likes; none of them empty."""
-    # A view consists of many small tables, and each batch is a message to Spark.
-    yield from table.combine_chunks().to_batches(max_chunksize=ROWS)

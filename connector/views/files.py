@@ -15,38 +15,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit
+from ...checkpoint_meta.documents.file_columns import FILES as FILE_VERSION
 from ...enumerator.files.ledger.files_as_of import FilesAsOf
-from .done_orders import DoneOrders
 from .quarantine import FILE_OF_SPLIT, file_of
 from .splits import (
     SPLITS,
+    DoneOrders,
     assigned_splits,
     files_as_of_head,
     forgotten_splits,
     moments,
     pending_splits,
 )
-from .state_view import TIME, StateView
+from .state_view import TIME, StateView, fields
 
 FILES: Final = pa.schema(
     [
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("modified", TIME),
-        ("etag", pa.string()),
-        ("state", pa.string()),
-        ("reason", pa.string()),
-        ("discovered", TIME),
-        ("planned", TIME),
-        ("processed", TIME),
-        ("committed", TIME),
-        ("checkpoint", pa.int64()),
-        ("epoch", pa.int64()),
+        *FILE_OF_SPLIT,
+        *fields(pa.string(), "state", "reason"),
+        *fields(TIME, "discovered", "planned", "processed", "committed"),
+        *fields(pa.int64(), "checkpoint", "epoch"),
         ("reader", pa.int32()),
-        ("rows", pa.int64()),
-        ("bytes", pa.int64()),
-        ("microseconds", pa.int64()),
-        ("pending_bytes", pa.int64()),
+        *fields(pa.int64(), "rows", "bytes", "microseconds", "pending_bytes"),
     ]
 )
 
@@ -81,6 +71,8 @@ def files(view: StateView) -> pa.Table:
     chain = view.chain()
     parts = [*pending_splits(known), *forgotten_splits(orders, chain)]
     for link in chain:
+        # A checkpoint contains all orders up to a number; only later ones change what became of its
+        # files.
         again = orders.read_again_after(link.checkpoint.header.orders)
         parts += [_superseded(table, again) for table in assigned_splits([link])]
     parts.append(_given_up(known.quarantined()))
@@ -112,20 +104,9 @@ def _given_up(quarantined: Sequence[QuarantinedSplit]) -> pa.Table:
 def _seen(known: FilesAsOf) -> pa.Table:
     columns = [*_KEY, "discovered"]
     batches = [batch.select(columns) for batch in known.seen()]
-    schema = pa.schema([*_RAW_KEY, ("discovered", TIME)])
-    return _with_times(pa.Table.from_batches([b.cast(schema) for b in batches], schema))
-
-
-_RAW_KEY: Final = [
-    FILE_OF_SPLIT.field("path"),
-    FILE_OF_SPLIT.field("size"),
-    pa.field("modified", pa.int64()),
-    FILE_OF_SPLIT.field("etag"),
-]
-
-
-def _with_times(table: pa.Table) -> pa.Table:
-    at = table.schema.get_field_index("modified")
+    schema = pa.schema([*FILE_VERSION, ("discovered", TIME)])
+    table = pa.Table.from_batches([b.cast(schema) for b in batches], schema)
+    at = _KEY.index("modified")
     return table.set_column(at, "modified", moments(table.column("modified")))
 
 
@@ -137,6 +118,7 @@ def _facts(ranges: pa.Table) -> pa.Table:
     counted = ranges.column("committed").is_valid().to_numpy()
     for name, instead in (("unfinished", "read"), ("returned", "done")):
         order[counted & (order == STATES.index(name))] = STATES.index(instead)
+    # Positions instead of times: the smallest one in a group is the newest range, without a sort.
     at = np.arange(ranges.num_rows, dtype=np.int64)
     pending = pc.equal(state, "pending")
     assigned = ranges.column("reader").is_valid()

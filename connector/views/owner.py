@@ -1,16 +1,21 @@
 """Who holds the epoch of a state directory, and whether that query runs: what can be known of it.
 
+A command that changes what a query will do asks first (`refuse_if_held`).
+
 Not here: claiming (`checkpoint_meta/documents/epochs.py`), and how that is known
 (`checkpoint_meta/documents/heartbeat.py`).
 """
 
 from __future__ import annotations
 
+import getpass
+import socket
 from dataclasses import dataclass
 
 from ...checkpoint_meta.documents.epochs import claim_of, newest_epoch
 from ...checkpoint_meta.documents.heartbeat import Life, look_at
 from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import FencedError
 
 
 @dataclass(frozen=True)
@@ -40,4 +45,43 @@ def owner_of(store: StateStore) -> Owner:
         sign = look_at(store, claim)
         return Owner(epoch, str(claim["host"]), int(claim["pid"]), sign.life, sign.evidence)
     except (ValueError, LookupError, TypeError):
+        # A damaged claim still holds the epoch that its name says.
         return Owner(epoch, "", 0, "unknown")
+
+
+def refuse_if_held(store: StateStore, *, force: bool) -> None:
+    """Raise while a query holds the epoch of a state, or may hold it.
+
+    Raises:
+        FencedError: its process runs; or it has given signs of life where it cannot be seen, and
+            `force` is not given.
+    """
+    owner = owner_of(store)
+    # Here `force` has no effect: it is for doubt, and its process has been seen.
+    if owner.runs == "running":
+        raise FencedError(
+            "a query is using this state",
+            store.location,
+            str(owner),
+            "a stopped query",
+            "Stop the query, then repeat the command.",
+        )
+    if owner.runs == "unknown" and not force:
+        raise FencedError(
+            "a query may own this state",
+            store.location,
+            str(owner),
+            "a query that is known to be stopped",
+            "Run the command where the query runs, wait until its last heartbeat is three minutes "
+            "old, or make sure that the query is stopped and add --force.",
+        )
+
+
+def who_and_where() -> tuple[str, str]:
+    """The user and the host, for the record."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):
+        # In a container the number of the user often has no name.
+        user = ""
+    return user, socket.gethostname()

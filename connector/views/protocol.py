@@ -1,5 +1,8 @@
 """The views `checkpoints`, `readers` and `schemas`: what the protocol has written, of any source.
 
+And the checkpoints in flight, as durable state alone shows them: built from the same list as the
+coordinator's own (`enumerator/coordinator/in_flight.py`), so what is held is derived by one rule.
+
 Not here: splits and files (`splits.py`, `files.py`).
 """
 
@@ -15,42 +18,29 @@ from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.reader_assignment import readers_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...checkpoint_meta.documents.schema_history import SchemaHistory
-from .state_view import TIME, CheckpointView, StateView
+from ...enumerator.batch_budget import UNLIMITED
+from ...enumerator.coordinator.in_flight import CheckpointRecord, CheckpointsInFlight, Stage
+from .state_view import TIME, CheckpointView, StateView, fields
 
 CHECKPOINTS: Final = pa.schema(
     [
-        ("checkpoint", pa.int64()),
-        ("epoch", pa.int64()),
-        ("parent_checkpoint", pa.int64()),
-        ("parent_epoch", pa.int64()),
+        *fields(pa.int64(), "checkpoint", "epoch", "parent_checkpoint", "parent_epoch"),
         ("state", pa.string()),
-        ("planned", TIME),
-        ("committed", TIME),
+        *fields(TIME, "planned", "committed"),
         ("has_base", pa.bool_()),
-        ("splits", pa.int64()),
-        ("state_rows", pa.int64()),
-        ("readers", pa.int32()),
-        ("acknowledged", pa.int32()),
-        ("rows", pa.int64()),
-        ("bytes", pa.int64()),
-        ("quarantined", pa.int64()),
+        *fields(pa.int64(), "splits", "state_rows"),
+        *fields(pa.int32(), "readers", "acknowledged"),
+        *fields(pa.int64(), "rows", "bytes", "quarantined"),
     ]
 )
 
 READERS: Final = pa.schema(
     [
-        ("checkpoint", pa.int64()),
-        ("epoch", pa.int64()),
+        *fields(pa.int64(), "checkpoint", "epoch"),
         ("reader", pa.int32()),
         ("state", pa.string()),
-        ("splits", pa.int64()),
-        ("rows", pa.int64()),
-        ("bytes", pa.int64()),
-        ("microseconds", pa.int64()),
-        ("returned", pa.int64()),
-        ("unfinished", pa.int64()),
-        ("skipped", pa.int64()),
-        ("dropped_records", pa.int64()),
+        *fields(pa.int64(), "splits", "rows", "bytes", "microseconds"),
+        *fields(pa.int64(), "returned", "unfinished", "skipped", "dropped_records"),
         ("processed", TIME),
         ("attempt", pa.int32()),
         ("query_id", pa.string()),
@@ -76,6 +66,7 @@ def checkpoints(view: StateView) -> pa.Table:
     rows = []
     for ref in reversed(view.refs):
         link = chain.get(ref)
+        # An orphan is on no chain, so nothing has loaded it yet.
         checkpoint = view.history.load(ref) if link is None else link.checkpoint
         rows.append({**_head(checkpoint), "has_base": ref in bases, **_progress(link)})
     return pa.Table.from_pylist(rows, schema=CHECKPOINTS)
@@ -120,6 +111,7 @@ def readers(view: StateView) -> pa.Table:
 
 
 def _readers(link: CheckpointView) -> Sequence[dict[str, Any]]:
+    # A reader that only continues a split has no assigned rows, and is listed with 0.
     splits = dict.fromkeys(readers_of(link.checkpoint), 0)
     for reader, batch in link.checkpoint.assigned:
         splits[reader] += batch.num_rows
@@ -162,9 +154,51 @@ def schemas(view: StateView) -> pa.Table:
     rows = [
         {
             "version": stored.version,
+            # In canonical form, so that two equal schemas are equal as text.
             "schema": json.dumps(stored.schema, sort_keys=True, ensure_ascii=False),
             "reason": stored.reason,
         }
         for stored in SchemaHistory(view.store).all()
     ]
     return pa.Table.from_pylist(rows, schema=SCHEMAS)
+
+
+def checkpoints_in_flight(links: Sequence[CheckpointView]) -> list[dict[str, Any]]:
+    """Each checkpoint that Spark is not known to have completed, oldest first.
+
+    Args:
+        links: a chain, the newest first.
+    """
+    running = [link for link in reversed(links) if not link.has_finished]
+    if not running:
+        return []
+    # No limits: they decide what is cut next, which a look at the past does not ask.
+    flight = CheckpointsInFlight(running[0].checkpoint.parent, 0, UNLIMITED)
+    records = [
+        # The state does not say whether Spark has asked for it, and what is held does not depend on
+        # that.
+        CheckpointRecord.restored(link.checkpoint, Stage.HANDED_OUT, link.commits)
+        for link in running
+    ]
+    flight.restore(records)
+    return [
+        {
+            "checkpoint": link.ref.checkpoint,
+            "readers": [_reader_in_flight(flight, record, reader) for reader in record.readers],
+        }
+        for link, record in zip(running, records, strict=True)
+    ]
+
+
+def _reader_in_flight(
+    flight: CheckpointsInFlight, record: CheckpointRecord, reader: int
+) -> dict[str, Any]:
+    splits, held = record.split_count(reader), flight.held_under(reader, record)
+    return {
+        "reader": reader,
+        "splits": splits,
+        "committed": reader in record.committed,
+        "heldSplits": 0 if held is None else splits,
+        "heldEvents": 0 if held is None else len(record.events(reader)),
+        "heldUnder": None if held is None else held.ref.checkpoint,
+    }

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit, quarantined_in
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from .state_view import TIME, StateView
+from .state_view import TIME, StateView, fields
 
 FILE_OF_SPLIT: Final = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("modified", TIME), ("etag", pa.string())]
@@ -22,10 +22,8 @@ FILE_OF_SPLIT: Final = pa.schema(
 QUARANTINE: Final = pa.schema(
     [
         *FILE_OF_SPLIT,
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("split_id", pa.string()),
-        ("reason", pa.string()),
+        *fields(pa.int64(), "start", "end"),
+        *fields(pa.string(), "split_id", "reason"),
         ("attempts", pa.int32()),
         ("checkpoint", pa.int64()),
     ]
@@ -41,6 +39,7 @@ def file_of(split_id: str) -> dict[str, Any]:
     if split is None:
         return {}
     file = split.file
+    # -1 stands for a file system that has no times.
     modified = pa.scalar(file.modified if file.modified >= 0 else None, TIME)
     return {**file._asdict(), "modified": modified, "start": split.start, "end": split.end}
 

@@ -6,6 +6,7 @@ Not here: files as a whole (`files.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,35 +16,69 @@ import pyarrow.compute as pc
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ...checkpoint_meta.documents.file_columns import RANGES, ranges_of, splits_in
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.documents.orders import Order, Orders
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_without
 from ...enumerator.files.ledger.files_as_of import FilesAsOf
 from ...errors import OptionError
-from .done_orders import DoneOrders
-from .state_view import TIME, CheckpointView, StateView
+from .quarantine import FILE_OF_SPLIT
+from .state_view import TIME, CheckpointView, StateView, fields, splits_of_order
 
 SPLITS: Final = pa.schema(
     [
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("modified", TIME),
-        ("etag", pa.string()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("state", pa.string()),
-        ("reason", pa.string()),
-        ("checkpoint", pa.int64()),
-        ("epoch", pa.int64()),
+        *FILE_OF_SPLIT,
+        *fields(pa.int64(), "start", "end"),
+        *fields(pa.string(), "state", "reason"),
+        *fields(pa.int64(), "checkpoint", "epoch"),
         ("reader", pa.int32()),
-        ("planned", TIME),
-        ("processed", TIME),
-        ("committed", TIME),
-        ("rows", pa.int64()),
-        ("bytes", pa.int64()),
-        ("microseconds", pa.int64()),
-        ("dropped_records", pa.int64()),
+        *fields(TIME, "planned", "processed", "committed"),
+        *fields(pa.int64(), "rows", "bytes", "microseconds", "dropped_records"),
     ]
 )
+
+
+@dataclass(frozen=True)
+class DoneOrders:
+    """Orders that a state contains, in turn."""
+
+    orders: Sequence[Order]
+
+    @classmethod
+    def of(cls, view: StateView) -> DoneOrders:
+        """Those that the newest checkpoint contains.
+
+        Raises:
+            StateError: one of them is gone or damaged.
+        """
+        if view.head == NO_CHECKPOINT:
+            return cls(())
+        done = view.history.load(view.head).header.orders
+        store = Orders(view.store)
+        return cls([store.read(number) for number in range(1, done + 1)])
+
+    def forgotten(self) -> list[tuple[Order, list[FileSplit]]]:
+        """What was dropped and was not ordered again since."""
+        found: list[tuple[Order, list[FileSplit]]] = []
+        for order in self.orders:
+            # It drops what a batch under way was to read, which `CheckpointView.waived` shows.
+            if order.action == "waive":
+                continue
+            splits = splits_of_order(order)
+            # A later order about the same bytes replaces what an earlier one said, whether it reads
+            # or drops them.
+            found = [(by, splits_without(of, byte_ranges_of(splits))) for by, of in found]
+            if not order.reads_again:
+                found.append((order, splits))
+        return [(order, splits) for order, splits in found if splits]
+
+    def read_again_after(self, contained: int) -> set[str]:
+        """Paths that were ordered to be read again, by orders after that number."""
+        return {
+            path
+            for order in self.orders
+            if order.number > contained and order.reads_again
+            for path in order.splits.get("path", ())
+        }
 
 
 def splits(view: StateView) -> Iterator[pa.Table]:
@@ -74,7 +109,7 @@ def files_as_of_head(view: StateView, *, details: bool = False) -> FilesAsOf:
                 view.store.location,
                 f"the state of the source {source!r}",
                 "the state of the source 'files'",
-                ("The views checkpoints, readers, quarantine and schemas exist for any source."),
+                "The views checkpoints, readers, quarantine and schemas exist for any source.",
             )
     return FilesAsOf(view.store, view.head, details=details)
 
@@ -115,6 +150,7 @@ def _read_in(chain: Sequence[CheckpointView]) -> Iterator[FileSplit]:
 def assigned_splits(chain: Sequence[CheckpointView]) -> Iterator[pa.Table]:
     """What retained checkpoints assigned, and what became of it."""
     for link in chain:
+        # A commit numbers the splits of a reader through all of its batches in the checkpoint.
         position: dict[int, int] = {}
         for reader, batch in link.checkpoint.assigned:
             first = position.get(reader, 0)
@@ -145,6 +181,7 @@ def _waived(
 ) -> dict[str, pa.Array]:
     count = batch.num_rows
     state, reason = columns["state"], columns.get("reason", pa.nulls(count, pa.string()))
+    # Without a commit one value holds for the whole batch.
     states = [state.as_py()] * count if isinstance(state, pa.Scalar) else state.to_pylist()
     reasons = reason.to_pylist()
     for at, split in enumerate(splits_in(batch)):
@@ -195,6 +232,8 @@ def _table(ranges: pa.RecordBatch, columns: dict[str, Any]) -> pa.Table:
     made = []
     for field in SPLITS:
         value = given.get(field.name)
+        # What is not known is null, so that all tables of the view have one schema and can be
+        # joined.
         if value is None:
             value = pa.nulls(count, field.type)
         elif isinstance(value, pa.Scalar):

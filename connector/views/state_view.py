@@ -34,6 +34,12 @@ U = TypeVar("U")
 TIME: Final = pa.timestamp("us", "UTC")
 """The type of all columns of times."""
 
+
+def fields(kind: pa.DataType, *names: str) -> list[pa.Field]:
+    """Fields of one type, for the schema of a table."""
+    return [pa.field(name, kind) for name in names]
+
+
 _LOOKS: Final = 5
 _PAUSE: Final = 0.2
 _REQUESTS: Final = 16
@@ -46,10 +52,14 @@ def consistent(look: Callable[[], T]) -> T:
     Raises:
         StateMissingError: it is permanently gone: the state is damaged.
     """
+    # Retention deletes while we look: what a listing or a parent has just named may be gone when it
+    # is read.
     for _ in range(_LOOKS - 1):
         try:
             return look()
         except (StateMissingError, FileNotFoundError):
+            # Less than a second in all, so that an object that is really missing is still reported
+            # soon.
             time.sleep(_PAUSE)
     return look()
 
@@ -79,6 +89,15 @@ class CheckpointView:
     def ref(self) -> CheckpointRef:
         """Id and epoch of the checkpoint."""
         return self.checkpoint.ref
+
+    def file_splits(self, *outcomes: str) -> list[FileSplit]:
+        """The splits of readers with one of these outcomes, of a source of files."""
+        return [
+            split
+            for reader, batch in self.checkpoint.assigned
+            if self.outcome(reader) in outcomes
+            for split in splits_in(batch)
+        ]
 
     def outcome(self, reader: int) -> str:
         """What became of a reader's assignment: read, abandoned, or still assigned."""
@@ -111,7 +130,7 @@ class StateView:
                 self.store.location,
                 "no such directory, or one without FORMAT",
                 "the state of a query that has been started",
-                ("Pass the checkpointLocation (or stateLocation) and the sourceName of the query."),
+                "Pass the checkpointLocation (or stateLocation) and the sourceName of the query.",
             ) from error
 
     @cached_property
@@ -127,6 +146,8 @@ class StateView:
         of several may overlap, so one without its parent is an orphan, unless it is the oldest.
         """
         known = {NO_CHECKPOINT, *self.refs}
+        # By epoch first: a dead incarnation may have left a checkpoint with a greater id, which no
+        # chain goes on from.
         for ref in sorted(self.refs, key=lambda ref: (ref.epoch, ref.checkpoint), reverse=True):
             is_alone = not any(other.checkpoint < ref.checkpoint for other in self.refs)
             if is_alone or self.history.load(ref).header.parent in known:
@@ -177,6 +198,8 @@ class StateView:
         self, link: Checkpoint, read: set[CheckpointRef], left: set[CheckpointRef]
     ) -> tuple[Sequence[ReaderCommit], frozenset[int]]:
         ref = link.ref
+        # Most checkpoints have no record of an abandoned reader, and on a bucket each listing is a
+        # request.
         closed = self.commits.abandoned(ref) if ref in left else ()
         return self.commits.of(ref) if ref in read else (), frozenset(closed)
 
@@ -191,6 +214,7 @@ def in_parallel(ask: Callable[[U], T], items: Sequence[U]) -> list[T]:
     """`ask` of each item, in their order; many requests to a store are under way at once."""
     if len(items) < 2:
         return [ask(item) for item in items]
+    # What takes the time is the wait for the store, so threads are enough.
     with ThreadPoolExecutor(_REQUESTS) as pool:
         return list(pool.map(ask, items))
 

@@ -1,24 +1,82 @@
-"""`spark.read.format("sluice").option("view", ...)`: Spark's side of a view.
+"""`spark.read.format("sluice").option("view", ...)`: Spark's side of a view, and its options.
 
-Not here: what is in a view (`catalog.py`).
+Every query imports this module to learn whether its options ask for a view, so what reads one is
+imported only then. Not here: what is in a view (`catalog.py`), the options of queries
+(`connector/options/model.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from pydantic import ValidationError
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from ...errors import OptionError
+from ..options.model import SluiceOptions
+from ..options.validation import near_name, problem_of
 from ..session.processes import plain_errors
-from ..source.state_location import open_state
-from .catalog import batches_of, table_of, view_named
-from .view_options import view_options, wanted_view
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+VIEW: Final = "view"
+
+_ROWS: Final = 65_536
+"""Rows of one batch of a view."""
+
+_KNOWN: Final = ("checkpointLocation", "stateLocation", "sourceName", "storageOptions")
+
+
+def wanted_view(given: Mapping[str, str]) -> str | None:
+    """The name of the view that the options ask for; None if they ask for rows."""
+    return next((value for name, value in given.items() if name.lower() == VIEW), None)
+
+
+def refuse_as_stream(given: Mapping[str, str]) -> None:
+    """Raise if the options of a stream ask for a view.
+
+    Raises:
+        OptionError: names the way out.
+    """
+    if wanted_view(given) is not None:
+        raise OptionError(
+            "view: a view cannot be read as a stream",
+            "",
+            f"view={wanted_view(given)} with readStream",
+            'spark.read.format("sluice").option("view", ...)',
+        )
+
+
+def view_options(given: Mapping[str, str]) -> SluiceOptions:
+    """Where the state is, of the options of `read` that go with `view`.
+
+    Raises:
+        OptionError: lists every problem, each with its option.
+    """
+    # Spark passes the names of options in lower case.
+    spellings = {name.lower(): name for name in _KNOWN}
+    known, problems = {}, []
+    for name, value in given.items():
+        if name.lower() in spellings:
+            known[spellings[name.lower()]] = value
+        elif name.lower() != VIEW:
+            problems.append(f"{name}: unknown option of a view{near_name(name, spellings)}")
+    if not (known.get("checkpointLocation") or known.get("stateLocation")):
+        problems.append(
+            "checkpointLocation: found nothing; expected that of the query, or its stateLocation"
+        )
+    try:
+        options = SluiceOptions.model_validate(known)
+    except ValidationError as error:
+        problems += map(problem_of, error.errors())
+    if problems:
+        listed = "".join(f"\n  - {problem}" for problem in problems)
+        raise OptionError(f"the view has invalid options:{listed}\n")
+    return options
 
 
 def columns_of(given: Mapping[str, str]) -> StructType:
@@ -27,6 +85,8 @@ def columns_of(given: Mapping[str, str]) -> StructType:
     Raises:
         OptionError: there is no such view, or the options do not fit.
     """
+    from .catalog import view_named
+
     view_options(given)
     return from_arrow_schema(view_named(wanted_view(given) or "").schema)
 
@@ -41,8 +101,6 @@ class ViewReader(DataSourceReader):
     @plain_errors()
     def partitions(self) -> Sequence[InputPartition]:
         """One, with the options checked."""
-        from ...errors import OptionError
-
         made = columns_of(self._options)
         if self._schema != made:
             raise OptionError(
@@ -50,13 +108,18 @@ class ViewReader(DataSourceReader):
                 "",
                 f".schema({self._schema.simpleString()})",
                 "no .schema(...)",
-                ("Leave the schema out, and .select(...) the columns that you need."),
+                "Leave the schema out, and .select(...) the columns that you need.",
             )
         # Several tasks would each see the state of another moment.
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """On an executor, which reaches the state as the query's do."""
+        from ..source.state_location import open_state
+        from .catalog import table_of
+
         with plain_errors():
             store = open_state(view_options(self._options))
-            yield from batches_of(table_of(store, wanted_view(self._options) or ""))
+            table = table_of(store, wanted_view(self._options) or "")
+            # A view consists of many small tables, and each batch is a message to Spark.
+            yield from table.combine_chunks().to_batches(max_chunksize=_ROWS)

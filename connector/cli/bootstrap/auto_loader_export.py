@@ -67,14 +67,15 @@ def auto_loader_log(
             "rows of one source",
             "Name it with --source-id.",
         )
+    # A row without a time was found and not committed, or its runtime does not record times.
     done = {path for path, row in newest.items() if all_processed or row["commit_time"]}
     if newest and not done:
         raise OptionError(
             "the export does not show which files were processed",
             export,
             f"{len(newest)} files, none with a commit_time",
-            ("commit times, which newer runtimes record (16.4 with cloudFiles.cleanSource, 18.2)"),
-            ("If the stream had finished before it was exported, add --all-processed."),
+            "commit times, which newer runtimes record (16.4 with cloudFiles.cleanSource, 18.2)",
+            "If the stream had finished before it was exported, add --all-processed.",
         )
     files = {path: _file(row, is_quoted=quoted_paths) for path, row in newest.items()}
     origin = {"export": absolute(export), "source_id": source_id, "all_processed": all_processed}

@@ -20,10 +20,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.storage.urls import hadoop_path
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import OptionError
+from ...spark.offsets import from_offset
 from ..spark_checkpoint import NO_OFFSET, VERSION, damaged, last_committed, numbers
 
 SPARKS_OWN: Final = frozenset({"metadata", "commits", "offsets"})
@@ -49,6 +51,31 @@ class ContinuedQuery:
     def report(self) -> dict[str, Any]:
         """For people and for the record."""
         return {"query": self.query_id, "batch": self.batch}
+
+    def checkpoint(self) -> CheckpointRef:
+        """What a query with this source had read with the batch that it committed last.
+
+        Raises:
+            StateError: it is not a query with this source.
+        """
+        try:
+            offset = json.loads(self.offset)
+        except ValueError:
+            offset = self.offset
+        return from_offset(offset).ref
+
+    def check_ends_at(self, ref: CheckpointRef) -> None:
+        """Raise OptionError unless `ref` is the last checkpoint of the query."""
+        found = self.checkpoint()
+        if ref != found:
+            raise OptionError(
+                "--continue-query: only the end of a query can be continued",
+                self.old.location,
+                f"checkpoint {ref.checkpoint} of epoch {ref.epoch}",
+                f"checkpoint {found.checkpoint} of epoch {found.epoch}, of batch {self.batch}",
+                "Leave --at out; or leave --continue-query out, and write into another table: the "
+                "old one has the rows of later checkpoints.",
+            )
 
     def write(self, new: StateStore) -> None:
         """Publish the new checkpoint.
@@ -89,6 +116,8 @@ def continued_query(
     metadata, query_id = _identity(store)
     batch = last_committed(store)
     begun = numbers(store, "offsets")
+    # What was begun can only be run again by the old query, whose source knows what its offset
+    # means.
     if batch is None or begun[-1] != batch.number:
         raise OptionError(
             "--continue-query: the old query has not ended with a committed batch",
@@ -96,11 +125,10 @@ def continued_query(
             f"batch {begun[-1] if begun else 'none'} in offsets/, "
             f"{batch.number if batch else 'none'} in commits/",
             "the same batch in both: a sink may have the rows of a batch that is not committed",
-            (
-                "Start the old query again with trigger(availableNow=True), wait until it "
-                "ends, and run this again."
-            ),
+            "Start the old query again with trigger(availableNow=True), wait until it "
+            "ends, and run this again.",
         )
+    # Every source needs a new offset, and a state is prepared for one of them.
     if len(batch.offsets) != 1:
         raise OptionError(
             "--continue-query: the old query has several sources",
@@ -109,6 +137,8 @@ def continued_query(
             "one",
             _WITHOUT,
         )
+    # Its state is stored by batch in this directory, and Spark does not start without that of batch
+    # n.
     if store.list("state"):
         raise OptionError(
             "--continue-query: the old query is stateful, and only Spark can restore its state",
@@ -117,6 +147,7 @@ def continued_query(
             "a stateless query",
             _WITHOUT,
         )
+    # The header has the watermark and the settings that Spark takes over when it restarts a query.
     nothing_yet = f"{VERSION}\n{batch.header}\n{NO_OFFSET}".encode()
     before = [(f"offsets/{batch.number - 1}", nothing_yet)] if batch.number else []
     objects = [
@@ -126,6 +157,25 @@ def continued_query(
         *before,  # Spark starts only where it finds the offsets of the last two batches.
     ]
     return ContinuedQuery(store, query_id, batch.number, batch.offsets[0], objects)
+
+
+def continued_at(store: StateStore, storage_options: Mapping[str, Any]) -> ContinuedQuery:
+    """The query whose state this is, with Spark's checkpoint above it, to be continued.
+
+    Raises:
+        OptionError: Spark's checkpoint is not above the state, or the query cannot be continued.
+    """
+    # Where `source/state_location.py` puts the state unless stateLocation says something else.
+    root, _, _ = store.location.rpartition("/sluice/")
+    if not root:
+        raise OptionError(
+            "--continue-query: Spark's checkpoint is not found",
+            store.location,
+            "a state that is kept elsewhere (stateLocation)",
+            "a state directory below the query's checkpointLocation",
+            _WITHOUT,
+        )
+    return continued_query(root, storage_options)
 
 
 def _identity(store: StateStore) -> tuple[bytes, str]:

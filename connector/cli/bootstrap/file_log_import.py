@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -103,8 +103,7 @@ class OtherLog:
         def here(file: OtherFile) -> OtherFile:
             for old, new in rewrites:
                 if file.path.startswith(old):
-                    path = new + file.path.removeprefix(old)
-                    return OtherFile(path, file.is_quoted, file.size, file.modified)
+                    return replace(file, path=new + file.path.removeprefix(old))
             return file
 
         files = {path: here(file) for path, file in self.files.items()}
@@ -202,6 +201,7 @@ def imported(log: OtherLog, options: SluiceOptions, *, read_changed: bool, anywa
         SluiceError: what the listing fails with.
     """
     made = Import({**log.origin, "path": options.path})
+    # By the name here, since one file may be listed with several spellings, as file:/a and /a.
     by_name = {file.name: file for file in log.files.values()}
     waiting = {file.name for file in log.unfinished.values()}
     found: set[str] = set()
@@ -220,47 +220,41 @@ def imported(log: OtherLog, options: SluiceOptions, *, read_changed: bool, anywa
         else:
             made.changed.append(file.path)
             if not read_changed:
+                # In the version that was read, so that onOverwrite decides about the one that is
+                # there.
                 made.seen.append(other.version(file.path))
     for name, other in by_name.items():
         if name not in found:
             made.gone += 1
             made.seen.append(other.version(name))
+    # Most likely a wrong path, and every file would be read a second time without a word.
     if log.files and not found and made.new and not anyway:
         raise OptionError(
             "no file of the list exists",
             options.path,
             f"{len(made.new)} files, such as {made.new[0]}",
             f"files such as {next(iter(log.files.values())).path}",
-            (
-                "Correct the path, pass --rewrite OLD=NEW if the files have moved, or --force "
-                "to read all existing files."
-            ),
+            "Correct the path, pass --rewrite OLD=NEW if the files have moved, or --force "
+            "to read all existing files.",
         )
     return made
 
 
-def import_lines(report: Mapping[str, Any], new: str) -> list[tuple[str, str]]:
+def import_lines(report: Mapping[str, Any], new: str) -> dict[str, str]:
     """The same for people."""
     counts = report["counts"]
-    lines = [
-        ("into", new),
-        ("read before", f"{counts['listed']:,} files: they count as seen"),
-        ("to be read", f"{counts['not_listed']:,} existing files that were not read"),
-    ]
+    lines = {
+        "into": new,
+        "read before": f"{counts['listed']:,} files: they count as seen",
+        "to be read": f"{counts['not_listed']:,} existing files that were not read",
+    }
     if counts["unfinished"]:
-        lines.append(
-            (
-                "unfinished",
-                (
-                    f"{counts['unfinished']:,} files are in a batch that was not "
-                    "committed: they are read, although the old sink may have some of their rows"
-                ),
-            )
+        lines["unfinished"] = (
+            f"{counts['unfinished']:,} files are in a batch that was not committed: they are read, "
+            "although the old sink may have some of their rows"
         )
     if counts["changed"]:
-        lines.append(
-            ("changed since", f"{counts['changed']:,} files: see onOverwrite, or --read-changed")
-        )
+        lines["changed since"] = f"{counts['changed']:,} files: see onOverwrite, or --read-changed"
     if counts["gone"]:
-        lines.append(("gone", f"{counts['gone']:,} files no longer exist, and count as seen"))
+        lines["gone"] = f"{counts['gone']:,} files no longer exist, and count as seen"
     return lines

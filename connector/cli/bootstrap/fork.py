@@ -37,6 +37,7 @@ from .new_state import Target, write_seed
 
 _SCHEMAS = "schemas"
 _SHOWN = 10
+_ORIGIN = ("state", "checkpoint", "epoch", "known_to_be_complete")
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,7 @@ class Fork:
     def write(self, target: Target) -> dict[str, Any]:
         """Write the new state; what `planned` says, and the record."""
         planned = self.planned()
-        origin = {
-            "state": self.view.store.location,
-            "checkpoint": self.ref.checkpoint,
-            "epoch": self.ref.epoch,
-            "known_to_be_complete": self.is_complete,
-            "matching": self.matching,
-        }
+        origin = {key: planned[key] for key in _ORIGIN} | {"matching": self.matching}
 
         def make(attachments: Attachments) -> OfflineState[Any, Any]:
             state = self._state(attachments)
@@ -74,6 +69,7 @@ class Fork:
         state = self._state(None)
         enumerator = _files(state)
         pending = enumerator.ledger.pending
+        # What the pattern leaves out is known only by comparison with a fork that has none.
         everything = _files(self._after(None, None)) if self.matching else enumerator
         sample = [
             {"path": split.file.path, "start": split.start, "end": split.end}
@@ -99,10 +95,15 @@ class Fork:
         }
 
     def _state(self, attachments: Attachments | None) -> OfflineState[Any, Any]:
-        wanted = _pattern(self.matching) if self.matching else None
+        if not self.matching:
+            return self._after(attachments, None)
+        expression = matching_pattern(self.matching)
+
+        def wanted(paths: pa.Array) -> pa.Array:
+            return pc.match_substring_regex(paths, expression)
+
         state = self._after(attachments, wanted)
-        if wanted is not None:
-            self._leave_out(_files(state), wanted)
+        self._leave_out(_files(state), wanted)
         return state
 
     def _after(
@@ -116,18 +117,18 @@ class Fork:
     ) -> None:
         """What the other state found later and is not wanted counts as seen."""
         # Epoch 0: nothing is published through these.
-        read, store = Attachments(self.view.store, 0), self.view.store
-        source = OfflineFileSource()
-        known = restore(self.view.history, self.view.head, source, read).state
+        read = Attachments(self.view.store, 0)
+        known = restore(self.view.history, self.view.head, OfflineFileSource(), read).state
         assert known is not None
         now = int(time.time() * 1_000_000)
-        for rows in files_known(known, Attachments(store, 0)):
+        for rows in files_known(known, read):
             chosen = rows.filter(pc.invert(wanted(rows.column("path"))))
             # A run may hold several versions of a file, the newest last.
             enumerator.count_as_seen(*_newest(chosen), now)
 
     def _copy_what_readers_need(self, store: StateStore) -> None:
         old = self.view.store
+        # An inferred schema is part of the state: without it the new query might infer another one.
         for leaf in old.list(_SCHEMAS):
             _copy(old, store, f"{_SCHEMAS}/{leaf}")
         # Also of files that are not pending: what is in quarantine may be ordered later.
@@ -153,11 +154,6 @@ def _copy(old: StateStore, new: StateStore, name: str) -> None:
 def _files(state: OfflineState[Any, Any]) -> OfflineEnumerator:
     assert isinstance(state.enumerator, OfflineEnumerator)
     return state.enumerator
-
-
-def _pattern(matching: str) -> Callable[[pa.Array], pa.Array]:
-    expression = matching_pattern(matching)
-    return lambda paths: pc.match_substring_regex(paths, expression)
 
 
 def _newest(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Any]:
@@ -190,8 +186,7 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
             f"{ref.checkpoint}.",
         )
     _check_not_cleaned(store, ref)
-    on_chain = {link.ref: link for link in chain}
-    link = on_chain.get(ref)
+    link = {link.ref: link for link in chain}.get(ref)
     complete = (
         _is_complete(link)
         if link is not None
@@ -200,37 +195,26 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
     return Fork(view, ref, complete, matching)
 
 
-def fork_lines(found: dict[str, Any], new: str) -> list[tuple[str, str]]:
+def fork_lines(found: dict[str, Any], new: str) -> dict[str, str]:
     """The same for people."""
     counts = found["counts"]
     completeness = "complete" if found["known_to_be_complete"] else "not known to be complete"
-    lines = [
-        ("of", found["state"]),
-        ("after", f"checkpoint {found['checkpoint']} of epoch {found['epoch']}, {completeness}"),
-        ("into", new),
-        ("files seen", f"{counts['files_seen']:,}"),
-        ("pending", f"{counts['pending_splits']:,} splits, {counts['pending_bytes']:,} bytes"),
-    ]
+    lines = {
+        "of": found["state"],
+        "after": f"checkpoint {found['checkpoint']} of epoch {found['epoch']}, {completeness}",
+        "into": new,
+        "files seen": f"{counts['files_seen']:,}",
+        "pending": f"{counts['pending_splits']:,} splits, {counts['pending_bytes']:,} bytes",
+    }
     if counts["assigned_and_pending_again"]:
-        lines.append(
-            (
-                "of which",
-                (
-                    f"{counts['assigned_and_pending_again']:,} splits were assigned, and no reader "
-                    "has acknowledged them: they are read again"
-                ),
-            )
+        lines["of which"] = (
+            f"{counts['assigned_and_pending_again']:,} splits were assigned, and no reader "
+            "has acknowledged them: they are read again"
         )
     if counts["left_out_splits"] or counts["left_out_files"]:
-        lines.append(
-            (
-                "left out",
-                (
-                    f"{counts['left_out_splits']:,} pending splits and "
-                    f"{counts['left_out_files']:,} files found later do not match: they count "
-                    "as seen"
-                ),
-            )
+        lines["left out"] = (
+            f"{counts['left_out_splits']:,} pending splits and {counts['left_out_files']:,} files "
+            "found later do not match: they count as seen"
         )
     return lines
 
@@ -256,6 +240,7 @@ def _chosen(
     else:
         found = (link.ref for link in chain if _is_complete(link))
         what = "no complete checkpoint"
+    # The chain comes with the newest first.
     newest = next(found, None)
     if newest is None:
         raise _none(view, what)
@@ -281,8 +266,6 @@ def _check_not_cleaned(store: StateStore, ref: CheckpointRef) -> None:
             f"checkpoint {ref.checkpoint}",
             f"checkpoint {newest} or a later one, up to which cleanSource has deleted or moved "
             "what was read",
-            (
-                "Fork at a later checkpoint; or put the files back and start with "
-                "startingState and ignoreMissingFiles=true, which reads the files that exist."
-            ),
+            "Fork at a later checkpoint; or put the files back and start with "
+            "startingState and ignoreMissingFiles=true, which reads the files that exist.",
         )

@@ -31,7 +31,7 @@ from ....checkpoint_meta.stores.open_store import open_store
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.offline.bootstrap_checkpoint import OfflineState, publish_bootstrap
 from ....errors import OptionError
-from ..running_check import who_and_where
+from ...views.owner import who_and_where
 from .continued_query import SPARKS_OWN, ContinuedQuery
 
 _OURS: Final = "sluice"
@@ -64,6 +64,7 @@ class Target:
         if seed is not None:
             found = f"a state that `sluice {seed.purpose}` has prepared"
             raise _in_use(self.store.location, found)
+        # A reader commit is there only if a query has run.
         if self.store.list(READERS) or any(not _is_ours(self.store, leaf) for leaf in claims):
             raise _in_use(self.store.location, "the state of a query")
 

@@ -74,11 +74,10 @@ def _end(store: StateStore, name: str) -> int:
             store,
             where,
             f"{len(batch.offsets)} offsets for {len(store.list('sources'))} sources",
-            (
-                "an offset for each source: a source that occurs several times in the query's "
-                "plan, as in a.union(a), has several offsets, which do not name their source"
-            ),
+            "an offset for each source: a source that occurs several times in the query's "
+            "plan, as in a.union(a), has several offsets, which do not name their source",
         )
+    # A query has committed batches without this source having had a file.
     if text == NO_OFFSET:
         return -1
     try:

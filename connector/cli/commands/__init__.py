@@ -1,1 +1,1 @@
-"""The commands that have a module of their own, with their arguments."""
+"""What single commands do; those that `app.py` does not have define their arguments, too."""

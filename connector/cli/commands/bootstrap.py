@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..arguments import (
-    ContinueQuery,
-    New,
-    SharedArguments,
-    ViewArguments,
-    Yes,
-)
+from ..arguments import ContinueQuery, New, SharedArguments, ViewArguments, Yes
 from ..output import print_json, print_pairs, print_table
 from ..state_argument import parsed_storage_options
 
@@ -30,19 +24,15 @@ Options = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
-        help=(
-            "Use this option of the new query that selects files, as NAME=VALUE, such as "
-            "pathGlobFilter=*.json. Repeat it for more options."
-        ),
+        help="Use this option of the new query that selects files, as NAME=VALUE, such as "
+        "pathGlobFilter=*.json. Repeat it for more options.",
     ),
 ]
 Rewrites = Annotated[
     list[str] | None,
     typer.Option(
         "--rewrite",
-        help=(
-            "Replace the beginning of paths, as OLD=NEW, if files were moved. Repeat it for more."
-        ),
+        help="Replace the beginning of paths, as OLD=NEW, if files were moved. Repeat it for more.",
     ),
 ]
 ReadChanged = Annotated[
@@ -76,13 +66,14 @@ class _Import(SharedArguments):
         options = options_of(self.path, self.option or (), self.storage_options)
         known = parsed_storage_options(self.storage_options)
         target = target_at(self.new, self.source_name, known, continued)
+        # Before the comparison, which goes by paths as they are now.
         renamed = log.renamed(rewrites) if rewrites else log
         found = imported(renamed, options, read_changed=self.read_changed, anyway=self.force)
         report = found.write(target, purpose) if self.yes else found.report(written=False)
         if self.as_json:
             print_json({**report, **_of_new(target.location, continued)})
             return
-        print_pairs([*import_lines(report, target.location), *_continued_lines(continued)])
+        print_pairs(import_lines(report, target.location) | _continued_lines(continued))
         for name in ("unfinished", "changed", "not_listed"):
             if report[name]:
                 title = f"{name.replace('_', ' ')}, the first of them"
@@ -100,20 +91,16 @@ def fork(
         str,
         typer.Option(
             "--at-time",
-            help=(
-                "Start after the newest checkpoint that was cut by then: ISO 8601, in UTC if it "
-                "names no zone."
-            ),
+            help="Start after the newest checkpoint that was cut by then: ISO 8601, in UTC if it "
+            "names no zone.",
         ),
     ] = "",
     matching: Annotated[
         str,
         typer.Option(
             "--matching",
-            help=(
-                "Read only files whose paths match a pattern with * ? []; other files that the "
-                "state knows count as seen."
-            ),
+            help="Read only files whose paths match a pattern with * ? []; other files that the "
+            "state knows count as seen.",
         ),
     ] = "",
     continue_query: ContinueQuery = False,
@@ -124,24 +111,25 @@ def fork(
     The new query starts after that checkpoint.
     """
     from ...views.state_view import consistent
+    from ..bootstrap.continued_query import continued_at
     from ..bootstrap.fork import chosen_fork, fork_lines
     from ..bootstrap.new_state import target_at
-    from ..spark_offset_log import check_same, checkpoint_of, continued_at
 
     store = given.opened()
     options = parsed_storage_options(given.storage_options)
     continued = continued_at(store, options) if continue_query else None
     target = target_at(new, given.source_name, options, continued)
     if continued is not None and not (at or at_time):
-        at = checkpoint_of(continued).name
+        # A query can be continued only where it has ended.
+        at = continued.checkpoint().name
     found = consistent(lambda: chosen_fork(store, at, at_time, matching))
     if continued is not None:
-        check_same(found.ref, continued)
+        continued.check_ends_at(found.ref)
     report = found.write(target) if yes else consistent(found.planned)
     if given.as_json:
         print_json({**report, **_of_new(target.location, continued)})
         return
-    print_pairs([*fork_lines(report, target.location), *_continued_lines(continued)])
+    print_pairs(fork_lines(report, target.location) | _continued_lines(continued))
     if report["pending"]:
         print_table(report["pending"], ("path", "start", "end"), "pending, the first of them")
     _say_what_is_next(target.location, written=report["written"])
@@ -191,8 +179,7 @@ def import_auto_loader(
     all_processed: Annotated[
         bool,
         typer.Option(
-            "--all-processed",
-            help="Count every row as read, for exports without commit times.",
+            "--all-processed", help="Count every row as read, for exports without commit times."
         ),
     ] = False,
     quoted_paths: Annotated[
@@ -219,10 +206,10 @@ def _of_new(location: str, continued: ContinuedQuery | None) -> dict[str, Any]:
     return {"new": location, **({"continues": continued.report} if continued else {})}
 
 
-def _continued_lines(continued: ContinuedQuery | None) -> list[tuple[str, str]]:
+def _continued_lines(continued: ContinuedQuery | None) -> dict[str, str]:
     if continued is None:
-        return []
-    return [("continues", f"query {continued.query_id} after its batch {continued.batch}")]
+        return {}
+    return {"continues": f"query {continued.query_id} after its batch {continued.batch}"}
 
 
 def _say_what_is_next(location: str, *, written: bool) -> None:
@@ -230,6 +217,3 @@ def _say_what_is_next(location: str, *, written: bool) -> None:
         typer.echo(f"written: start the new query with checkpointLocation={location}")
     else:
         typer.echo("nothing was written: add --yes to do it")
-
-
-COMMANDS = (fork, import_spark, import_auto_loader)

@@ -1,71 +1,190 @@
-"""The command that does a query's upkeep while it is stopped, and its arguments.
+"""`sluice compact`: what is compacted, and what it comes to.
 
-Not here: what it does (`compact_plan.py`).
+Not here: how (`enumerator/offline/compaction.py`), and whether a query is at work
+(`views/owner.py`).
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
 
-import typer
+from ....checkpoint_meta.documents import layout
+from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
+from ....checkpoint_meta.documents.epochs import claim_epoch, open_format
+from ....checkpoint_meta.history import CheckpointHistory
+from ....checkpoint_meta.storage.units import parse_milliseconds
+from ....checkpoint_meta.stores.contract import StateStore
+from ....enumerator.coordinator.start_position import COMPACTION
+from ....enumerator.files.offline_source import OfflineFileSource
+from ....enumerator.offline.compaction import Compaction
+from ....errors import OptionError, StateError
+from ....reader.files.io.compressed.cut_places import FOLDER
+from ...views.amounts import format_bytes
+from ...views.state_view import StateView, in_parallel
 
-from ..arguments import Force, ViewArguments, Yes
-from ..output import print_json, print_pairs
+_NESTED: Final = (layout.READERS, layout.ABANDONED)
+_FLAT: Final = (
+    *(layout.EPOCHS, layout.HEARTBEATS, layout.CHECKPOINTS, layout.BASES, layout.INDEX),
+    *(layout.CLEANED, layout.ORDERS, FOLDER, "schemas"),
+)
+_SINGLE: Final = (layout.FORMAT, layout.SEED)
 
 
-def compact(
-    given: ViewArguments,
-    retain: Annotated[
-        int,
-        typer.Option(
-            # Spark keeps as many batches in its own logs by default (minBatchesToRetain).
-            min=100,
-            help="Keep this many checkpoints: the query's minCheckpointsToRetain.",
-        ),
-    ] = 100,
-    retain_for: Annotated[
-        str,
-        typer.Option(
-            "--retain-for",
-            help=(
-                "Also keep younger checkpoints than this, the query's retainCheckpointsFor, such "
-                "as 7d."
-            ),
-        ),
-    ] = "0",
-    force: Force = False,
-    yes: Yes = False,
-) -> None:
-    """Make the state of a stopped query small.
+def parsed_seconds(text: str) -> float:
+    """The value of `--retain-for`.
 
-    Writes bases, merges the index, and deletes what no retained checkpoint needs.
+    Raises:
+        OptionError: it is not a duration.
     """
-    from ...views.state_view import consistent
-    from ..running_check import refuse_if_held
-    from .compact_plan import compact_lines, compact_plan
-
-    seconds = _seconds(retain_for)
-    store = given.opened()
-    plan = consistent(lambda: compact_plan(store, retain, seconds))
-    if yes:
-        refuse_if_held(store, force=force)
-    report = plan.run() if yes else plan.report()
-    if given.as_json:
-        print_json(report)
-        return
-    print_pairs(compact_lines(report))
-    if not report["written"]:
-        typer.echo("nothing was written: add --yes to do it")
-
-
-def _seconds(text: str) -> float:
-    from ....checkpoint_meta.storage.units import parse_milliseconds
-    from ....errors import OptionError
-
     try:
         return float(parse_milliseconds(text)) / 1000
     except ValueError as error:
         raise OptionError("--retain-for does not parse", "", repr(text), str(error)) from None
 
 
-COMMANDS = (compact,)
+@dataclass(frozen=True)
+class CompactPlan:
+    """What is to be compacted."""
+
+    store: StateStore
+    newest: CheckpointRef
+    retained: int
+    younger_than: int | None
+    checkpoints: int
+    """Number of checkpoints on the chain of the newest one."""
+
+    def run(self) -> dict[str, Any]:
+        """Do it; what `report` says, of before and after.
+
+        Raises:
+            FencedError: a query has begun meanwhile.
+            StateError: the state is damaged; nothing has been deleted then.
+        """
+        before = self.report()
+        open_format(self.store)
+        # A query that has started since the check is fenced by this claim and stops.
+        epoch = claim_epoch(self.store, COMPACTION)
+        compaction = Compaction(self.store, OfflineFileSource(), epoch)
+        compaction.run(self.newest, self.retained, self.younger_than)
+        return {**before, "written": True, "after": sizes(self.store)}
+
+    def report(self) -> dict[str, Any]:
+        """What `--json` prints, with nothing written."""
+        return {
+            "state": self.store.location,
+            "checkpoint": self.newest.checkpoint,
+            "epoch": self.newest.epoch,
+            "retain": self.retained,
+            # The newest one is kept in addition to those that are retained.
+            "deletes_at_most": max(0, self.checkpoints - self.retained - 1),
+            "written": False,
+            "before": sizes(self.store),
+        }
+
+
+def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> CompactPlan:
+    """What `sluice compact` would do.
+
+    Raises:
+        OptionError: no batch has been read yet, or the state is not of files.
+        StateError: no state, or it is damaged.
+    """
+    view = StateView(store)
+    view.check_is_state()
+    chain = view.chain()
+    # What a reader has acknowledged is in Spark's log, and so is all that it descends from.
+    known = [at for at, link in enumerate(chain) if link.commits or link.abandoned]
+    if not known:
+        raise OptionError(
+            "there is nothing to compact",
+            store.location,
+            "no checkpoint that a reader has acknowledged",
+            "the state of a query that has read a batch",
+        )
+    links = chain[known[0] :]
+    newest = links[0].checkpoint.header
+    if newest.enumerator != "files":
+        raise OptionError(
+            "only a state of files can be compacted here",
+            store.location,
+            f"the state of the source {newest.enumerator!r}",
+            "the state of the source 'files'",
+            "A query of that source writes bases by itself.",
+        )
+    # What cleanSource has not come to is needed for it.
+    marks = {mark.ref for mark in CleanupMarks(store, 0).found()}
+    if marks:
+        behind = [link.ref in marks for link in links]
+        retained = max(retained, behind.index(True) if any(behind) else len(links))
+    younger = int((time.time() - retained_seconds) * 1_000_000) if retained_seconds else None
+    return CompactPlan(store, links[0].ref, retained, younger, len(links))
+
+
+def sizes(store: StateStore) -> dict[str, int]:
+    """Objects of a state directory, and bytes in them."""
+    names = list(_names(store))
+    known = _known_sizes(store)
+    unknown = [name for name in names if name not in known]
+    read = sum(in_parallel(lambda name: _size(store, name), unknown))
+    return {
+        "objects": len(names),
+        "bytes": read + sum(known.get(name, 0) for name in names),
+        "checkpoints": sum(name.startswith(f"{layout.CHECKPOINTS}/") for name in names),
+        "bases": sum(name.startswith(f"{layout.BASES}/") for name in names),
+        "index_objects": sum(name.startswith(f"{layout.INDEX}/") for name in names),
+    }
+
+
+def _known_sizes(store: StateStore) -> dict[str, int]:
+    """Sizes of the objects of the index, which may be large, as bases give them."""
+    history, known = CheckpointHistory(store), dict[str, int]()
+    for ref in history.bases():
+        # A damaged base costs some requests here; the compaction itself reports it.
+        with suppress(StateError):
+            found = history.read_base(ref).header.attachments
+            known |= {f"{layout.INDEX}/{each.name}": each.bytes for each in found}
+    return known
+
+
+def _names(store: StateStore) -> Iterator[str]:
+    yield from (name for name in _SINGLE if _size(store, name))
+    for directory in _FLAT:
+        yield from (f"{directory}/{leaf}" for leaf in store.list(directory))
+    for directory in _NESTED:
+        for folder in store.list(directory):
+            below = f"{directory}/{folder}"
+            yield from (f"{below}/{leaf}" for leaf in store.list(below))
+
+
+def _size(store: StateStore, name: str) -> int:
+    try:
+        return len(store.read(name))
+    except FileNotFoundError:
+        return 0
+
+
+def compact_lines(report: dict[str, Any]) -> dict[str, str]:
+    """The same for people."""
+    lines = {
+        "state": report["state"],
+        "newest": f"checkpoint {report['checkpoint']} of epoch {report['epoch']}",
+        "retained": f"{report['retain']:,} checkpoints before it; at most "
+        f"{report['deletes_at_most']:,} older ones are deleted",
+        "before": _amounts(report["before"]),
+    }
+    if report["written"]:
+        lines["after"] = _amounts(report["after"])
+    return lines
+
+
+def _amounts(found: dict[str, int]) -> str:
+    return (
+        f"{found['objects']:,} objects, {format_bytes(found['bytes'])}: "
+        f"{found['checkpoints']:,} checkpoints, {found['bases']:,} bases, "
+        f"{found['index_objects']:,} objects of the index"
+    )

@@ -11,16 +11,13 @@ from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.documents.file_columns import became_pending, flags_in, ranges_in
 from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import OptionError, StateCorruptError
-from ...views.state_view import StateView, consistent
+from ...views.state_view import StateView, consistent, fields
 from ..state_argument import checkpoint_named
 
 DIFFERENCE = pa.schema(
     [
-        ("change", pa.string()),
-        ("path", pa.string()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("size", pa.int64()),
+        *fields(pa.string(), "change", "path"),
+        *fields(pa.int64(), "start", "end", "size"),
         ("reader", pa.int32()),
         ("checkpoint", pa.int64()),
     ]
@@ -52,8 +49,7 @@ def _difference(view: StateView, first: str, second: str) -> pa.Table:
             "two checkpoints, one descended from the other",
             "To list the checkpoints, run: sluice checkpoints",
         ) from error
-    tables = [_changes(link) for link in links]
-    return pa.concat_tables(tables) if tables else DIFFERENCE.empty_table()
+    return pa.concat_tables([DIFFERENCE.empty_table(), *map(_changes, links)])
 
 
 def _changes(link: Checkpoint) -> pa.Table:
@@ -64,13 +60,12 @@ def _changes(link: Checkpoint) -> pa.Table:
             f"a state of {link.header.enumerator!r}",
             "files",
         )
-    parts: list[tuple[str, int | None, pa.RecordBatch]]
-    parts = []
+    parts: list[tuple[str, int | None, pa.RecordBatch]] = []
     for batch in link.state:
         parts.append(("found", None, became_pending(batch)))
         parts.append(("forgotten", None, ranges_in(batch, flags_in(batch, "withdrawn"))))
     parts += [("assigned", reader, batch) for reader, batch in link.assigned]
-    made = []
+    made = [DIFFERENCE.empty_table()]
     for change, reader, batch in parts:
         count = batch.num_rows
         columns = [
@@ -80,4 +75,4 @@ def _changes(link: Checkpoint) -> pa.Table:
             pa.repeat(pa.scalar(link.header.checkpoint, pa.int64()), count),
         ]
         made.append(pa.table(columns, schema=DIFFERENCE))
-    return pa.concat_tables(made) if made else DIFFERENCE.empty_table()
+    return pa.concat_tables(made)

@@ -61,6 +61,7 @@ def _has_bytes(row: dict[str, Any]) -> bool:
 
 def _alone(view: StateView, ref: CheckpointRef) -> CheckpointView:
     if ref not in view.refs:
+        # Its checkpoint has been deleted, which happens only long after Spark has gone on.
         return CheckpointView(view.history.read_base(ref), {}, frozenset(), None, has_finished=True)
     commits = {commit.reader: commit for commit in view.commits.of(ref)}
     abandoned = frozenset(view.commits.abandoned(ref))
@@ -83,29 +84,26 @@ def _commit_report(commit: ReaderCommit) -> dict[str, Any]:
     return {**commit.model_dump(mode="json"), "finished": finished}
 
 
-def inspected_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
+def inspected_lines(found: dict[str, Any]) -> dict[str, str]:
     """The header in readable form; the splits follow."""
     header = found["header"]
-    lines = [
-        ("checkpoint", f"{header['checkpoint']} of epoch {header['epoch']}: {found['state']}"),
-        ("parent", f"{header['parent_checkpoint']} of epoch {header['parent_epoch']}"),
-        ("object", found["object"]),
-        ("planned", formatted(found["planned"])),
-        ("source", header["enumerator"]),
-        ("assigned", f"{header['assigned_splits']:,} splits"),
-        ("state rows", f"{header['state_rows']:,}"),
-        ("sent back before", f"{len(header['attempts']):,} splits"),
-        ("quarantined here", f"{len(header['quarantined']):,} splits"),
-        ("orders", f"up to {header['orders']}" if header["orders"] else "none"),
-        ("checksum", header["checksum"]),
-    ]
+    lines = {
+        "checkpoint": f"{header['checkpoint']} of epoch {header['epoch']}: {found['state']}",
+        "parent": f"{header['parent_checkpoint']} of epoch {header['parent_epoch']}",
+        "object": found["object"],
+        "planned": formatted(found["planned"]),
+        "source": header["enumerator"],
+        "assigned": f"{header['assigned_splits']:,} splits",
+        "state rows": f"{header['state_rows']:,}",
+        "sent back before": f"{len(header['attempts']):,} splits",
+        "quarantined here": f"{len(header['quarantined']):,} splits",
+        "orders": f"up to {header['orders']}" if header["orders"] else "none",
+        "checksum": header["checksum"],
+    }
     for commit in found["commits"]:
-        rows, size = sum(commit["rows"]), sum(commit["input_bytes"])
+        rows, size = sum(commit["rows"]), formatted(sum(commit["input_bytes"]), "bytes")
         when = formatted(commit["finished"])
-        lines.append(
-            (
-                f"reader {commit['reader']}",
-                f"{rows:,} rows of {formatted(size, 'bytes')}, attempt {commit['attempt']}, {when}",
-            )
+        lines[f"reader {commit['reader']}"] = (
+            f"{rows:,} rows of {size}, attempt {commit['attempt']}, {when}"
         )
     return lines

@@ -54,10 +54,8 @@ def queue_setup(
         str,
         typer.Argument(
             metavar="PATH",
-            help=(
-                "Announce new objects at the path that the query loads: s3://bucket/prefix or "
-                "abfss://container@account.dfs.core.windows.net/prefix."
-            ),
+            help="Announce new objects at the path that the query loads: s3://bucket/prefix or "
+            "abfss://container@account.dfs.core.windows.net/prefix.",
         ),
     ],
     state: Annotated[
@@ -81,6 +79,7 @@ def queue_setup(
 
     They create what discoveryMode=notifications needs, policies included. Nothing is changed.
     """
+    # Azure has other services for all three parts: the queue, the events and the rights.
     if is_azure(path):
         found = azure_setup(path, new.queue, new.names["dead letters"])
         if as_json:
@@ -88,7 +87,7 @@ def queue_setup(
         else:
             typer.echo(azure_script(found))
         return
-    data = place_of(path, "PATH")
+    data = _place_of(path, "PATH")
     at = f"{new.region}:{new.account}"
     host = f"https://sqs.{new.region}.amazonaws.com/{new.account}"
     arns = {of: f"arn:aws:sqs:{at}:{name}" for of, name in new.names.items()}
@@ -103,16 +102,15 @@ def queue_setup(
         "queueAttributes": {
             "MessageRetentionPeriod": _RETENTION,
             "VisibilityTimeout": _VISIBILITY,
-            "Policy": json.dumps(queue_policy(arns["queue"], data.bucket, new.account)),
+            "Policy": json.dumps(_queue_policy(arns["queue"], data.bucket, new.account)),
         },
         "bucketNotifications": _notifications(arns["queue"], data.prefix),
-        "queryPolicy": query_policy(
+        "queryPolicy": _query_policy(
             data,
-            place_of(state, "--state") if state else None,
-            queue=arns["queue"],
-            dead_letters=arns["dead letters"],
+            _place_of(state, "--state") if state else None,
+            _place_of(archive, "--archive") if archive else None,
+            arns,
             cleans=cleans or bool(archive),
-            archive=place_of(archive, "--archive") if archive else None,
         ),
     }
     if as_json:
@@ -122,11 +120,7 @@ def queue_setup(
 
 
 def _notifications(queue: str, prefix: str) -> dict[str, Any]:
-    to_queue: dict[str, Any] = {
-        "Id": "sluice",
-        "QueueArn": queue,
-        "Events": ["s3:ObjectCreated:*"],
-    }
+    to_queue: dict[str, Any] = {"Id": "sluice", "QueueArn": queue, "Events": ["s3:ObjectCreated:*"]}
     if prefix:
         rules = [{"Name": "prefix", "Value": f"{prefix}/"}]
         to_queue["Filter"] = {"Key": {"FilterRules": rules}}
@@ -161,7 +155,7 @@ def _quoted(document: dict[str, Any]) -> str:
     return shlex.quote(json.dumps(document, indent=2))
 
 
-VERSION: Final = "2012-10-17"
+_VERSION: Final = "2012-10-17"
 """The version of the policy language that AWS expects in each policy."""
 
 
@@ -177,7 +171,7 @@ class Place(NamedTuple):
         return f"arn:aws:s3:::{self.bucket}/" + (f"{self.prefix}/*" if self.prefix else "*")
 
 
-def place_of(url: str, option: str) -> Place:
+def _place_of(url: str, option: str) -> Place:
     """The bucket and prefix of a URL.
 
     Raises:
@@ -196,42 +190,24 @@ def place_of(url: str, option: str) -> Place:
     return Place(bucket, key.strip("/"))
 
 
-def query_policy(
-    data: Place,
-    state: Place | None,
-    *,
-    queue: str = "",
-    dead_letters: str = "",
-    cleans: bool = False,
-    archive: Place | None = None,
+def _query_policy(
+    data: Place, state: Place | None, archive: Place | None, arns: dict[str, str], *, cleans: bool
 ) -> dict[str, Any]:
-    """The policy for the role of the driver and the executors of one query.
-
-    Args:
-        data: what the query loads.
-        state: where its checkpoint is; None if it is not in S3.
-        queue: ARN of the queue with events.
-        dead_letters: ARN of the queue for messages that are no events.
-        cleans: the query deletes or archives what it has read (`cleanSource`).
-        archive: where `sourceArchiveDir` is.
-    """
-    statements = [
-        *_bucket("Data", data, ["s3:GetObject", *(["s3:DeleteObject"] if cleans else [])]),
-    ]
+    """The policy for the role of the driver and the executors of one query."""
+    deletes = ["s3:DeleteObject"] if cleans else []
+    statements = _bucket("Data", data, ["s3:GetObject", *deletes])
     if archive is not None:
         statements += _bucket("Archive", archive, ["s3:GetObject", "s3:PutObject"])
     if state is not None:
         actions = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]
         statements += _bucket("State", state, actions)
-    if queue:
-        actions = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"]
-        statements.append(_allow("QueueReceive", actions, queue))
-    if dead_letters:
-        statements.append(_allow("DeadLettersSend", ["sqs:SendMessage"], dead_letters))
-    return {"Version": VERSION, "Statement": statements}
+    actions = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"]
+    statements.append(_allow("QueueReceive", actions, arns["queue"]))
+    statements.append(_allow("DeadLettersSend", ["sqs:SendMessage"], arns["dead letters"]))
+    return {"Version": _VERSION, "Statement": statements}
 
 
-def queue_policy(queue: str, bucket: str, account: str) -> dict[str, Any]:
+def _queue_policy(queue: str, bucket: str, account: str) -> dict[str, Any]:
     """Lets the bucket, and nobody else, put events into the queue."""
     statement = {
         "Sid": "BucketEvents",
@@ -244,7 +220,7 @@ def queue_policy(queue: str, bucket: str, account: str) -> dict[str, Any]:
             "StringEquals": {"aws:SourceAccount": account},
         },
     }
-    return {"Version": VERSION, "Statement": [statement]}
+    return {"Version": _VERSION, "Statement": [statement]}
 
 
 def _bucket(name: str, place: Place, actions: Sequence[str]) -> list[dict[str, Any]]:
@@ -259,6 +235,3 @@ def _bucket(name: str, place: Place, actions: Sequence[str]) -> list[dict[str, A
 
 def _allow(name: str, actions: Sequence[str], resource: str) -> dict[str, Any]:
     return {"Sid": name, "Effect": "Allow", "Action": list(actions), "Resource": resource}
-
-
-COMMANDS = (queue_setup,)

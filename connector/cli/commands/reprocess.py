@@ -7,16 +7,12 @@ Not here: what is chosen (`reprocess/reprocess_plan.py`), what becomes of an ord
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..arguments import OrderArguments, ViewArguments
 from ..output import print_json_rows, print_table
-
-if TYPE_CHECKING:
-    from ...views.state_view import StateView
-    from ..reprocess.reprocess_plan import Chosen
 
 Quarantined = Annotated[
     bool,
@@ -71,10 +67,13 @@ def requeue(
 
     in_range = in_event_time(event_time, event_time_pattern, time_zone) if event_time else None
 
-    def choose(view: StateView) -> Chosen:
-        return requeued(view, given.matching, in_state, in_range, quarantined=quarantined)
-
-    submit_order(given, "requeue", choose, event_time=event_time, skip_missing=skip_missing)
+    submit_order(
+        given,
+        "requeue",
+        lambda view: requeued(view, given.matching, in_state, in_range, quarantined=quarantined),
+        event_time=event_time,
+        skip_missing=skip_missing,
+    )
 
 
 def rewind(
@@ -96,10 +95,12 @@ def rewind(
     from ..reprocess.reprocess_log import submit_order
     from ..reprocess.reprocess_plan import rewound
 
-    def choose(view: StateView) -> Chosen:
-        return rewound(view, given.matching, to, to_time)
-
-    submit_order(given, "rewind", choose, skip_missing=skip_missing)
+    submit_order(
+        given,
+        "rewind",
+        lambda view: rewound(view, given.matching, to, to_time),
+        skip_missing=skip_missing,
+    )
 
 
 def forget(given: OrderArguments, quarantined: Quarantined = False) -> None:
@@ -110,10 +111,9 @@ def forget(given: OrderArguments, quarantined: Quarantined = False) -> None:
     from ..reprocess.reprocess_log import submit_order
     from ..reprocess.reprocess_plan import forgotten
 
-    def choose(view: StateView) -> Chosen:
-        return forgotten(view, given.matching, quarantined=quarantined)
-
-    submit_order(given, "forget", choose)
+    submit_order(
+        given, "forget", lambda view: forgotten(view, given.matching, quarantined=quarantined)
+    )
 
 
 def waive(given: OrderArguments) -> None:
@@ -123,15 +123,16 @@ def waive(given: OrderArguments) -> None:
     """
     from ..reprocess.reprocess_log import submit_order
     from ..reprocess.reprocess_plan import waived
-    from ..spark_offset_log import under_way_in_spark
+    from ..spark_checkpoint import under_way_in_spark
     from ..state_argument import parsed_storage_options
 
     options = parsed_storage_options(given.storage_options)
 
-    def choose(view: StateView) -> Chosen:
-        return waived(view, given.matching, under_way_in_spark(view.store, options), options)
-
-    submit_order(given, "waive", choose)
+    submit_order(
+        given,
+        "waive",
+        lambda view: waived(view, given.matching, under_way_in_spark(view.store, options), options),
+    )
 
 
 def orders(given: ViewArguments) -> None:
@@ -147,6 +148,3 @@ def orders(given: ViewArguments) -> None:
     else:
         columns = "order action state created who files released rows reason"
         print_table(table.to_pylist(), columns.split())
-
-
-COMMANDS = (requeue, rewind, forget, waive, orders)

@@ -20,8 +20,8 @@ from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.files.event_time_batches import event_time_figures
 from ....enumerator.files.ledger.files_as_of import FilesAsOf
 from ...views.amounts import counted, format_bytes, format_duration
-from ...views.checkpoints_in_flight import checkpoints_in_flight
 from ...views.owner import owner_of
+from ...views.protocol import checkpoints_in_flight
 from ...views.quarantine import quarantined_splits
 from ...views.state_view import CheckpointView, StateView, consistent
 
@@ -41,6 +41,7 @@ def status_of(store: StateStore) -> dict[str, Any]:
 def _status(view: StateView) -> dict[str, Any]:
     view.check_is_state()
     owner = owner_of(view.store)
+    # Not the whole chain: `watch` asks every two seconds, and each link is a request on a bucket.
     links = view.chain(_RECENT)
     files = _of_files(view) if _is_of_files(view) else None
     quarantined = files.pop("quarantined") if files else len(quarantined_splits(view))
@@ -76,6 +77,7 @@ def _orders_waiting(view: StateView) -> int:
     newest = Orders(view.store).newest()
     if not newest or view.head == NO_CHECKPOINT:
         return newest
+    # Orders are numbered, and a checkpoint says up to which number it contains them.
     return newest - view.history.load(view.head).header.orders
 
 
@@ -158,6 +160,7 @@ def _rate(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
 
 def is_dead(status: dict[str, Any]) -> bool:
     """True if it is known that no query runs on this state."""
+    # Not "unknown": an owner on another host may well be at work.
     return status["owner"]["runs"] in ("gone", "nobody")
 
 
@@ -173,32 +176,26 @@ def time_left(status: dict[str, Any]) -> float | None:
     return pending["bytes"] / rate if rate and pending else None
 
 
-def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
+def status_lines(status: dict[str, Any], owner: str) -> dict[str, str]:
     """The same for people."""
-    lines = [("state", status["state"]), ("owner", owner)]
+    lines = {"state": status["state"], "owner": owner}
     seed = status["seed"]
     if seed is not None:
         origin = seed["origin"]
-        made_of = next(
-            (origin[key] for key in ("state", "export", "checkpoint") if key in origin), ""
-        )
+        of = next((origin[key] for key in ("state", "export", "checkpoint") if key in origin), "")
         when = format_duration(time.time() - seed["written"] / 1e6)
-        who = f"{seed['user']} on {seed['host']}"
-        lines.append(("made by", f"sluice {seed['purpose']} of {made_of}, {when} ago, {who}"))
+        lines["made by"] = (
+            f"sluice {seed['purpose']} of {of}, {when} ago, {seed['user']} on {seed['host']}"
+        )
     newest, rate, pending = status["newest"], status["rate"], status["pending"]
     if newest is None:
-        lines.append(("checkpoint", "none yet"))
+        lines["checkpoint"] = "none yet"
     else:
         when = format_duration(time.time() - newest["planned"])
-        lines.append(
-            (
-                "checkpoint",
-                (
-                    f"{newest['checkpoint']} of epoch {newest['epoch']}, planned {when} ago: "
-                    f"{counted(newest['splits'], 'split')}, committed by "
-                    f"{newest['acknowledged']} of {counted(newest['readers'], 'reader')}"
-                ),
-            )
+        lines["checkpoint"] = (
+            f"{newest['checkpoint']} of epoch {newest['epoch']}, planned {when} ago: "
+            f"{counted(newest['splits'], 'split')}, committed by "
+            f"{newest['acknowledged']} of {counted(newest['readers'], 'reader')}"
         )
     for waiting in status["inFlight"]:
         held = [of for of in waiting["readers"] if of["heldUnder"] is not None]
@@ -206,50 +203,42 @@ def status_lines(status: dict[str, Any], owner: str) -> list[tuple[str, str]]:
             splits = sum(of["heldSplits"] for of in held)
             under = min(of["heldUnder"] for of in held)
             amount = f"{counted(splits, 'split')} for {counted(len(held), 'reader')}"
-            until = f"{amount}, until the commit of {under}"
-            lines.append((f"held in {waiting['checkpoint']}", until))
+            lines[f"held in {waiting['checkpoint']}"] = f"{amount}, until the commit of {under}"
     if pending is not None:
-        lines.append(("files seen", f"{status['files_seen']:,}"))
-        lines.append(
-            ("pending", f"{counted(pending['splits'], 'split')}, {format_bytes(pending['bytes'])}")
+        lines["files seen"] = f"{status['files_seen']:,}"
+        lines["pending"] = (
+            f"{counted(pending['splits'], 'split')}, {format_bytes(pending['bytes'])}"
         )
         if pending["oldest_modified_seconds"] is not None:
             age = format_duration(pending["oldest_modified_seconds"])
-            lines.append(("oldest pending", f"written {age} ago"))
-    lines += _event_time_lines(status["event_time"])
-    lines += _landing_lines(status["landed_schema"])
+            lines["oldest pending"] = f"written {age} ago"
+    lines |= _event_time_lines(status["event_time"]) | _landing_lines(status["landed_schema"])
     if rate is not None and rate["bytes_per_second"]:
-        lines.append(
-            (
-                "rate",
-                (
-                    f"{rate['rows_per_second']:,.0f} rows and "
-                    f"{format_bytes(rate['bytes_per_second'])} a second, over "
-                    f"{counted(rate['checkpoints'], 'checkpoint')}"
-                ),
-            )
+        lines["rate"] = (
+            f"{rate['rows_per_second']:,.0f} rows and {format_bytes(rate['bytes_per_second'])} "
+            f"a second, over {counted(rate['checkpoints'], 'checkpoint')}"
         )
         if pending is not None and pending["bytes"] and not is_dead(status):
-            lines.append(("backlog read in", format_duration(time_left(status))))
-    lines.append(("quarantined", counted(status["quarantined"], "split")))
+            lines["backlog read in"] = format_duration(time_left(status))
+    lines["quarantined"] = counted(status["quarantined"], "split")
     if status["orders_waiting"]:
-        lines.append(("orders", f"{status['orders_waiting']:,} are carried out at the next start"))
+        lines["orders"] = f"{status['orders_waiting']:,} are carried out at the next start"
     return lines
 
 
-def _event_time_lines(figures: dict[str, Any] | None) -> list[tuple[str, str]]:
+def _event_time_lines(figures: dict[str, Any] | None) -> dict[str, str]:
     if figures is None:
-        return []
-    lines = [("event time", f"reached {figures['reached']}")]
+        return {}
+    lines = {"event time": f"reached {figures['reached']}"}
     if figures["lateFiles"]:
         names = "; ".join(figures["newestLateFiles"])
-        lines.append(("late files", f"{figures['lateFiles']:,}, the newest: {names}"))
+        lines["late files"] = f"{figures['lateFiles']:,}, the newest: {names}"
     return lines
 
 
-def _landing_lines(schema: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+def _landing_lines(schema: Mapping[str, Any] | None) -> dict[str, str]:
     if schema is None:
-        return []
+        return {}
     kinds = ((field["name"], field["type"]) for field in schema["fields"])
     named = (f"{name} {k if isinstance(k, str) else k['type']}" for name, k in kinds)
-    return [("lands", ", ".join(named))]
+    return {"lands": ", ".join(named)}

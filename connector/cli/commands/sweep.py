@@ -59,14 +59,14 @@ def sweep(
             }
         )
         return
-    of_tables = [("of those in no table", str(len(outside)))] if tables else []
+    of_tables = {"of those in no table": str(len(outside))} if tables else {}
     print_pairs(
-        [
-            ("files that commits name", str(len(found.named))),
-            *of_tables,
-            ("of attempts that lost", str(len(found.superseded))),
-            ("whose reader has no commit", str(len(found.undecided))),
-        ]
+        {
+            "files that commits name": str(len(found.named)),
+            **of_tables,
+            "of attempts that lost": str(len(found.superseded)),
+            "whose reader has no commit": str(len(found.undecided)),
+        }
     )
     for path in [*found.superseded, *found.undecided, *outside][:_SHOWN]:
         typer.echo(f"  {path}")
@@ -120,6 +120,3 @@ def _newest(table: str, storage_options: Mapping[str, Any]) -> Callable[[str], i
     sink = DeltaSink(table, storage_options)
     opened = sink.opened()
     return None if opened is None else partial(sink.newest, opened)
-
-
-COMMANDS = (sweep,)

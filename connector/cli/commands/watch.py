@@ -43,6 +43,7 @@ class Trend:
         """Say how the backlog has changed, up to this look."""
         self._seen.append((when, pending))
         began, before = self._seen[0]
+        # There is nothing to compare the first look with.
         if when <= began:
             return Text("")
         change = (pending - before) / (when - began)
@@ -86,6 +87,7 @@ def watch_state(
             print_json({"waiting": str(look)} if isinstance(look, StateMissingError) else look[1])
         return
     backlog, trend = Backlog(), Trend()
+    # No thread that redraws: between two looks nothing changes.
     with Live(console=OUT, auto_refresh=False) as live:
         for look in _looks(find, interval, count):
             if isinstance(look, StateMissingError):
@@ -105,6 +107,7 @@ def _looks(
             store = store or find()
             yield time.monotonic(), status_of(store), store
         except StateMissingError as error:
+            # A state that was there and is gone does not come back by waiting.
             if store is not None:
                 raise
             yield error
@@ -119,7 +122,7 @@ def _shown(
 ) -> RenderableType:
     lines = Table.grid(padding=(0, 2))
     problems = _problems(status)
-    for name, value in status_lines(status, owner):
+    for name, value in status_lines(status, owner).items():
         # A path has no spaces to break at, and its end says which state it is.
         shown = Text(value, style=problems.get(name, ""), overflow="fold")
         lines.add_row(Text(name, style="bold"), shown)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -22,8 +21,8 @@ from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import SluiceError, StateMissingError
 from ..output import Ended, Exit, print_json
 from ..state_argument import find_state, parsed_storage_options
-from .finding import Finding
 from .interpreters import python_findings
+from .patient import Finding, Patient
 from .storage import (
     check_local_directory,
     created,
@@ -36,55 +35,42 @@ from .storage import (
 _MARKS = {"ok": "ok     ", "warning": "warning", "failed": "FAILED "}
 
 
-@dataclass(frozen=True)
-class Patient:
-    """What the command line said."""
-
-    state: str = ""
-    path: str = ""
-    source_name: str = "source"
-    storage_options: str = "{}"
-    options: Mapping[str, str] = field(default_factory=dict)
-    master: str = ""
-    """The master of the session to start; empty for no session."""
-
-    def place(self) -> str:
-        """Where the state of the query is, or will be.
-
-        Raises:
-            SluiceError: that cannot be found out.
-        """
-        check_local_directory(self.state)
-        try:
-            return find_state(self.state, self.source_name, self.storage_options).location
-        except StateMissingError:
-            return join(absolute(self.state), "sluice", self.source_name)
-
-
 def findings(patient: Patient) -> Iterator[Finding]:
     """One after the other: the later ones take longer."""
+    options = patient.options
     yield from python_findings()
     places = [each for each in (patient.state, patient.path) if each]
     failed = False
-    for finding in extra_findings(places, patient.path, patient.options):
+    # First the clients: without its client a place fails with an error that says less.
+    for finding in extra_findings(places, patient.path, options):
         failed = failed or finding.verdict == "failed"
         yield finding
     place = ""
     if not failed:
         if patient.state:
             try:
-                place = patient.place()
+                place = _place_of(patient)
             except SluiceError as error:
                 yield no_place(error)
             else:
                 yield from state_findings(place, patient.storage_options)
         if patient.path:
-            yield from path_findings(patient.path, patient.storage_options, patient.options)
-    if patient.master:
-        yield from executor_findings(patient.master, place, patient.storage_options)
+            yield from path_findings(patient.path, patient.storage_options, options)
+    if patient.master or patient.spark:
+        master = patient.master or "local[2]"
+        yield from executor_findings(master, place, patient.storage_options)
 
 
-def diagnose(patient: Patient, *, as_json: bool) -> None:
+def _place_of(patient: Patient) -> str:
+    """Where the state of the query is, or will be."""
+    check_local_directory(patient.state)
+    try:
+        return find_state(patient.state, patient.source_name, patient.storage_options).location
+    except StateMissingError:
+        return join(absolute(patient.state), "sluice", patient.source_name)
+
+
+def diagnose(patient: Patient) -> None:
     """Look, and print what is found.
 
     Raises:
@@ -93,11 +79,11 @@ def diagnose(patient: Patient, *, as_json: bool) -> None:
     found: list[Finding] = []
     for finding in findings(patient):
         found.append(finding)
-        if not as_json:
+        if not patient.as_json:
             _print(finding)
     failed = [finding for finding in found if finding.verdict == "failed"]
-    if as_json:
-        print_json({"findings": [each.document() for each in found], "failed": len(failed)})
+    if patient.as_json:
+        print_json({"findings": [vars(finding) for finding in found], "failed": len(failed)})
     else:
         warnings = sum(finding.verdict == "warning" for finding in found)
         typer.echo(f"{len(found)} checks: {len(failed)} failed, {warnings} with a warning")
@@ -137,6 +123,7 @@ def executor_findings(master: str, place: str, storage_options: str) -> Iterator
             with left_as_it_was(place):
                 yield _writing(spark, place, storage_options)
     finally:
+        # A session that stays would hold the cores of a cluster for nobody.
         spark.stop()
 
 
@@ -165,6 +152,7 @@ def _writing(spark: Any, place: str, storage_options: str) -> Finding:
     seen, raced = f"doctor-{uuid.uuid4().hex}", f"doctor-{uuid.uuid4().hex}"
     store.publish(seen, b"driver")
     try:
+        # A partition for each task, so that several executors can take part.
         tasks = spark.sparkContext.parallelize(range(_TASKS), _TASKS)
         answers = tasks.map(lambda at: asked(place, storage_options, seen, raced, at)).collect()
     except Exception as error:  # noqa: BLE001 - any error of a task is the finding
@@ -241,6 +229,7 @@ def extra_findings(
             continue
         seen.add(scheme)
         yield _client(scheme)
+    # Names of Auto Loader's options are accepted as well.
     given = {name.lower().removeprefix("cloudfiles."): value for name, value in options.items()}
     if (given.get("fileformat") or given.get("format", "")).lower() == "avro":
         yield _needed("fileFormat=avro", ("fastavro",), "avro")

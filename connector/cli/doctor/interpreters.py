@@ -21,11 +21,11 @@ from importlib import metadata
 from typing import Any, Final
 
 from ...spark.registration import interpreters_before, is_same_environment
-from .finding import Finding, version_of
+from .patient import Finding
 
 _LEAST_PYTHON, _NEWEST_PYTHON = (3, 11), (3, 13)
 _LEAST_JAVA: Final = 17
-_TRIED_SPARK: Final = ((4, 2), (4, 3))
+_NEWEST_SPARK: Final = (4, 3)
 
 _LEAST: Final = {
     "pyspark": "4.2",
@@ -78,19 +78,21 @@ def _this_python() -> Finding:
     return Finding("python", "ok", found, expected)
 
 
+def _version_of(text: str) -> tuple[int, ...]:
+    match = re.match(r"\d+(\.\d+)*", text)
+    return tuple(map(int, match[0].split("."))) if match else ()
+
+
 def _releases() -> Iterator[Finding]:
     for name, least in _LEAST.items():
         expected = f"{least} or newer"
         try:
             found = metadata.version(name)
         except metadata.PackageNotFoundError:
-            yield Finding(
-                name, "failed", "not installed", expected, f"pip install '{name}>={least}'"
-            )
-            continue
-        if version_of(found) < version_of(least):
+            found = "not installed"
+        if _version_of(found) < _version_of(least):
             yield Finding(name, "failed", found, expected, f"pip install '{name}>={least}'")
-        elif name == "pyspark" and version_of(found)[:2] > _TRIED_SPARK[-1]:
+        elif name == "pyspark" and _version_of(found)[:2] > _NEWEST_SPARK:
             way_out = "This release has not been tested."
             yield Finding(name, "warning", found, "4.2 or 4.3", way_out)
         else:
@@ -112,6 +114,7 @@ def _pythons_of_spark() -> Iterator[Finding]:
         other = shutil.which("python3")
         if other is None or not is_same_environment(other):
             yield _first_of_the_path(other)
+    # PYSPARK_DRIVER_PYTHON is for the driver alone; tasks are started with this one.
     worker = configured.get("PYSPARK_PYTHON")
     if worker and driver and worker != driver:
         yield _registration("python of tasks", worker, "PYSPARK_PYTHON")
@@ -156,12 +159,15 @@ def _registration(what: str, python: str, why: str) -> Finding:
     return Finding(what, "ok", f"{described}, {asked['package']}", expected)
 
 
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+# Driver and tasks often have the same one, and each answer costs a start of Python.
 @cache
 def _asked(python: str) -> dict[str, Any] | str:
     try:
-        done = subprocess.run(
-            [python, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=False
-        )
+        done = _run(python, "-c", _PROBE)
         # What is imported may print lines of its own before the answer.
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError) as error:
@@ -180,13 +186,10 @@ def _java() -> Finding:
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     way_out = f"Install a Java {_LEAST_JAVA} runtime, or set JAVA_HOME to one."
     if java is None:
-        return Finding(
-            "java", "failed", "no Java: no JAVA_HOME, no java in the PATH", expected, way_out
-        )
+        found = "no Java: no JAVA_HOME, no java in the PATH"
+        return Finding("java", "failed", found, expected, way_out)
     try:
-        done = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
-        )
+        done = _run(java, "-version")
     except (OSError, subprocess.SubprocessError) as error:
         return Finding("java", "failed", f"{java}: {type(error).__name__}", expected, way_out)
     # Most runtimes print their version on standard error.

@@ -19,7 +19,7 @@ from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import SluiceError, StateError
 from ..state_argument import parsed_storage_options
-from .finding import Finding
+from .patient import Finding
 
 _AT_ONCE = 8
 
@@ -53,6 +53,7 @@ def check_local_directory(place: str) -> None:
         StateError: something else is there, or above it.
     """
     path = local_path(place)
+    # The first ancestor that exists decides whether a directory can be created.
     while path is not None and not os.path.exists(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
     if path is not None and not os.path.isdir(path):
@@ -111,6 +112,7 @@ def raced(store: StateStore) -> str:
     """Create one object several times at once; raises like `tried`."""
     name = _name()
     try:
+        # A store that looks first and then writes passes with one writer, and fails with several.
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             outcomes = list(pool.map(lambda at: created(store, name, b"%d" % at), range(_AT_ONCE)))
         content = store.read(name)

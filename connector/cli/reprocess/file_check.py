@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
 from ....checkpoint_meta.storage.urls import local_path
 from ....enumerator.files.cleaning.places import LocalPlace, Place, has_changed, remote_place
-from ....enumerator.files.ledger.byte_ranges import ByteRange, byte_ranges_of
+from ....enumerator.files.ledger.byte_ranges import byte_ranges_of
 from ....errors import MissingPathError, OptionError, SourceUnavailable, SplitReadError
 from ....reader.files.io.source_file import SourceFile
 
@@ -21,19 +20,12 @@ _NAMED = 5
 """Most files that a refusal names."""
 
 
-@dataclass(frozen=True)
-class Present:
-    """Splits of files that are there, in the version that is there."""
-
-    splits: Sequence[FileSplit]
-    missing: Sequence[str]
-    """Paths of files that are gone."""
-
-
 def as_present(
     splits: Sequence[FileSplit], storage_options: Mapping[str, Any], *, skip_missing: bool
-) -> Present:
-    """The splits as they can be read: a file that was replaced is read whole as it is now.
+) -> tuple[list[FileSplit], list[str]]:
+    """The splits as they can be read, and the paths of files that are gone.
+
+    A file that was replaced is read whole as it is now.
 
     Raises:
         MissingPathError: files are gone, and `skip_missing` is not given; some are named.
@@ -51,9 +43,10 @@ def as_present(
             missing.append(file.path)
         elif _is_as_it_was(file, now):
             made += [FileSplit(file, start, end) for start, end in ranges]
-        elif _is_whole(file, ranges):
+        elif list(ranges) == [(0, file.size)]:
             made.append(FileSplit(now, 0, now.size))
         else:
+            # Its other parts were read from the old version: old and new bytes would be mixed.
             partly.append(file.path)
     if partly:
         raise OptionError(
@@ -68,10 +61,10 @@ def as_present(
             "files that should be read again no longer exist",
             _some(missing),
             f"{len(missing)} of {len(wanted)} are missing",
-            ("files that still exist"),
+            "files that still exist",
             "Put them back (an archive has them), or leave them out with --skip-missing.",
         )
-    return Present(made, missing)
+    return made, missing
 
 
 def unreadable(splits: Sequence[FileSplit], storage_options: Mapping[str, Any]) -> list[FileSplit]:
@@ -100,10 +93,6 @@ def _is_as_it_was(file: FileVersion, now: FileVersion) -> bool:
         return False
 
 
-def _is_whole(file: FileVersion, ranges: Sequence[ByteRange]) -> bool:
-    return list(ranges) == [(0, file.size)]
-
-
 def _present(
     files: Sequence[FileVersion], storage_options: Mapping[str, Any]
 ) -> dict[FileVersion, FileVersion | None]:
@@ -115,6 +104,7 @@ def _present(
         first = group[0].path
         place: Place = LocalPlace() if is_local else remote_place(first, storage_options)
         try:
+            # A request for each file, which mostly waits.
             with ThreadPoolExecutor(max(1, place.workers)) as pool:
                 found.update(zip(group, pool.map(place.present, group), strict=True))
         except OSError as error:

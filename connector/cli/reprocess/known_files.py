@@ -23,6 +23,7 @@ from ....checkpoint_meta.documents.file_columns import splits_in
 from ....checkpoint_meta.documents.file_serializer import FileSplitSerializer
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.documents.orders import Order, Orders
+from ....checkpoint_meta.documents.reader_assignment import splits_of
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ....enumerator.files.discovery.selection.criteria import PlaceBounds
 from ....enumerator.files.discovery.selection.event_times import EventTimes
@@ -79,18 +80,12 @@ class KnownFiles:
         """Found and not assigned, or about to come back, or ordered to be read again."""
         found = [split for batch in self._known.pending() for split in splits_in(batch)]
         again = [s for order in self.waiting if order.reads_again for s in splits_of_order(order)]
-        return byte_ranges_of(self._of_interest([*found, *self._coming_back, *again]))
+        return byte_ranges_of(self._of_interest([*found, *self._coming_back(), *again]))
 
     @cached_property
     def under_way(self) -> ByteRanges:
         """Assigned, and nothing is known of it: it is read when the query starts."""
-        found = [
-            split
-            for link in self.chain
-            for reader, batch in link.checkpoint.assigned
-            if link.outcome(reader) == "assigned"
-            for split in splits_in(batch)
-        ]
+        found = [split for link in self.chain for split in link.file_splits("assigned")]
         return byte_ranges_of(self._of_interest(found))
 
     @cached_property
@@ -107,15 +102,10 @@ class KnownFiles:
             splits[back.index] for commit, splits in self._uncounted() for back in commit.returned
         ]
 
-    @cached_property
-    def _coming_back(self) -> list[FileSplit]:
-        serializer = FileSplitSerializer()
-        rests = [
-            split
-            for commit, _ in self._uncounted()
-            for split in commit.remainders(serializer).values()
-        ]
-        return [*self._returned, *rests]
+    def _coming_back(self) -> Iterator[FileSplit]:
+        yield from self._returned
+        for commit, _ in self._uncounted():
+            yield from commit.remainders(FileSplitSerializer()).values()
 
     def _uncounted(self) -> Iterator[tuple[ReaderCommit, list[FileSplit]]]:
         """Commits that no checkpoint has counted: they are at the next start."""
@@ -125,13 +115,7 @@ class KnownFiles:
                 # What is no longer in flight is counted in full.
                 if reader in in_flight.get(link.ref, link.commits):
                     continue
-                splits = [
-                    split
-                    for of, batch in link.checkpoint.assigned
-                    if of == reader
-                    for split in splits_in(batch)
-                ]
-                yield commit, splits
+                yield commit, splits_of(link.checkpoint, reader, FileSplitSerializer())
 
     def newest_versions(
         self, paths: Collection[str] | None = None
@@ -140,6 +124,8 @@ class KnownFiles:
         found: dict[str, tuple[FileVersion, int]] = {}
         for batch in self._known.seen():
             names = ("path", "size", "modified", "etag", "end")
+            # Arrow leaves out most names before the rest become Python objects: there may be ten
+            # million.
             chosen = self._filtered(batch, paths)
             for *file, end in zip(*(chosen.column(n).to_pylist() for n in names), strict=True):
                 if self._chosen is None or self._chosen(file[0]):
@@ -161,18 +147,9 @@ class KnownFiles:
             StateCorruptError: the newest checkpoint does not descend from it.
         """
         later = {link.ref for link in self.view.history.between(ref, self.view.head)}
-        found = [
-            split
-            for link in reversed(self.chain)
-            if link.ref in later
-            for reader, batch in link.checkpoint.assigned
-            if link.outcome(reader) != "assigned"
-            for split in splits_in(batch)
-        ]
+        links = [link for link in reversed(self.chain) if link.ref in later]
+        found = (split for link in links for split in link.file_splits("read", "abandoned"))
         return self._of_interest(found)
-
-
-_SEPARATOR = ".."
 
 
 def in_event_time(text: str, pattern: str, time_zone: str) -> Callable[[str], bool]:
@@ -181,7 +158,8 @@ def in_event_time(text: str, pattern: str, time_zone: str) -> Callable[[str], bo
     Raises:
         OptionError: it names no range, or `pattern` no time.
     """
-    start, separator, end = text.partition(_SEPARATOR)
+    start, separator, end = text.partition("..")
+    # As for a query without the option timeZone.
     zone = time_zone or "UTC"
     try:
         if not separator or not (start or end):

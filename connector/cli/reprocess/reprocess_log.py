@@ -20,12 +20,11 @@ from ....checkpoint_meta.documents.file_split import FileSplit
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
 from ....checkpoint_meta.stores.contract import StateStore
 from ...views.amounts import format_bytes
-from ...views.owner import owner_of
-from ...views.state_view import StateView, consistent
+from ...views.owner import owner_of, refuse_if_held, who_and_where
+from ...views.state_view import TIME, StateView, consistent, fields
 from ..arguments import OrderArguments
 from ..output import Ended, Exit, print_json, print_table
-from ..running_check import refuse_if_held, who_and_where
-from ..spark_offset_log import newest_in_spark
+from ..spark_checkpoint import newest_in_spark
 from ..state_argument import parsed_storage_options
 from .file_check import as_present
 from .reprocess_plan import Chosen
@@ -50,20 +49,12 @@ _AGAIN = (
 ORDERS = pa.schema(
     [
         ("order", pa.int64()),
-        ("action", pa.string()),
-        ("state", pa.string()),
-        ("created", pa.timestamp("us", "UTC")),
-        ("who", pa.string()),
-        ("host", pa.string()),
-        ("files", pa.int64()),
-        ("ranges", pa.int64()),
-        ("bytes", pa.int64()),
-        ("released", pa.int64()),
-        ("rows", pa.int64()),
-        ("matching", pa.string()),
-        ("reason", pa.string()),
-        ("checkpoint", pa.int64()),
-        ("to_checkpoint", pa.int64()),
+        *fields(pa.string(), "action", "state"),
+        ("created", TIME),
+        *fields(pa.string(), "who", "host"),
+        *fields(pa.int64(), "files", "ranges", "bytes", "released", "rows"),
+        *fields(pa.string(), "matching", "reason"),
+        *fields(pa.int64(), "checkpoint", "to_checkpoint"),
     ]
 )
 """`state`: done (the newest checkpoint contains it), or waiting for the next start."""
@@ -95,6 +86,7 @@ def submit_order(
     """
     store = given.opened()
     if given.yes:
+        # Before the look, which may take long on a large state.
         refuse_if_held(store, force=given.force)
     options = parsed_storage_options(given.storage_options)
 
@@ -109,11 +101,10 @@ def submit_order(
 
     view, chosen = consistent(look)
     if action in _AGAIN_BY and chosen.splits:
-        present = as_present(chosen.splits, options, skip_missing=skip_missing)
-        left_out = dict(chosen.left_out)
-        if present.missing:
-            left_out["gone"] = len(present.missing)
-        chosen = replace(chosen, splits=present.splits, left_out=left_out)
+        # Now, when a person can choose: the query would find out in the middle of a batch.
+        splits, missing = as_present(chosen.splits, options, skip_missing=skip_missing)
+        gone = {"gone": len(missing)} if missing else {}
+        chosen = replace(chosen, splits=splits, left_out={**chosen.left_out, **gone})
     matching = " ".join(filter(None, [given.matching, event_time and f"event time {event_time}"]))
     order = _written(given, action, view, chosen, matching) if chosen and given.yes else None
     shown = chosen.splits[:_SHOWN]

@@ -12,9 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ....checkpoint_meta.documents.file_columns import splits_in
+from ....checkpoint_meta.documents.file_serializer import FileSplitSerializer
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
+from ....checkpoint_meta.documents.reader_assignment import splits_of as assigned_to
 from ....enumerator.files.ledger.byte_ranges import (
     ByteRanges,
     byte_ranges_of,
@@ -72,6 +76,7 @@ def requeued(
         OptionError: nothing says which, or the state is of a source without files.
         StateError: it is damaged.
     """
+    # Without a choice everything would be read again, which nobody means who leaves options out.
     if not (pattern or in_state or in_range or quarantined):
         raise OptionError(
             "requeue: no option says which files to read again",
@@ -94,10 +99,11 @@ def requeued(
         ]
         return _read_again(known, byte_ranges_of(wanted), released=list(known.quarantined))
     rows = [FileSplit(file, 0, end) for file, end in known.newest_versions().values() if end > 0]
-    if in_state or quarantined:
-        states = _states(view)
-        wanted_states = {in_state or "quarantined", "quarantined" if quarantined else in_state}
-        rows = [split for split in rows if states.get(split.file) in wanted_states]
+    if in_state:
+        states = [in_state, "quarantined"] if quarantined else [in_state]
+        # `files` says the state of a file as a whole; orders are about its bytes.
+        wanted_files = _in_states(view, states)
+        rows = [split for split in rows if split.file in wanted_files]
     return _read_again(known, byte_ranges_of(rows))
 
 
@@ -180,23 +186,18 @@ def waived(
         raise OptionError(
             "waive: no batch is in flight",
             view.store.location,
-            ("every batch in Spark's log has finished, or the log is not above this state"),
-            ("a batch that was started and fails, in the query's checkpointLocation"),
-            ("To discard files that are pending and in no batch yet, run: sluice forget"),
+            "every batch in Spark's log has finished, or the log is not above this state",
+            "a batch that was started and fails, in the query's checkpointLocation",
+            "To discard files that are pending and in no batch yet, run: sluice forget",
         )
     is_wanted = path_filter(pattern)
     splits: list[FileSplit] = []
     rows: dict[FileSplit, int] = {}
     for reader in {reader for reader, _ in link.checkpoint.assigned}:
-        of_reader = [
-            split
-            for of, batch in link.checkpoint.assigned
-            if of == reader
-            for split in splits_in(batch)
-        ]
         commit = link.commits.get(reader)
         returned = set(commit.returned_indexes) if commit else set()
-        for index, split in enumerate(of_reader):
+        assigned = assigned_to(link.checkpoint, reader, FileSplitSerializer())
+        for index, split in enumerate(assigned):
             if index not in returned and is_wanted(split.file.path):
                 splits.append(split)
                 rows[split] = commit.rows[index] if commit else 0
@@ -226,14 +227,13 @@ def _count(why: str, chosen: Sequence[FileSplit], left: Sequence[FileSplit]) -> 
     return {why: len(gone)} if gone else {}
 
 
-def _states(view: StateView) -> dict[FileVersion, str]:
+def _in_states(view: StateView, states: Sequence[str]) -> set[FileVersion]:
     table = files_view(view)
-    columns = [table.column(name).to_pylist() for name in ("path", "size", "etag", "state")]
-    modified = table.column("modified").cast("int64").to_pylist()
-    return {
-        FileVersion(path, size, -1 if at is None else at, etag): state
-        for path, size, etag, state, at in zip(*columns, modified, strict=True)
-    }
+    table = table.filter(pc.is_in(table.column("state"), pa.array(states)))
+    modified = pc.fill_null(table.column("modified").cast("int64"), -1)
+    columns = [table.column(name) for name in ("path", "size", "modified", "etag")]
+    columns[2] = modified
+    return set(map(FileVersion, *(column.to_pylist() for column in columns)))
 
 
 def _as_of(view: StateView, text: str) -> CheckpointRef:
@@ -247,4 +247,5 @@ def _as_of(view: StateView, text: str) -> CheckpointRef:
             "a time after the oldest of them",
             "To list the checkpoints, run: sluice checkpoints",
         )
+    # The chain comes with the newest first.
     return refs[0]

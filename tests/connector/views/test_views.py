@@ -11,7 +11,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.commands.status import status_of
 from pyspark_sluice.connector.views.catalog import VIEWS, table_of
-from pyspark_sluice.connector.views.view_options import view_options
+from pyspark_sluice.connector.views.view_reader import view_options
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.errors import OptionError, StateCorruptError, StateMissingError
 from pyspark_sluice.tests.connector.queries import Query

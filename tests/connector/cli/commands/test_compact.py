@@ -21,9 +21,9 @@ from pyspark_sluice.checkpoint_meta.stores.testing import (
     SimulatedCrash,
 )
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.cli.commands import compact_plan as compacting
-from pyspark_sluice.connector.cli.commands.compact_plan import compact_plan
-from pyspark_sluice.connector.cli.verify.verification import verified
+from pyspark_sluice.connector.cli.commands import compact as compacting
+from pyspark_sluice.connector.cli.commands.compact import compact_plan
+from pyspark_sluice.connector.cli.commands.verify import verified
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.enumerator.files.ledger.files_as_of import files_known

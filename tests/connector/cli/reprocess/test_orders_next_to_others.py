@@ -198,10 +198,10 @@ def test_orders_in_a_bucket_and_about_objects(query, server, bucket, capsys):
     there = FileVersion(f"s3://{bucket}/in/a.json", 10, modified, found["ETag"])
     replaced, gone = there._replace(size=7, etag="x"), there._replace(path=f"s3://{bucket}/in/b")
     splits = [FileSplit(there, 2, 5), FileSplit(replaced, 0, 7), FileSplit(gone, 0, 10)]
-    present = as_present(splits, server.options, skip_missing=True)
-    assert present.missing == [gone.path]
-    assert present.splits[0] == splits[0]
-    assert (present.splits[1].start, present.splits[1].end) == (0, 10)
+    present, missing = as_present(splits, server.options, skip_missing=True)
+    assert missing == [gone.path]
+    assert present[0] == splits[0]
+    assert (present[1].start, present[1].end) == (0, 10)
 
 
 def test_a_file_that_grows_is_read_again_as_far_as_it_was_and_goes_on_growing(query, capsys):

@@ -21,7 +21,7 @@ from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.index.fingerprints import SeenKeys
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.cli.verify.verification import Verification, verified
+from pyspark_sluice.connector.cli.commands.verify import Verification, verified
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator.coordinator.restore import restore
@@ -173,7 +173,7 @@ def test_every_flipped_bit_is_found_and_none_makes_wrong_splits(whole, right):
 
 
 def needs_nobody(name, whole):
-    """As `connector/cli/verify/verification.py` says: gone without a trace, and not needed."""
+    """As `connector/cli/commands/verify.py` says: gone without a trace, and not needed."""
     schema = max(other for other in whole if other.startswith("schemas/"))
     newest = max(other for other in whole if other.startswith("checkpoints/"))
     # A base is redundant where the checkpoints below it are all there; the last commits may not

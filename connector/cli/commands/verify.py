@@ -11,44 +11,52 @@ Not here: what restores do about damage (`checkpoint_meta/history.py`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from xxhash import xxh3_128_hexdigest
 
+from ....checkpoint_meta.documents import layout
+from ....checkpoint_meta.documents.bootstrap_record import Seed, find_seed
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
-from ....checkpoint_meta.documents.epochs import FORMAT_DOCUMENT, KEPT
-from ....checkpoint_meta.documents.layout import (
-    ABANDONED,
-    BASES,
-    CHECKPOINTS,
-    EPOCHS,
-    FORMAT,
-    HEARTBEATS,
-    INDEX,
-    READERS,
-    checkpoint_object,
-    epoch_object,
-    order_object,
-    reader_object,
-)
+from ....checkpoint_meta.documents.checksummed_json import without_checksum
+from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
+from ....checkpoint_meta.documents.epochs import FORMAT_DOCUMENT, KEPT, newest_epoch, purpose_of
 from ....checkpoint_meta.documents.orders import Orders
 from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit
+from ....checkpoint_meta.documents.schema_history import SchemaHistory
 from ....checkpoint_meta.stores.contract import StateStore
+from ....enumerator.coordinator.start_position import COMPACTION
 from ....errors import SluiceError
 from ...views.state_view import in_parallel
-from .document_checks import Records
+
+_SCHEMAS: Final = "schemas"
 
 
-class Verification(Records):
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not as it was written."""
+
+    object: str
+    problem: str
+    """damaged, or missing."""
+
+    what: str
+
+
+class Verification:
     """One walk over one state directory; nothing is written."""
 
     def __init__(self, store: StateStore, referred: Sequence[CheckpointRef] = ()) -> None:
         """`referred` are checkpoints that Spark's offset log names and would start from."""
-        super().__init__(store)
+        self._store = store
+        self.findings: list[Finding] = []
+        self.objects = 0
+        self.bytes = 0
         self._referred = referred
         self._checkpoints: dict[CheckpointRef, Checkpoint] = {}
         self._whole_bases: set[CheckpointRef] = set()
@@ -57,127 +65,172 @@ class Verification(Records):
     def run(self) -> Verification:
         """Check every object of the state, and collect what is wrong."""
         self._format()
+        # Before the rest, which is compared with the checkpoints that are whole.
         self._all_checkpoints()
         self._all_bases()
         self._epochs()
         self._links()
         self._all_commits()
         self._all_abandoned()
-        self._records()
+        self._cleanup_marks()
+        self._schemas()
+        self._seed()
         self._orders()
         return self
+
+    def _refs(self, directory: str) -> list[CheckpointRef]:
+        return refs_in(self._store.list(directory))
+
+    def _is_reported(self, name: str) -> bool:
+        return any(known.object == name for known in self.findings)
+
+    def _damaged(self, name: str, what: object) -> None:
+        self.findings.append(Finding(name, "damaged", str(what)))
+
+    def _missing(self, name: str, what: str) -> None:
+        if not self._is_reported(name):
+            self.findings.append(Finding(name, "missing", what))
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            data = self._store.read(name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._damaged(name, f"it cannot be read: {error}")
+            return None
+        self.objects += 1
+        self.bytes += len(data)
+        return data
+
+    def _json(self, name: str) -> dict[str, Any] | None:
+        """A document with a checksum; None, and a finding, where it has none or a wrong one."""
+        data = self._read(name)
+        if data is None:
+            return None
+        try:
+            return without_checksum(data)
+        except ValueError as error:
+            self._damaged(name, error)
+            return None
+
+    def _check(self, name: str, look: Callable[[], object]) -> None:
+        try:
+            look()
+        except (SluiceError, ValueError, TypeError) as error:
+            if not self._is_reported(name):
+                self._damaged(name, error)
 
     # Kinds of objects -----------------------------------------------------------------------
 
     def _format(self) -> None:
-        data = self._read(FORMAT)
+        data = self._read(layout.FORMAT)
         if data is None:
-            self._missing(FORMAT, "the directory does not record its version")
+            self._missing(layout.FORMAT, "the directory does not record its version")
         elif data != FORMAT_DOCUMENT:
-            self._damaged(FORMAT, f"{data[:40]!r}, which no release writes")
+            self._damaged(layout.FORMAT, f"{data[:40]!r}, which no release writes")
 
     def _all_checkpoints(self) -> None:
-        for leaf in self._store.list(CHECKPOINTS):
-            ref = _ref_of(leaf)
-            name = f"{CHECKPOINTS}/{leaf}"
-            found = self._document(name, ref, "delta")
-            if found is not None and ref is not None:
-                self._checkpoints[ref] = found
-                self._attachments(found)
+        for found in self._documents(layout.CHECKPOINTS, "delta"):
+            self._checkpoints[found.ref] = found
+            self._attachments(found)
 
     def _all_bases(self) -> None:
-        for leaf in self._store.list(BASES):
-            ref = _ref_of(leaf)
-            found = self._document(f"{BASES}/{leaf}", ref, "base")
-            if found is not None and ref is not None and self._attachments(found):
-                self._whole_bases.add(ref)
+        for found in self._documents(layout.BASES, "base"):
+            if self._attachments(found):
+                self._whole_bases.add(found.ref)
 
-    def _document(self, name: str, ref: CheckpointRef | None, kind: str) -> Checkpoint | None:
-        data = self._read(name)
-        if data is None or ref is None:
-            return None
-        try:
-            found = Checkpoint.from_bytes(data, name)
-        except SluiceError as error:
-            self._damaged(name, f"{error.found}, expected {error.expected}")
-            return None
-        if found.ref != ref or found.header.kind != kind:
-            self._damaged(name, f"it is the {found.header.kind} of {found.ref}")
-            return None
-        return found
+    def _documents(self, directory: str, kind: str) -> Iterator[Checkpoint]:
+        """Those of a directory that are whole, and what their names say."""
+        for leaf in self._store.list(directory):
+            name, refs = f"{directory}/{leaf}", refs_in([leaf])
+            data = self._read(name)
+            if data is None or not refs or leaf != f"{refs[0].name}.arrow":
+                continue
+            try:
+                found = Checkpoint.from_bytes(data, name)
+            except SluiceError as error:
+                self._damaged(name, f"{error.found}, expected {error.expected}")
+                continue
+            if found.ref != refs[0] or found.header.kind != kind:
+                self._damaged(name, f"it is the {found.header.kind} of {found.ref}")
+            else:
+                yield found
 
     def _attachments(self, of: Checkpoint) -> bool:
         """True if a restore can use what the document refers to; a run's names it does not need."""
         whole = True
         for attachment in of.header.attachments:
-            name = f"{INDEX}/{attachment.name}"
-            known = [found for found in self.findings if found.object == name]
+            name = f"{layout.INDEX}/{attachment.name}"
+            known = self._is_reported(name)
             data = None if known else self._read(name)
             sound = data is not None and xxh3_128_hexdigest(data) == attachment.checksum
             if data is None and not known:
                 self._missing(name, f"{of.ref} refers to it")
             elif not sound and not known:
                 self._damaged(name, f"its checksum differs from the one in {of.ref}")
+            # Only the keys are loaded at a restore.
             whole = whole and (sound or not name.endswith("keys.arrow"))
         return whole
 
     def _epochs(self) -> None:
-        names = {leaf: leaf.removesuffix(".json") for leaf in self._store.list(EPOCHS)}
-        claimed = {int(stem) for stem in names.values() if stem.isdecimal()}
-        wrote = {ref.epoch for d in (CHECKPOINTS, BASES) for ref in refs_in(self._store.list(d))}
-        stems = [leaf.partition("-")[0] for leaf in self._store.list(INDEX)]
+        stems = [leaf.removesuffix(".json") for leaf in self._store.list(layout.EPOCHS)]
+        claimed = {int(stem) for stem in stems if stem.isdecimal()}
+        wrote = {ref.epoch for ref in self._refs(layout.CHECKPOINTS) + self._refs(layout.BASES)}
+        stems = [leaf.partition("-")[0] for leaf in self._store.list(layout.INDEX)]
         wrote |= {int(stem) for stem in stems if stem.isdecimal()}
         newest = max(claimed | wrote, default=0)
+        # Claims that are older have been deleted.
         for epoch in range(max(1, newest - KEPT + 1), newest + 1):
             if epoch not in claimed:
-                self._missing(
-                    epoch_object(epoch), f"epochs are claimed consecutively up to {newest}"
-                )
+                why = f"epochs are claimed consecutively up to {newest}"
+                self._missing(layout.epoch_object(epoch), why)
         for epoch in sorted(claimed):
-            claim = self._json(epoch_object(epoch))
+            claim = self._json(layout.epoch_object(epoch))
             if claim is not None and claim.get("epoch") != epoch:
-                self._damaged(epoch_object(epoch), f"it claims epoch {claim.get('epoch')}")
-        for leaf in self._store.list(HEARTBEATS):
-            self._json(f"{HEARTBEATS}/{leaf}")
+                self._damaged(layout.epoch_object(epoch), f"it claims epoch {claim.get('epoch')}")
+        for leaf in self._store.list(layout.HEARTBEATS):
+            self._json(f"{layout.HEARTBEATS}/{leaf}")
 
     # How they belong together ---------------------------------------------------------------
 
     def _links(self) -> None:
-        listed = set(refs_in(self._store.list(CHECKPOINTS)))
+        listed = set(self._refs(layout.CHECKPOINTS))
         oldest = min((ref.checkpoint for ref in listed), default=0)
-        bases = set(refs_in(self._store.list(BASES)))
+        bases = set(self._refs(layout.BASES))
         for ref, checkpoint in sorted(self._checkpoints.items()):
             parent = checkpoint.header.parent
             # Retention begins at the oldest one, so nothing is gone below it and there above.
             is_pruned = parent.checkpoint < oldest and bool({parent, ref} & bases)
             if parent != NO_CHECKPOINT and parent not in listed and not is_pruned:
-                self._missing(checkpoint_object(parent), f"the parent of {ref}")
+                self._missing(layout.checkpoint_object(parent), f"the parent of {ref}")
             found = self._checkpoints.get(parent)
             if found is not None and found.identity != checkpoint.parent:
                 self._damaged(
-                    checkpoint_object(parent), f"not the checkpoint that {ref} was cut after"
+                    layout.checkpoint_object(parent), f"not the checkpoint that {ref} was cut after"
                 )
-        read = {r for d in (READERS, ABANDONED) for r in refs_in(self._store.list(d))}
+        read = {*self._refs(layout.READERS), *self._refs(layout.ABANDONED)}
         for ref in sorted(read - listed):
             # Retention lets the checkpoint go first.
             why = "readers have acknowledged it"
             if ref.checkpoint < oldest:
                 why += "; unless a query was killed while it deleted old state"
-            self._missing(checkpoint_object(ref), why)
+            self._missing(layout.checkpoint_object(ref), why)
         for ref in sorted(set(self._referred) - listed):
-            self._missing(checkpoint_object(ref), "Spark's offset log refers to it")
+            self._missing(layout.checkpoint_object(ref), "Spark's offset log refers to it")
 
     def _all_commits(self) -> None:
         names = [
             (ref, leaf)
-            for ref in refs_in(self._store.list(READERS))
-            for leaf in self._store.list(f"{READERS}/{ref.name}")
+            for ref in self._refs(layout.READERS)
+            for leaf in self._store.list(f"{layout.READERS}/{ref.name}")
         ]
+        # There may be thousands, and on a bucket the wait for each is longer than the check.
         in_parallel(lambda name: self._commit(*name), names)
-        self._absent_commits({(ref, leaf) for ref, leaf in names})
+        self._absent_commits(set(names))
 
     def _commit(self, ref: CheckpointRef, leaf: str) -> None:
-        name = f"{READERS}/{ref.name}/{leaf}"
+        name = f"{layout.READERS}/{ref.name}/{leaf}"
         if self._json(name) is None:
             self._bad_commits.add(ref)
             return
@@ -213,35 +266,69 @@ class Verification(Records):
                 leaf = f"{reader:05d}.json"
                 if (ref, leaf) not in there:
                     why = f"{ref} is complete; unless its task never ran, because of a limit"
-                    self._missing(reader_object(ref, reader), why)
+                    self._missing(layout.reader_object(ref, reader), why)
 
     def _all_abandoned(self) -> None:
-        for ref in refs_in(self._store.list(ABANDONED)):
-            for leaf in self._store.list(f"{ABANDONED}/{ref.name}"):
-                name = f"{ABANDONED}/{ref.name}/{leaf}"
+        for ref in self._refs(layout.ABANDONED):
+            for leaf in self._store.list(f"{layout.ABANDONED}/{ref.name}"):
+                name = f"{layout.ABANDONED}/{ref.name}/{leaf}"
                 document = self._json(name)
                 if document is not None:
                     self._check(name, partial(Abandonment.model_validate, document))
 
     def _orders(self) -> None:
         orders = Orders(self._store)
+        # An order that a checkpoint contains must be there, even if no listing shows it.
         done = max((found.header.orders for found in self._checkpoints.values()), default=0)
         for number in range(1, max(orders.newest(), done) + 1):
-            name = order_object(number)
+            name = layout.order_object(number)
             if self._read(name) is None:
                 self._missing(name, "orders are numbered consecutively")
             else:
                 self._check(name, partial(orders.read, number))
 
+    def _cleanup_marks(self) -> None:
+        for name, error in CleanupMarks(self._store, 0).check():
+            self._damaged(name, error)
+
+    def _schemas(self) -> None:
+        leaves = self._store.list(_SCHEMAS)
+        versions = [int(leaf[:-5]) for leaf in leaves if leaf[:-5].isdecimal()]
+        for version in range(max(versions, default=-1) + 1):
+            name = f"{_SCHEMAS}/{version:010d}.json"
+            if version not in versions:
+                self._missing(name, f"versions are stored consecutively up to {max(versions)}")
+            else:
+                self._json(name)
+        newest = f"{_SCHEMAS}/{max(versions, default=0):010d}.json"
+        self._check(newest, SchemaHistory(self._store).all)
+
+    def _seed(self) -> None:
+        if self._read(layout.SEED) is not None:
+            self._check(layout.SEED, lambda: self._seeded(find_seed(self._store)))
+            return
+        # Nobody asks for it any more once a query has begun.
+        purpose = purpose_of(self._store, newest_epoch(self._store))
+        if purpose not in ("", COMPACTION):
+            self._missing(layout.SEED, f"the state was prepared by `sluice {purpose}`")
+
+    def _seeded(self, seed: Seed | None) -> None:
+        if seed is not None and not self._refs(layout.READERS):
+            name = layout.checkpoint_object(seed.ref)
+            if f"{seed.ref.name}.arrow" not in self._store.list(layout.CHECKPOINTS):
+                self._missing(name, "a query should start after it")
+
     # What is left -----------------------------------------------------------------------------
 
     def restorable(self) -> Iterator[tuple[CheckpointRef, bool]]:
         """Every checkpoint that is there, oldest first, and whether a query can start from it."""
-        for ref in refs_in(self._store.list(CHECKPOINTS)):
+        for ref in self._refs(layout.CHECKPOINTS):
             if ref not in self._checkpoints or ref in self._bad_commits:
                 yield ref, False
                 continue
             at = ref
+            # A restore reads deltas back to the nearest base; without one, to the very first
+            # checkpoint.
             while at != NO_CHECKPOINT and at not in self._whole_bases:
                 if at not in self._checkpoints:
                     break
@@ -287,8 +374,3 @@ def verified_lines(found: dict[str, Any]) -> Iterator[str]:
                 "put the objects back from a copy, or start a new query with "
                 f"startingState={found['state']}@{newest.checkpoint}"
             )
-
-
-def _ref_of(leaf: str) -> CheckpointRef | None:
-    found = refs_in([leaf])
-    return found[0] if found and leaf == f"{found[0].name}.arrow" else None

@@ -1,1 +1,0 @@
-"""`sluice verify`: whether a state directory is whole."""
