@@ -26,7 +26,7 @@ from ....checkpoint_meta.documents.checksummed_json import without_checksum
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.epochs import FORMAT_DOCUMENT, KEPT, newest_epoch, purpose_of
 from ....checkpoint_meta.documents.orders import Orders
-from ....checkpoint_meta.documents.reader_assignment import readers_of
+from ....checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
 from ....checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit
 from ....checkpoint_meta.documents.schema_history import SchemaHistory
 from ....checkpoint_meta.stores.contract import StateStore
@@ -243,8 +243,9 @@ class Verification:
         checkpoint = self._checkpoints.get(ref)
         wrong = (commit.ref, f"{commit.reader:05d}.json") != (ref, leaf)
         if checkpoint is not None and not wrong:
+            # A part is the splits assigned to the reader, then its continuations.
             splits = sum(b.num_rows for r, b in checkpoint.assigned if r == commit.reader)
-            wrong = splits != len(commit.rows)
+            wrong = splits + len(continuations_of(checkpoint, commit.reader)) != len(commit.rows)
         if wrong:
             self._damaged(name, f"it acknowledges reader {commit.reader} of {commit.ref}")
             self._bad_commits.add(ref)

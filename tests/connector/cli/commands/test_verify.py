@@ -24,9 +24,13 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.commands.verify import Verification, verified
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.errors import SluiceError
+from pyspark_sluice.examples.log_source.log_source import LogSource
 from pyspark_sluice.tests.connector.queries import SCHEMA, Query
+from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 
 FLIPS = 12
 """Of each object; each at another bit of its byte."""
@@ -269,3 +273,21 @@ def test_the_command_says_what_is_damaged_and_what_is_left(query, whole, right, 
         assert f"startingState={query.state}@{sorted(right)[-2].checkpoint}" in text
     finally:
         victim.write_bytes(whole[f"checkpoints/{max(right).name}.arrow"])
+
+
+def test_a_commit_of_a_split_that_was_continued_is_whole(tmp_path):
+    logs = Logs(tmp_path)
+    options = logs.options(sourceOptions='{"slice": 100}', maxBytesPerTrigger="40")
+    for part in range(3):
+        logs.land(part, 5, archived=0)
+    limits = BatchLimits(bytes=40)
+    trial = Trial(
+        lambda: LogSource(options, LINES), limits=limits, parallelism=2, checkpoints_ahead=3
+    )
+    trial.run_to_end()
+    history = trial.coordinator.history
+    headers = [history.load(ref).header for ref in history.checkpoints()]
+    assert any(header.continuations for header in headers)
+    found = verified(trial.objects)
+    assert found["findings"] == []
+    assert len(found["restorable"]) == len(headers)
