@@ -117,8 +117,8 @@ class _Backlog:
         )
         files = files.filter(known)
         self._sizes = _numbers(files.column("size"), 0)
-        self._found = _numbers(_microseconds(files.column("discovered")), 0)
-        self._left = _numbers(_microseconds(files.column("planned")), np.iinfo(np.int64).max)
+        self._found = _numbers(files.column("discovered"), 0)
+        self._left = _numbers(files.column("planned"), np.iinfo(np.int64).max)
         waiting = pc.equal(files.column("state"), "pending").to_numpy()
         # A pending file may have been planned before: a reader has sent it back, or an order reads
         # it again.
@@ -130,12 +130,9 @@ class _Backlog:
         return int(there.sum()), int(self._sizes[there].sum())
 
 
-def _microseconds(column: Any) -> Any:
-    return column.cast(pa.int64())
-
-
-def _numbers(column: Any, instead: int) -> Any:
-    return np.array(pc.fill_null(column, instead).to_numpy())
+def _numbers(column: pa.ChunkedArray, instead: int) -> Any:
+    # Times as microseconds.
+    return np.array(pc.fill_null(column.cast(pa.int64()), instead).to_numpy())
 
 
 def _batches(checkpoints: pa.Table, readers: pa.Table, backlog: _Backlog) -> list[Batch]:

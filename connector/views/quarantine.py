@@ -39,7 +39,7 @@ def file_of(split_id: str) -> dict[str, Any]:
     if split is None:
         return {}
     file = split.file
-    # -1 stands for a file system that has no times.
+    # -1 means that the file system has no times.
     modified = pa.scalar(file.modified if file.modified >= 0 else None, TIME)
     return {**file._asdict(), "modified": modified, "start": split.start, "end": split.end}
 

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ...checkpoint_meta.documents.file_columns import RANGES, ranges_of, splits_in
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.documents.orders import Order, Orders
@@ -50,11 +49,8 @@ class DoneOrders:
         Raises:
             StateError: one of them is gone or damaged.
         """
-        if view.head == NO_CHECKPOINT:
-            return cls(())
-        done = view.history.load(view.head).header.orders
         store = Orders(view.store)
-        return cls([store.read(number) for number in range(1, done + 1)])
+        return cls([store.read(number) for number in range(1, view.orders_done + 1)])
 
     def forgotten(self) -> list[tuple[Order, list[FileSplit]]]:
         """What was dropped and was not ordered again since."""
@@ -101,16 +97,14 @@ def files_as_of_head(view: StateView, *, details: bool = False) -> FilesAsOf:
     Raises:
         OptionError: the state is of a source that has no files.
     """
-    if view.head != NO_CHECKPOINT:
-        source = view.history.load(view.head).header.enumerator
-        if source != "files":
-            raise OptionError(
-                "view: this state has no files",
-                view.store.location,
-                f"the state of the source {source!r}",
-                "the state of the source 'files'",
-                "The views checkpoints, readers, quarantine and schemas exist for any source.",
-            )
+    if view.source not in ("", "files"):
+        raise OptionError(
+            "view: this state has no files",
+            view.store.location,
+            f"the state of the source {view.source!r}",
+            "the state of the source 'files'",
+            "The views checkpoints, readers, quarantine and schemas exist for any source.",
+        )
     return FilesAsOf(view.store, view.head, details=details)
 
 

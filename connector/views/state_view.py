@@ -34,16 +34,15 @@ U = TypeVar("U")
 TIME: Final = pa.timestamp("us", "UTC")
 """The type of all columns of times."""
 
-
-def fields(kind: pa.DataType, *names: str) -> list[pa.Field]:
-    """Fields of one type, for the schema of a table."""
-    return [pa.field(name, kind) for name in names]
-
-
 _LOOKS: Final = 5
 _PAUSE: Final = 0.2
 _REQUESTS: Final = 16
 """Small objects that are asked for at the same time."""
+
+
+def fields(kind: pa.DataType, *names: str) -> list[pa.Field]:
+    """Fields of one type, for the schema of a table."""
+    return [pa.field(name, kind) for name in names]
 
 
 def consistent(look: Callable[[], T]) -> T:
@@ -146,13 +145,22 @@ class StateView:
         of several may overlap, so one without its parent is an orphan, unless it is the oldest.
         """
         known = {NO_CHECKPOINT, *self.refs}
-        # By epoch first: a dead incarnation may have left a checkpoint with a greater id, which no
-        # chain goes on from.
+        # By epoch first: a dead incarnation may have left an orphan with a greater id.
         for ref in sorted(self.refs, key=lambda ref: (ref.epoch, ref.checkpoint), reverse=True):
             is_alone = not any(other.checkpoint < ref.checkpoint for other in self.refs)
             if is_alone or self.history.load(ref).header.parent in known:
                 return ref
         return NO_CHECKPOINT
+
+    @property
+    def source(self) -> str:
+        """The name of the source whose state this is; empty before the first checkpoint."""
+        return "" if self.head == NO_CHECKPOINT else self.history.load(self.head).header.enumerator
+
+    @property
+    def orders_done(self) -> int:
+        """Up to which number the newest checkpoint contains orders."""
+        return 0 if self.head == NO_CHECKPOINT else self.history.load(self.head).header.orders
 
     @cached_property
     def _waived(self) -> Mapping[CheckpointRef, Mapping[str, str]]:

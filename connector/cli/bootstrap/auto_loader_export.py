@@ -9,6 +9,7 @@ Not here: what becomes of the files (`file_log_import.py`).
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -154,20 +155,15 @@ def _parsed(name: str, data: bytes) -> Iterator[dict[str, Any]]:
         for batch in file.iter_batches(columns=columns):
             yield from batch.to_pylist()
     elif ending == ".csv":
-        yield from _csv(data)
+        # A byte order mark would become part of the first name. `newline=""` leaves quoted line
+        # ends.
+        for row in csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline="")):
+            yield {key: None if value in _NULLS else value for key, value in row.items()}
     else:
         # `splitlines` would also split at U+2028 and others, which JSON permits within a text.
         for line in data.decode().split("\n"):
             if line.strip():
                 yield dict(json.loads(line))
-
-
-def _csv(data: bytes) -> Iterator[dict[str, Any]]:
-    import csv
-
-    # A byte order mark would become part of the first name. `newline=""` leaves quoted line ends.
-    for row in csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline="")):
-        yield {key: None if value in _NULLS else value for key, value in row.items()}
 
 
 def _unreadable(where: str, found: str) -> OptionError:

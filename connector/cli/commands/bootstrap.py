@@ -17,6 +17,7 @@ from ..state_argument import parsed_storage_options
 if TYPE_CHECKING:
     from ..bootstrap.continued_query import ContinuedQuery
     from ..bootstrap.file_log_import import OtherLog
+    from ..bootstrap.new_state import Target
 
 
 Path = Annotated[str, typer.Argument(metavar="PATH", help="Let the new query load this path.")]
@@ -70,15 +71,11 @@ class _Import(SharedArguments):
         renamed = log.renamed(rewrites) if rewrites else log
         found = imported(renamed, options, read_changed=self.read_changed, anyway=self.force)
         report = found.write(target, purpose) if self.yes else found.report(written=False)
-        if self.as_json:
-            print_json({**report, **_of_new(target.location, continued)})
-            return
-        print_pairs(import_lines(report, target.location) | _continued_lines(continued))
-        for name in ("unfinished", "changed", "not_listed"):
-            if report[name]:
-                title = f"{name.replace('_', ' ')}, the first of them"
-                print_table([{"path": path} for path in report[name]], ("path",), title)
-        _say_what_is_next(target.location, written=report["written"])
+        samples = {
+            name.replace("_", " "): [{"path": path} for path in report[name]]
+            for name in ("unfinished", "changed", "not_listed")
+        }
+        _tell(self, report, import_lines(report, target.location), samples, target)
 
 
 def fork(
@@ -126,13 +123,8 @@ def fork(
     if continued is not None:
         continued.check_ends_at(found.ref)
     report = found.write(target) if yes else consistent(found.planned)
-    if given.as_json:
-        print_json({**report, **_of_new(target.location, continued)})
-        return
-    print_pairs(fork_lines(report, target.location) | _continued_lines(continued))
-    if report["pending"]:
-        print_table(report["pending"], ("path", "start", "end"), "pending, the first of them")
-    _say_what_is_next(target.location, written=report["written"])
+    lines = fork_lines(report, target.location)
+    _tell(given, report, lines, {"pending": report["pending"]}, target)
 
 
 def import_spark(
@@ -202,18 +194,25 @@ def import_auto_loader(
     given.run("import-auto-loader", log)
 
 
-def _of_new(location: str, continued: ContinuedQuery | None) -> dict[str, Any]:
-    return {"new": location, **({"continues": continued.report} if continued else {})}
-
-
-def _continued_lines(continued: ContinuedQuery | None) -> dict[str, str]:
-    if continued is None:
-        return {}
-    return {"continues": f"query {continued.query_id} after its batch {continued.batch}"}
-
-
-def _say_what_is_next(location: str, *, written: bool) -> None:
-    if written:
-        typer.echo(f"written: start the new query with checkpointLocation={location}")
+def _tell(
+    given: SharedArguments,
+    report: dict[str, Any],
+    lines: dict[str, str],
+    samples: dict[str, list[dict[str, Any]]],
+    target: Target,
+) -> None:
+    continued = target.continues
+    if given.as_json:
+        continues = {"continues": continued.report} if continued else {}
+        print_json({**report, "new": target.location, **continues})
+        return
+    if continued:
+        lines["continues"] = f"query {continued.query_id} after its batch {continued.batch}"
+    print_pairs(lines)
+    for name, rows in samples.items():
+        if rows:
+            print_table(rows, list(rows[0]), f"{name}, the first of them")
+    if report["written"]:
+        typer.echo(f"written: start the new query with checkpointLocation={target.location}")
     else:
         typer.echo("nothing was written: add --yes to do it")

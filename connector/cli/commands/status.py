@@ -12,7 +12,6 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from ....checkpoint_meta.documents.bootstrap_record import find_seed
-from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ....checkpoint_meta.documents.layout import BASES, INDEX
 from ....checkpoint_meta.documents.orders import Orders
 from ....checkpoint_meta.documents.reader_assignment import readers_of
@@ -43,13 +42,14 @@ def _status(view: StateView) -> dict[str, Any]:
     owner = owner_of(view.store)
     # Not the whole chain: `watch` asks every two seconds, and each link is a request on a bucket.
     links = view.chain(_RECENT)
-    files = _of_files(view) if _is_of_files(view) else None
+    files = _of_files(view) if view.source in ("", "files") else None
+    seed, orders = find_seed(view.store), Orders(view.store).newest()
     quarantined = files.pop("quarantined") if files else len(quarantined_splits(view))
     return {
         "state": view.store.location,
-        "source": view.history.load(view.head).header.enumerator if links else None,
+        "source": view.source or None,
         "owner": {"epoch": owner.epoch, "host": owner.host, "pid": owner.pid, "runs": owner.runs},
-        "seed": _seed(view),
+        "seed": seed and seed.model_dump(mode="json"),
         "newest": _newest(links),
         "inFlight": checkpoints_in_flight(links),
         "files_seen": files and files["seen"],
@@ -58,32 +58,14 @@ def _status(view: StateView) -> dict[str, Any]:
         "landed_schema": _landed_schema(links),
         "rate": _rate(links),
         "quarantined": quarantined,
-        "orders_waiting": _orders_waiting(view),
+        # If orders are lost, `sluice verify` reports it.
+        "orders_waiting": orders and orders - view.orders_done,
         "retained": {
             "checkpoints": len(view.refs),
             "bases": len(view.store.list(BASES)),
             "index_objects": len(view.store.list(INDEX)),
         },
     }
-
-
-def _seed(view: StateView) -> dict[str, Any] | None:
-    """Who has made this state of what, if the command line has."""
-    seed = find_seed(view.store)
-    return None if seed is None else seed.model_dump(mode="json")
-
-
-def _orders_waiting(view: StateView) -> int:
-    newest = Orders(view.store).newest()
-    if not newest or view.head == NO_CHECKPOINT:
-        return newest
-    # Orders are numbered, and a checkpoint says up to which number it contains them.
-    return newest - view.history.load(view.head).header.orders
-
-
-def _is_of_files(view: StateView) -> bool:
-    head = view.head
-    return head == NO_CHECKPOINT or view.history.load(head).header.enumerator == "files"
 
 
 def _of_files(view: StateView) -> dict[str, Any]:

@@ -33,14 +33,20 @@ Look = tuple[float, dict[str, Any], StateStore]
 """When, the status, and of which state."""
 
 
-class Trend:
-    """Whether the backlog grows, over the last looks."""
+class Backlog:
+    """How far the backlog has come since it was largest, and whether it grows."""
 
     def __init__(self) -> None:
+        self._largest = 0
         self._seen: deque[tuple[float, int]] = deque(maxlen=_LOOKS)
 
-    def add(self, when: float, pending: int) -> Text:
-        """Say how the backlog has changed, up to this look."""
+    def done(self, pending: int) -> float:
+        """Between 0 and 1."""
+        self._largest = max(self._largest, pending)
+        return 1.0 if not pending else 1.0 - pending / self._largest
+
+    def trend(self, when: float, pending: int) -> Text:
+        """Say how the backlog has changed, over the last looks up to this one."""
         self._seen.append((when, pending))
         began, before = self._seen[0]
         # There is nothing to compare the first look with.
@@ -52,18 +58,6 @@ class Trend:
             return Text(f"unchanged {over}", style="dim")
         word, style = ("↑ grows", "yellow") if change > 0 else ("↓ shrinks", "green")
         return Text(f"{word} by {format_bytes(abs(change))} a second {over}", style=style)
-
-
-class Backlog:
-    """How far the backlog has come since it was largest."""
-
-    def __init__(self) -> None:
-        self.largest = 0
-
-    def done(self, pending: int) -> float:
-        """Between 0 and 1."""
-        self.largest = max(self.largest, pending)
-        return 1.0 if not pending else 1.0 - pending / self.largest
 
 
 def watch_state(
@@ -86,7 +80,7 @@ def watch_state(
         for look in _looks(find, interval, count):
             print_json({"waiting": str(look)} if isinstance(look, StateMissingError) else look[1])
         return
-    backlog, trend = Backlog(), Trend()
+    backlog = Backlog()
     # No thread that redraws: between two looks nothing changes.
     with Live(console=OUT, auto_refresh=False) as live:
         for look in _looks(find, interval, count):
@@ -94,7 +88,7 @@ def watch_state(
                 live.update(Text(f"waiting for a state: {look}", style="yellow"), refresh=True)
                 continue
             when, found, store = look
-            live.update(_shown(when, found, str(owner_of(store)), backlog, trend), refresh=True)
+            live.update(_shown(when, found, str(owner_of(store)), backlog), refresh=True)
 
 
 def _looks(
@@ -117,9 +111,7 @@ def _looks(
         time.sleep(interval)
 
 
-def _shown(
-    when: float, status: dict[str, Any], owner: str, backlog: Backlog, trend: Trend
-) -> RenderableType:
+def _shown(when: float, status: dict[str, Any], owner: str, backlog: Backlog) -> RenderableType:
     lines = Table.grid(padding=(0, 2))
     problems = _problems(status)
     for name, value in status_lines(status, owner).items():
@@ -137,7 +129,7 @@ def _shown(
     else:
         text += f", {format_duration(time_left(status)) if pending['bytes'] else '0 s'}"
     bar.add_row(ProgressBar(total=1.0, completed=done, width=40, complete_style="cyan"), Text(text))
-    return Group(lines, Text(""), bar, trend.add(when, pending["bytes"]))
+    return Group(lines, Text(""), bar, backlog.trend(when, pending["bytes"]))
 
 
 def _problems(status: dict[str, Any]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from functools import cached_property, partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.file_columns import splits_in
 from ....checkpoint_meta.documents.file_serializer import FileSplitSerializer
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
@@ -71,9 +71,7 @@ class KnownFiles:
     @cached_property
     def waiting(self) -> Sequence[Order]:
         """Orders that the newest checkpoint does not contain."""
-        head = self.view.head
-        contained = 0 if head == NO_CHECKPOINT else self.view.history.load(head).header.orders
-        return Orders(self.view.store).after(contained)
+        return Orders(self.view.store).after(self.view.orders_done)
 
     @cached_property
     def pending(self) -> ByteRanges:

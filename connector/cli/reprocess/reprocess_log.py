@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import typer
 
-from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ....checkpoint_meta.documents.file_serializer import FileSplitSerializer
 from ....checkpoint_meta.documents.file_split import FileSplit
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
@@ -126,7 +125,7 @@ def _written(
     who, host = who_and_where()
     order = Order(
         action=action,
-        enumerator=view.history.load(view.head).header.enumerator,
+        enumerator=view.source,
         split_version=serializer.version,
         splits={name: batch.column(name).to_pylist() for name in batch.schema.names},
         released=list(chosen.released),
@@ -206,9 +205,7 @@ def recorded_orders(store: StateStore) -> pa.Table:
 
 def _recorded(view: StateView) -> pa.Table:
     view.check_is_state()
-    head = view.head
-    done = 0 if head == NO_CHECKPOINT else view.history.load(head).header.orders
-    rows = [_row(order, done) for order in Orders(view.store).after(0)]
+    rows = [_row(order, view.orders_done) for order in Orders(view.store).after(0)]
     return pa.Table.from_pylist(rows[::-1], schema=ORDERS)
 
 

@@ -18,13 +18,12 @@ from pyspark_sluice.errors import StateMissingError
 from pyspark_sluice.tests.connector.queries import Query
 
 
-def shown(query, trend=None, at=0.0, width=150):
+def shown(query, backlog=None, at=0.0, width=150):
     """As a terminal with colours gets it."""
     store = query.store
     console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=width)
-    looked = watch._shown(
-        at, status_of(store), str(owner_of(store)), watch.Backlog(), trend or watch.Trend()
-    )
+    backlog = backlog or watch.Backlog()
+    looked = watch._shown(at, status_of(store), str(owner_of(store)), backlog)
     console.print(looked)
     return console.file.getvalue()
 
@@ -96,8 +95,8 @@ def test_a_narrow_terminal_breaks_a_long_path_and_cuts_nothing(behind):
 
 def test_the_trend_says_whether_the_backlog_grows():
     def said(*sizes):
-        trend = watch.Trend()
-        return [trend.add(float(10 * at), size) for at, size in enumerate(sizes)][-1].plain
+        backlog = watch.Backlog()
+        return [backlog.trend(float(10 * at), size) for at, size in enumerate(sizes)][-1].plain
 
     assert said(100) == ""
     assert said(0, 10240) == "↑ grows by 1.0 KiB a second over 10 s"
