@@ -122,6 +122,8 @@ class ReaderTask(Generic[SplitT]):
         run = _Run(self, assignment, attempt, replay, recording)
         if self.lander is None:
             yield from run.read()
+            # A query that begins claims the state, then looks for commits. This is the other order,
+            # so of two queries that begin at once one finds the other.
             self._check_claim(assignment)
             return
         # With a commit nothing is written again: its files are there, and durable.

@@ -144,9 +144,7 @@ class _Until:
         self._source.close()
 
 
-def _open(
-    codec: Compression, raw: _Raw, head: bytes, begun: tuple[Decoder, bytes] | None = None
-) -> Any:
+def _open(codec: Compression, raw: _Raw, head: bytes, begun: tuple[Decoder, bytes] | None) -> Any:
     if begun is not None:
         return _Members(raw, _MEMBERS[codec], *begun)
     if not head:

@@ -102,22 +102,33 @@ def line_blocks(
             found = Content(_read(stream, step), iter(()), 0)
         else:
             found = _in_place(split, source, len(separator), step)
-        since, begin = (split.start, 0) if found.position is None else (0, found.position)
+        yield from _blocks(split, found, separator, options, step, is_utf8=decodes_first)
 
-        def error(within: int) -> Exception:
-            return too_long(split.file.path, place_of_byte(begin + within, since), options)
 
-        limit = Limit(options.max_record_bytes, error)
-        pieces = records(found, separator, step, limit, is_first=split.start == 0)
-        if not decodes_first:
-            pieces = _transcoded(pieces, split, options)
-        # A whole file as one text is all of it, as in Spark.
-        keeps_mark = options.wholetext or since
-        for within, data in pieces:
-            position = begin + within
-            content = data if position or keeps_mark else without_mark(data)
-            if content:
-                yield LineBlock(split.file, content, position + len(data) - len(content), since)
+def _blocks(
+    split: FileSplit,
+    found: Content,
+    separator: bytes,
+    options: ReaderOptions,
+    step: int,
+    *,
+    is_utf8: bool,
+) -> Iterator[LineBlock]:
+    # How much content is before a compressed split is mostly unknown: then it counts from there.
+    since, begin = (split.start, 0) if found.position is None else (0, found.position)
+
+    def error(within: int) -> Exception:
+        return too_long(split.file.path, place_of_byte(begin + within, since), options)
+
+    limit = Limit(options.max_record_bytes, error)
+    pieces = records(found, separator, step, limit, is_first=split.start == 0)
+    # A whole file as one text is all of it, as in Spark.
+    keeps_mark = options.wholetext or since
+    for within, data in pieces if is_utf8 else _transcoded(pieces, split, options):
+        position = begin + within
+        content = data if position or keeps_mark else without_mark(data)
+        if content:
+            yield LineBlock(split.file, content, position + len(data) - len(content), since)
 
 
 def place_of_byte(position: int, since: int) -> str:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....checkpoint_meta.documents.file_split import FileVersion, GrowingMark
-from ....checkpoint_meta.index.fingerprints import may_be
 from ....errors import FileChangedError
 from .file_version import mark_at, naming, replaced
 from .source_file import is_local, place_of
@@ -209,6 +208,9 @@ def mark_after_last_record(
         FileChangedError: this is not the file that was taken up to `start`: another inode, other
             bytes before `start`, or no end of a record there; or it is not a local one.
     """
+    # Only the driver asks this, which has the index anyway; tasks start faster without it.
+    from ....checkpoint_meta.index.fingerprints import may_be
+
     if not is_local(path):
         raise FileChangedError(
             "cannot resume reading a file that is not local",
