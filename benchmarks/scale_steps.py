@@ -98,12 +98,8 @@ class Counting(StateStore):
 
     def __init__(self, inner: StateStore) -> None:
         self._inner = inner
+        self.location = inner.location
         self.written: dict[str, int] = {}
-
-    @property
-    @override
-    def location(self) -> str:
-        return self._inner.location
 
     @override
     def publish(self, name: str, data: bytes) -> None:

@@ -13,17 +13,18 @@ Not here: the coordinator (`coordinator/coordinator.py`) and the enumerator of f
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from ..checkpoint_meta.documents.attachments import Attachments
-from ..checkpoint_meta.documents.split import Split
+from ..checkpoint_meta.documents.serializer import Split
 from ..checkpoint_meta.stores.contract import StateStore
 from ..errors import ProtocolError
+from ..masking import masked
 from .batch_budget import BatchBudget
-from .journal import Journal
 from .large_state import FrozenState
 
 SplitT = TypeVar("SplitT", bound=Split)
@@ -40,6 +41,42 @@ class SplitFigures(Generic[SplitT]):
     bytes: int
     seconds: float
     """Wall time spent reading it."""
+
+
+class Journal:
+    """What one coordinator has to tell, by the standard library's logging. Any thread.
+
+    Every line begins with the state directory, by which a query and its source are known on the
+    driver, the epoch and the newest checkpoint; the record has them as attributes, too. The loggers
+    are below `pyspark_sluice`.
+    """
+
+    def __init__(self, location: str = "") -> None:
+        self.location = location
+        self.epoch = 0
+        self.checkpoint = 0
+
+    def info(self, name: str, message: str, *values: object) -> None:
+        """What happens in the ordinary course of things; `name` is the logger's last part."""
+        self._tell(logging.INFO, name, message, values)
+
+    def warning(self, name: str, message: str, *values: object) -> None:
+        """What somebody may have to do something about."""
+        self._tell(logging.WARNING, name, message, values)
+
+    def debug(self, name: str, message: str, *values: object) -> None:
+        """What is only of interest to who looks for a fault."""
+        self._tell(logging.DEBUG, name, message, values)
+
+    def _tell(self, level: int, name: str, message: str, values: tuple[Any, ...]) -> None:
+        log = logging.getLogger(f"pyspark_sluice.{name}")
+        if log.isEnabledFor(level):
+            where = (self.location, self.epoch, self.checkpoint)
+            names = ("sluice_state", "sluice_epoch", "sluice_checkpoint")
+            shown = [masked(str(v)) if isinstance(v, str | BaseException) else v for v in values]
+            extra = dict(zip(names, where, strict=True))
+            text = "[%s epoch %d checkpoint %d] " + message
+            log.log(level, text, *where, *shown, extra=extra)
 
 
 class SplitEnumeratorContext(ABC, Generic[SplitT]):

@@ -12,8 +12,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 import pyarrow as pa
 
-from ..checkpoint_meta.documents.continuation import Continuation
-from ..checkpoint_meta.documents.split import Split
+from ..checkpoint_meta.documents.checkpoint import Continuation
+from ..checkpoint_meta.documents.serializer import Split
 from ..checkpoint_meta.stores.contract import StateStore
 
 SplitT = TypeVar("SplitT", bound=Split)

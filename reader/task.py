@@ -18,8 +18,8 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
+from ..checkpoint_meta.documents.checkpoint import Continuation
 from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ..checkpoint_meta.documents.continuation import Continuation
 from ..checkpoint_meta.documents.epochs import check_not_fenced
 from ..checkpoint_meta.documents.layout import EPOCHS
 from ..checkpoint_meta.documents.reader_assignment import undecided

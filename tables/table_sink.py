@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ..checkpoint_meta.storage.retries import delays
+from ..checkpoint_meta.storage.storage_errors import delays
 from ..errors import TableError
 from .landed_batch import LandedBatch, not_next
 

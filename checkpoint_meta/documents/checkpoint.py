@@ -19,10 +19,9 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...errors import StateCorruptError, StateVersionError
-from .arrow_arrays import int32_repeated, text_array
 from .attachments import Attachment
 from .checkpoint_ref import CHECKSUM_DIGITS, CheckpointIdentity, CheckpointRef
-from .continuation import Continuation
+from .serializer import int32_repeated, text_array
 from .visibility_check import VisibilityCheck
 
 FORMAT_VERSION: Final = 1
@@ -44,6 +43,40 @@ class QuarantinedSplit(BaseModel):
     attempts: int
     checkpoint: int
     """The checkpoint whose readers sent it back for the last time, or the newest at that time."""
+
+
+class Continuation(BaseModel):
+    """The assignment "go on with your split", exactly as in a checkpoint's header.
+
+    It is cut while the reader is still reading, so where it starts is not known yet. The first
+    commit of that reader for the earlier checkpoint decides it, for ever: what is unfinished there
+    is what this assigns, and nothing if nothing is.
+    """
+
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
+
+    split: str
+    """Id of the split that was assigned first; a continuation of a continuation keeps it."""
+
+    checkpoint: int
+    epoch: int
+    index: int
+    """Where the earlier work is in the same reader's part of that checkpoint: splits come first,
+    then continuations."""
+
+    bytes: int | None = None
+    """At most so many bytes; None for no bound."""
+
+    rows: int | None = None
+    """At most so many rows; None for no bound."""
+
+    stop: Any = None
+    """Any JSON value that tells the source's reader where to stop."""
+
+    @property
+    def origin(self) -> CheckpointRef:
+        """The checkpoint whose commit says where this starts."""
+        return CheckpointRef(self.checkpoint, self.epoch)
 
 
 class CheckpointHeader(BaseModel):

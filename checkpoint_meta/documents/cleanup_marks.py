@@ -17,8 +17,7 @@ from ...errors import StateCorruptError, StateError
 from ..stores.contract import StateStore
 from .checkpoint_ref import CheckpointRef
 from .checksummed_json import parsed, with_checksum
-from .layout import CLEANED
-from .numbered_objects import NumberedObjects
+from .layout import CLEANED, NumberedObjects
 
 _KEPT = 2
 """The newest marks, so that a damaged one costs little."""

@@ -1,6 +1,6 @@
 """Files and ranges of files as Arrow columns: the form in which they are kept and written down.
 
-Not here: the serializers of a source (`serializer.py`).
+Not here: the versions of what is written (`serializer.py`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from typing_extensions import override
 
-from .arrow_arrays import int64_array, text_array
 from .file_split import FileSplit, FileVersion
+from .serializer import VersionedSerializer, int64_array, text_array
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -145,3 +146,38 @@ def words_in(column: pa.Array, kind: type[WordT]) -> npt.NDArray[WordT]:
     assert column.null_count == 0
     values: npt.NDArray[WordT] = np.frombuffer(column.buffers()[1] or b"", kind)
     return values[column.offset : column.offset + len(column)]
+
+
+class FileSplitSerializer(VersionedSerializer[Sequence[FileSplit]]):
+    """File splits as six columns: those of the file, then start and end."""
+
+    version = 1
+
+    # Offsets of Arrow's string columns are int32.
+    def __init__(self, most_text: int = 2**31 - 1) -> None:
+        """`most_text` is how many bytes of text a column of one record batch may hold."""
+        self._most_text = most_text
+
+    @override
+    def serialize(self, value: Sequence[FileSplit]) -> pa.RecordBatch:
+        return ranges_of(value)
+
+    @override
+    def serialize_all(self, value: Sequence[FileSplit]) -> Sequence[pa.RecordBatch]:
+        # A character has at most four bytes: few states have to be measured exactly.
+        if 4 * sum(len(s.file.path) + len(s.file.etag) for s in value) <= self._most_text:
+            return [self.serialize(value)]
+        sizes = (max(len(s.file.path.encode()), len(s.file.etag.encode())) for s in value)
+        starts, total = [0], 0
+        for at, size in enumerate(sizes):
+            total += size
+            # `at > starts[-1]`: a batch has one row at least.
+            if total > self._most_text and at > starts[-1]:
+                starts.append(at)
+                total = size
+        ends = [*starts[1:], len(value)]
+        return [self.serialize(value[a:b]) for a, b in zip(starts, ends, strict=True)]
+
+    @override
+    def deserialize(self, version: int, batch: pa.RecordBatch) -> Sequence[FileSplit]:
+        return splits_in(batch)

@@ -21,8 +21,7 @@ from typing import Any, Final, Literal, TypedDict
 
 from ..stores.contract import StateStore
 from .checksummed_json import with_checksum, without_checksum
-from .layout import HEARTBEATS
-from .numbered_objects import NumberedObjects
+from .layout import HEARTBEATS, NumberedObjects
 
 HEARTBEAT_SECONDS: Final = 60.0
 ALIVE_SECONDS: Final = 3 * HEARTBEAT_SECONDS

@@ -45,14 +45,11 @@ class HybridSplit:
 class HybridSplitSerializer(VersionedSerializer[Sequence[HybridSplit]]):
     """The part, the version of its serializer, and a column with the columns of each part."""
 
+    version = 1
+
     def __init__(self, parts: Sequence[VersionedSerializer[Any]]) -> None:
         self._parts = parts
         self._types = [pa.struct(part.serialize([]).schema) for part in parts]
-
-    @property
-    @override
-    def version(self) -> int:
-        return 1
 
     @override
     def serialize(self, value: Sequence[HybridSplit]) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Where each kind of object lives below the state directory.
+"""Where each kind of object lives below the state directory, and which of a folder stay.
 
 Not here: what is in them. `FORMAT.md` describes both.
 """
@@ -6,7 +6,9 @@ Not here: what is in them. `FORMAT.md` describes both.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
+from ..stores.contract import StateStore
 from .checkpoint_ref import CheckpointRef
 
 FORMAT = "FORMAT"
@@ -69,3 +71,26 @@ def numbers_in(leaves: Iterable[str]) -> list[int]:
     """The numbers that names in a directory mean, ascending; other names are skipped."""
     stems = [leaf.removesuffix(".json") for leaf in leaves]
     return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())
+
+
+class NumberedObjects:
+    """One folder of a state directory, written to by the incarnation of `epoch`."""
+
+    def __init__(self, store: StateStore, folder: str, epoch: int, kept: int) -> None:
+        """`kept` is how many of the newest stay, those of earlier incarnations included."""
+        self._store: Final = store
+        self._folder: Final = folder
+        self._epoch: Final = epoch
+        self._kept: Final = kept
+        self._number = 0
+
+    def publish(self, data: bytes) -> None:
+        """Write the next one; those that are too old then go."""
+        self._number += 1
+        leaf = f"{self._epoch:010d}-{self._number:010d}.json"
+        self._store.publish(f"{self._folder}/{leaf}", data)
+        # What a newer incarnation has written is not ours to delete. Publishing first means that a
+        # crash leaves one object too many, never none.
+        until = [known for known in self._store.list(self._folder) if known <= leaf]
+        for known in until[: -self._kept]:
+            self._store.delete(f"{self._folder}/{known}")

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 from ...errors import ProtocolError
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, Continuation
 from .checkpoint_ref import CheckpointRef
-from .continuation import Continuation
 from .reader_commit import ReaderCommit
 from .serializer import VersionedSerializer
 

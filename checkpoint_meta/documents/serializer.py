@@ -3,15 +3,17 @@
 Flink's SimpleVersionedSerializer, with Arrow record batches in the place of bytes: what a
 checkpoint holds can then be read with any Arrow tool. The version travels outside the batch.
 
-Not here: the checkpoint around it (`checkpoint.py`).
+Not here: the checkpoint around it (`checkpoint.py`), the splits of files (`file_split.py`).
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from itertools import accumulate
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 from typing_extensions import override
@@ -19,6 +21,14 @@ from typing_extensions import override
 from ...errors import StateVersionError
 
 T = TypeVar("T")
+
+
+class Split(Protocol):
+    """An immutable unit of work, with an identity that is derived from its content."""
+
+    @property
+    def split_id(self) -> str:
+        """Equal for equal work, in every process and after every restart."""
 
 
 class VersionedSerializer(ABC, Generic[T]):
@@ -100,3 +110,28 @@ class JsonSerializer(VersionedSerializer[Sequence[T]], Generic[T]):
     def deserialize(self, version: int, batch: pa.RecordBatch) -> Sequence[T]:
         texts = batch.column("json").to_pylist()
         return [self._from_json(version, json.loads(text)) for text in texts]
+
+
+# pyarrow's own conversion of Python values imports pandas where there is one, which costs a tenth
+# of a second before the first batch of every query. So arrays are built from buffers.
+
+
+def int64_array(values: Sequence[int]) -> pa.Array:
+    """`values` as int64, none of them null."""
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(array("q", values))])
+
+
+def int32_repeated(value: int, count: int) -> pa.Array:
+    """`value` as int32, `count` times."""
+    return pa.Array.from_buffers(
+        pa.int32(), count, [None, pa.py_buffer(array("i", [value]) * count)]
+    )
+
+
+def text_array(values: Sequence[str]) -> pa.Array:
+    """`values` as strings, none of them null."""
+    encoded = [value.encode() for value in values]
+    # Offsets of 32 bits: more than 2 GiB of text raises here, see `FileSplitSerializer`.
+    ends = array("i", accumulate(map(len, encoded), initial=0))
+    data = pa.py_buffer(b"".join(encoded))
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), data)

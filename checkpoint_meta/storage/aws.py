@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from .errors import message_in
 from .providers import ClientConfig
+from .storage_errors import message_in
 
 _NUMBERS: Final = {
     PermissionError: errno.EACCES,
@@ -82,7 +82,7 @@ def as_os_errors(where: str) -> Iterator[None]:
         # SQS answers 400 where there is no such queue.
         if status == 404 or "NonExistentQueue" in code or "QueueDoesNotExist" in code:
             kind = FileNotFoundError
-        # What boto3 cannot read it takes for the message as a whole: see `errors.py`.
+        # What boto3 cannot read it takes for the message as a whole: see `storage_errors.py`.
         message = str(detail.get("Message", ""))
         reason = message_in(message) if "<" in message else f"{code}: {message}"
         text = f"the service answered {status} ({reason})"

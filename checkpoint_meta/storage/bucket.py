@@ -2,7 +2,7 @@
 
 Each method is one request where the store allows it: nothing is looked up before it is read, and
 nothing is looked for before it is created. Not here: configuration (`client_options.py`), the
-patience that outlasts the client's own (`retries.py`).
+patience that outlasts the client's own (`storage_errors.py`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from ...errors import OptionError
 from .aws import as_os_errors as as_errors_of_aws
 from .aws import aws_client, shared_credentials
 from .client_options import client_config, uses_fsspec
-from .errors import BeyondTheEnd, as_os_errors
 from .providers import BY_SCHEME, S3, ClientConfig
-from .retries import patiently
+from .storage_errors import BeyondTheEnd, as_os_errors, patiently
 from .urls import scheme_of, storage_url
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The contract of durable state: create-only publish, read, list, delete.
 
-Not here: what keeps it (`local.py`, `object.py`), retries (`open_store.py`), and what the
+Not here: what keeps it and retries (`local.py`, `open_store.py`), and what the
 objects mean (`documents/layout.py`, `documents/checkpoint.py`, `documents/reader_commit.py`).
 """
 
@@ -15,10 +15,8 @@ class StateStore(ABC):
     An object appears whole or not at all, and never changes once it is there.
     """
 
-    @property
-    @abstractmethod
-    def location(self) -> str:
-        """The root as the user would write it; for messages."""
+    location: str
+    """The root as the user would write it; for messages."""
 
     @abstractmethod
     def publish(self, name: str, data: bytes) -> None:
@@ -53,6 +51,6 @@ class StateStore(ABC):
     def delete(self, name: str) -> None:
         """Remove `name`, an object or a directory of objects; nothing happens if it is gone."""
 
-    @abstractmethod
-    def refresh(self, directory: str) -> None:
+    def refresh(self, directory: str) -> None:  # noqa: ARG002 - most stores remember nothing
         """Forget what this machine may remember of `directory`: the next look is a real one."""
+        return

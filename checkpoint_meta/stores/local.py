@@ -1,6 +1,6 @@
 """State on a local, or locally mounted, file system.
 
-Not here: the contract (`contract.py`) and the exclusive rename (`storage/exclusive_rename.py`).
+Not here: the contract (`contract.py`) and the exclusive rename (`storage/durable.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from typing_extensions import override
 
 from ..storage import durable
-from ..storage.exclusive_rename import rename_exclusively
+from ..storage.durable import rename_exclusively
 from .contract import StateStore
 
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
@@ -32,11 +32,7 @@ class LocalStateStore(StateStore):
 
     def __init__(self, root: str) -> None:
         self._root = Path(root)
-
-    @property
-    @override
-    def location(self) -> str:
-        return str(self._root)
+        self.location = str(self._root)
 
     @override
     def publish(self, name: str, data: bytes) -> None:

@@ -1,23 +1,186 @@
 """The one door to durable state: which store a path or URL means, and retries around it.
 
-Not here: the contract (`contract.py`) and the stores (`local.py`, `object.py`).
+State in an object store is here as well, with the list of those whose create is atomic.
+
+Not here: the contract (`contract.py`), local files (`local.py`), and requests (`storage/`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 from typing_extensions import override
 
 from ...errors import StateError
-from ..storage.bucket import open_bucket
-from ..storage.retries import is_final, patiently
-from ..storage.urls import local_path, storage_url
+from ..storage.bucket import Bucket, open_bucket
+from ..storage.client_options import by_fsspec
+from ..storage.providers import PROVIDERS
+from ..storage.storage_errors import BeyondTheEnd, is_final, patiently
+from ..storage.urls import local_path, scheme_of, storage_url
 from .contract import StateStore
 from .local import LocalStateStore
-from .object import BucketStateStore, ObjectStateStore, check_atomic_create
+
+ATOMIC_CREATE: Final = {
+    known: provider.create for provider in PROVIDERS for known in provider.schemes.values()
+}
+"""File systems that state may be kept on, in addition to local ones -> why their create is atomic.
+
+The base class of fsspec looks first and writes then, so that two coordinators could both believe
+that an epoch is theirs; what inherits that (HDFS, WebHDFS, FTP, SFTP, SMB, the Azure Data Lake
+of the first generation, OSS, the in-memory one) is not in the list.
+"""
+
+_PRECONDITION_FAILED = 412
+
+
+def check_atomic_create(url: str) -> None:
+    """Raise unless the file system of `url` is one of `ATOMIC_CREATE`.
+
+    Raises:
+        StateError: names the file system and those that are accepted.
+    """
+    scheme = scheme_of(url)
+    if scheme not in ATOMIC_CREATE:
+        raise StateError(
+            "state cannot be kept on this file system: its create is not known to be atomic",
+            url,
+            f"the file system {scheme!r}",
+            "a local path or one of " + ", ".join(ATOMIC_CREATE),
+            ("Point stateLocation at one of those. The data can stay where it is."),
+        )
+
+
+class BucketStateStore(StateStore):
+    """State in a bucket, one request for each operation; two for a deletion."""
+
+    def __init__(self, url: str, bucket: Bucket, prefix: str) -> None:
+        self.location = url
+        self._bucket = bucket
+        self._prefix = prefix
+
+    def _key(self, name: str) -> str:
+        return f"{self._prefix}/{name}" if self._prefix else name
+
+    @override
+    def publish(self, name: str, data: bytes) -> None:
+        self._bucket.create(self._key(name), data)
+
+    @override
+    def read(self, name: str) -> bytes:
+        return self._bucket.whole(self._key(name))
+
+    @override
+    def read_part(self, name: str, start: int, length: int) -> bytes:
+        try:
+            return self._bucket.part(self._key(name), start, length).data
+        except BeyondTheEnd:
+            return b""
+
+    @override
+    def list(self, directory: str) -> list[str]:
+        try:
+            return self._bucket.names(self._key(directory))
+        except FileNotFoundError:
+            return []
+
+    @override
+    def delete(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._bucket.delete(self._key(name))
+
+
+class ObjectStateStore(StateStore):
+    """State on an fsspec file system whose `pipe_file` creates conditionally."""
+
+    def __init__(self, url: str, storage_options: Mapping[str, Any]) -> None:
+        self._fs, self._root = by_fsspec(url, storage_options)
+        self.location = url
+
+    def _path(self, name: str) -> str:
+        return f"{self._root.rstrip('/')}/{name}"
+
+    @override
+    def publish(self, name: str, data: bytes) -> None:
+        try:
+            with _faults_as_os_errors():
+                self._fs.pipe_file(self._path(name), data, mode="create")
+        except (TypeError, NotImplementedError) as error:
+            raise StateError(
+                "the file system cannot create an object only if it does not exist",
+                self.location,
+                f"{type(self._fs).__name__}: {error}",
+                "support for pipe_file(path, data, mode='create')",
+                "Upgrade the package of the file system, or point stateLocation elsewhere.",
+            ) from error
+
+    @override
+    def read(self, name: str) -> bytes:
+        with _faults_as_os_errors():
+            data: bytes = self._fs.cat_file(self._path(name))
+        return data
+
+    @override
+    def read_part(self, name: str, start: int, length: int) -> bytes:
+        try:
+            with _faults_as_os_errors():
+                data: bytes = self._fs.cat_file(self._path(name), start=start, end=start + length)
+        except FileNotFoundError:
+            raise
+        except OSError:
+            # To some stores a range beyond the end is an error.
+            if self._fs.info(self._path(name))["size"] > start:
+                raise
+            return b""
+        return data
+
+    @override
+    def list(self, directory: str) -> list[str]:
+        self._fs.invalidate_cache()
+        try:
+            with _faults_as_os_errors():
+                paths = self._fs.ls(self._path(directory), detail=False)
+        except FileNotFoundError:
+            return []
+        return sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in paths)
+
+    @override
+    def delete(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError), _faults_as_os_errors():
+            self._fs.rm(self._path(name), recursive=True)
+
+    @override
+    def refresh(self, directory: str) -> None:
+        self._fs.invalidate_cache()
+
+
+@contextlib.contextmanager
+def _faults_as_os_errors() -> Iterator[None]:
+    """Clients of object stores have errors of their own for what may pass or has a meaning."""
+    try:
+        yield
+    except OSError as error:
+        if not isinstance(error, FileExistsError) and _status(error) == _PRECONDITION_FAILED:
+            raise FileExistsError(*error.args) from error
+        raise
+    # The file system has no conditional create: `publish` says so.
+    except (TypeError, NotImplementedError):
+        raise
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        raise OSError(message) from error
+
+
+def _status(error: BaseException) -> int | None:
+    # s3fs knows a failed precondition by a field that only Amazon's own answer has.
+    response = getattr(error.__cause__, "response", None)
+    if not isinstance(response, dict):
+        return None
+    status: int | None = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return status
+
 
 __all__ = [
     "BucketStateStore",
@@ -49,14 +212,10 @@ class RetryingStateStore(StateStore):
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._inner = inner
+        self.location = inner.location
         self._attempts = attempts
         self._first_delay = first_delay
         self._sleep = sleep
-
-    @property
-    @override
-    def location(self) -> str:
-        return self._inner.location
 
     def _retry(self, verb: str, name: str, action: Callable[[], T]) -> T:
         try:

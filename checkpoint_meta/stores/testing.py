@@ -27,16 +27,11 @@ class MemoryStateStore(StateStore):
     """The contract of a store in a dictionary, which outlives the processes of a simulation."""
 
     def __init__(self, location: str = "memory") -> None:
-        self._location = location
+        self.location = location
         self._lock = threading.Lock()
         self.objects: dict[str, bytes] = {}
         self.torn: dict[str, bytes] = {}
         """What crashed publications left: temporary files that nobody ever sees."""
-
-    @property
-    @override
-    def location(self) -> str:
-        return self._location
 
     @override
     def publish(self, name: str, data: bytes) -> None:
@@ -68,10 +63,6 @@ class MemoryStateStore(StateStore):
         for known in [n for n in self.objects if n == name or n.startswith(f"{name}/")]:
             del self.objects[known]
 
-    @override
-    def refresh(self, directory: str) -> None:
-        return
-
 
 @dataclass
 class Fault:
@@ -95,14 +86,10 @@ class FaultyStateStore(StateStore):
 
     def __init__(self, inner: MemoryStateStore) -> None:
         self._inner = inner
+        self.location = inner.location
         self.fault: Fault | None = None
         self.dead = False
         self.operations = 0
-
-    @property
-    @override
-    def location(self) -> str:
-        return self._inner.location
 
     def _do(self, verb: str, action: Callable[[], T], half: Callable[[], None] | None = None) -> T:
         if self.dead:

@@ -21,7 +21,6 @@ from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion, Grow
 from ...checkpoint_meta.storage.input_paths import loaded_paths
 from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
-from ...enumerator.cleaner_api import SourceCleaner
 from ...enumerator.files.aligned_batches import Alignment
 from ...enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from ...enumerator.files.cutting import FileBlock, SplitCutter
@@ -34,6 +33,7 @@ from ...enumerator.files.ledger_source import FilesSource
 from ...enumerator.files.split_costs import SplitCosts
 from ...enumerator.files.spreading import SplitSpreader
 from ...enumerator.large_state import StateDocument
+from ...enumerator.source_api import SourceCleaner
 from ...errors import FileChangedError, OptionError, SplitReadError
 from ...reader.api import ReaderContext, SplitReader
 from ...reader.files.formats.api import Block, FileFormat, FormatContext, Splittability

@@ -16,7 +16,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.hybrid_split import HybridSplit
-from ...enumerator.hybrid.source import HybridEnumeratorSource
+from ...enumerator.hybrid.hybrid_enumerator import HybridEnumeratorSource
 from ...enumerator.hybrid.state import HybridState
 from ...errors import OptionError
 from ...reader.api import ReaderContext, Report, SplitReader, SplitUnfinished

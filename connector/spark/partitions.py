@@ -15,9 +15,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
-from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.documents.checkpoint import Checkpoint, Continuation
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
-from ...checkpoint_meta.documents.continuation import Continuation
 from ...checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
 from ...checkpoint_meta.documents.visibility_check import VisibilityCheck
 from ...reader.task import Attempt

@@ -17,7 +17,7 @@ transactions remember the numbers of the batches they have. A query that counts 
 into their table has its first batches skipped: Spark completes them, and no task runs.
 
 Not here: writing commits (reader), what becomes of splits sent back (`returned_splits.py`), commits
-of another directory (`savepoint.py`).
+of another directory (`restore.py`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, Checkpoin
 from ...checkpoint_meta.documents.reader_assignment import part_of, undecided
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits, UnfinishedSplit
 from ...errors import ProtocolError, StateError, StateMissingError
-from ..api import SplitEnumerator, SplitFigures, SplitT
-from ..journal import Journal
+from ..api import Journal, SplitEnumerator, SplitFigures, SplitT
 from ..source_api import EnumeratorSource
 from .batch_sizing import BatchSizing
-from .components import CoordinatorParts, StateDirectory
+from .context import CoordinatorParts
 from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 from .returned_splits import ReturnedSplits
 
@@ -149,14 +148,13 @@ class Acknowledgements(Generic[SplitT]):
     def __init__(
         self,
         parts: CoordinatorParts[SplitT, Any],
-        directory: StateDirectory,
         flight: CheckpointsInFlight,
         counter: CommitCounter[SplitT],
         sizing: BatchSizing,
     ) -> None:
         self._flight = flight
-        self._history = directory.history
-        self._commits = ReaderCommits(directory.store)
+        self._history = parts.history
+        self._commits = ReaderCommits(parts.store)
         self._patience = parts.settings.commit_patience
         self.counter = counter
         self._source = parts.source

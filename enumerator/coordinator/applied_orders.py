@@ -18,8 +18,7 @@ from ...checkpoint_meta.documents.orders import Order, Orders
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import ProtocolError
-from ..api import SplitEnumerator, SplitT
-from ..journal import Journal
+from ..api import Journal, SplitEnumerator, SplitT
 from ..source_api import EnumeratorSource
 from .returned_splits import ReturnedSplits
 

@@ -1,4 +1,6 @@
-"""The enumerator's door to its coordinator: everything it sends goes into one stream per reader.
+"""What a coordinator is made from, and its enumerator's door to it.
+
+Everything that the enumerator sends goes into one stream per reader.
 
 Not here: what is held and what is cut (`in_flight.py`), and which reader gets which split
 (`files/spreading.py`).
@@ -8,22 +10,45 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from typing_extensions import override
 
+from ...checkpoint_meta.documents.attachments import Attachments
+from ...checkpoint_meta.documents.checkpoint import Continuation
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ...checkpoint_meta.documents.continuation import Continuation
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
+from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import ProtocolError
-from ..api import SplitEnumeratorContext, SplitT
-from ..journal import Journal
+from ..api import Journal, SplitEnumeratorContext, SplitT, StateT
+from ..settings import CoordinatorSettings
+from ..source_api import EnumeratorSource
 from .in_flight import AddSplits, CheckpointRecord, CheckpointsInFlight, CustomEvent, Stage
 from .returned_splits import ReturnedSplits
 from .threads import Threads
 
 ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True)
+class CoordinatorParts(Generic[SplitT, StateT]):
+    """What all that one open coordinator consists of has in common."""
+
+    source: EnumeratorSource[SplitT, StateT]
+    settings: CoordinatorSettings
+    clock: Callable[[], float]
+    threads: Threads
+    store: StateStore
+    history: CheckpointHistory
+    attachments: Attachments
+    epoch: int
+    check_still_ours: Callable[[], None]
+    """Raises FencedError once a newer coordinator has claimed the state directory."""
+
+    bounded: bool = False
+    """True for a run that ends with what is there now."""
 
 
 class Readers:

@@ -41,11 +41,10 @@ from ..api import SplitT, StateT
 from ..settings import CoordinatorSettings
 from ..source_api import EnumeratorSource
 from .applied_orders import order_splits, orders_contained
-from .components import CoordinatorParts, StateDirectory
+from .context import CoordinatorParts
 from .in_flight import CheckpointRecord, CheckpointsInFlight
-from .restore import RestoredState, restore, restored_records
+from .restore import Adoption, RestoredState, restore, restored_records
 from .running_coordinator import RunningCoordinator
-from .savepoint import Adoption
 from .start_position import StartPosition, start_position
 from .threads import AsyncCalls, BoundedLock, Threads
 
@@ -232,17 +231,19 @@ class Coordinator(Generic[SplitT, StateT]):
         flight: CheckpointsInFlight,
         attachments: Attachments,
     ) -> RunningCoordinator[SplitT, StateT]:
-        directory = StateDirectory(
+        parts = CoordinatorParts(
+            self._source,
+            self._settings,
+            self._clock,
+            self._threads,
             self._store,
             self.history,
             attachments,
             flight.epoch,
             partial(self._check_still_ours, flight.epoch),
+            self._bounded,
         )
-        parts = CoordinatorParts(
-            self._source, self._settings, self._clock, self._threads, self._bounded
-        )
-        return RunningCoordinator(parts, directory, flight, restored)
+        return RunningCoordinator(parts, flight, restored)
 
     def _check_still_ours(self, epoch: int) -> None:
         try:

@@ -72,6 +72,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         rows, self._carried = [*self._carried, *state], []
         record = self._flight.open_record
         assigned = [(r, batch) for r in record.readers for batch in record.splits(r)]
+        quarantined, released = self._returned_splits.take()
         parts = {str(reader): reader for reader in record.readers}
         header = CheckpointHeader(
             kind="delta",
@@ -89,7 +90,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             state_rows=rows_of(rows),
             attachments=attachments,
             attempts=dict(self._returned_splits.attempts),
-            quarantined=list(self._returned_splits.take_new()),
+            quarantined=quarantined,
             continuations={n: c for n, r in parts.items() if (c := record.continuations(r))},
             events={n: events for n, r in parts.items() if (events := record.events(r))},
             waiting={
@@ -99,7 +100,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             cursors=dict(self._enumerator.cursors()),
             batch_duration=self._sizing.to_json(),
             orders=self._orders.take(),
-            released=list(self._returned_splits.take_released()),
+            released=released,
         )
         checkpoint = Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
         self._sizing.cut(record)

@@ -19,9 +19,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.checkpoint import Checkpoint, QuarantinedSplit
+from ...checkpoint_meta.documents.checkpoint import Checkpoint, Continuation, QuarantinedSplit
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
-from ...checkpoint_meta.documents.continuation import Continuation
 from ...errors import ProtocolError
 from ..batch_budget import BatchBudget, BatchLimits
 from ..large_state import FrozenState

@@ -74,14 +74,10 @@ class ReturnedSplits:
         self._new = [split for split in self._new if split.split_id not in ids]
         self._released += sorted(ids)
 
-    def take_released(self) -> Sequence[str]:
-        """Released since the last cut; the one being made lists them."""
-        taken, self._released = self._released, []
-        return taken
-
-    def take_new(self) -> Sequence[QuarantinedSplit]:
-        """Given up on since the last cut; the one being made lists them."""
-        taken, self._new = self._new, []
+    def take(self) -> tuple[list[QuarantinedSplit], list[str]]:
+        """Given up on since the last cut, and released since; the one being made lists them."""
+        taken = self._new, self._released
+        self._new, self._released = [], []
         return taken
 
     def quarantined_at_cut(self) -> Sequence[QuarantinedSplit]:

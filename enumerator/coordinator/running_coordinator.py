@@ -26,8 +26,7 @@ from ..batch_budget import UNLIMITED
 from .acknowledgements import Acknowledgements, CommitCounter
 from .applied_orders import AppliedOrders
 from .batch_sizing import BatchSizing
-from .components import CoordinatorParts, StateDirectory
-from .context import CoordinatorContext, Readers
+from .context import CoordinatorContext, CoordinatorParts, Readers
 from .cut import CheckpointCutter
 from .in_flight import CheckpointRecord, CheckpointsInFlight, CustomEvent, Stage
 from .restore import RestoredState
@@ -42,7 +41,6 @@ class RunningCoordinator(Generic[SplitT, StateT]):
     def __init__(
         self,
         parts: CoordinatorParts[SplitT, StateT],
-        directory: StateDirectory,
         flight: CheckpointsInFlight,
         restored: RestoredState[StateT],
     ) -> None:
@@ -50,7 +48,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         source, settings, threads = parts.source, parts.settings, parts.threads
         self.source, self.settings = source, settings
         self.threads, self.clock = threads, parts.clock
-        self.store, self.history, self.flight = directory.store, directory.history, flight
+        self.store, self.history, self.flight = parts.store, parts.history, flight
         self.returned_splits = ReturnedSplits(
             settings.max_split_attempts, restored.attempts, restored.quarantined
         )
@@ -82,24 +80,22 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         )
         self.acknowledgements = Acknowledgements(
             parts,
-            directory,
             flight,
             CommitCounter(source, self.enumerator, self.returned_splits, threads.journal),
             self.sizing,
         )
         cleaner = source.create_cleaner()
-        self.cleaning = None if cleaner is None else Cleaning(cleaner, parts, directory)
-        self.upkeep = Upkeep(
-            parts, directory, flight, self.enumerator, self.returned_splits, self.cleaning
-        )
+        self.cleaning = None if cleaner is None else Cleaning(cleaner, parts)
+        self.upkeep = Upkeep(parts, flight, self.enumerator, self.returned_splits, self.cleaning)
         self._lock = threads.lock
-        self._check_still_ours = directory.check_still_ours
+        self._check_still_ours = parts.check_still_ours
         self.heartbeat = Heartbeat(self.store, flight.epoch, parts.clock)
         self._may_cut_ahead = True
         self._was_idle = False
         """The last question of Spark's thread came to nothing, and no batch has begun since."""
 
     def _announce(self, reader: int) -> None:
+        # A method, since the enumerator is made after the context, which knows the readers.
         self.enumerator.add_reader(reader)
 
     def send_again(self, reader: int, events: Sequence[Any]) -> None:
@@ -228,11 +224,11 @@ class RunningCoordinator(Generic[SplitT, StateT]):
     def _await_upkeep(self) -> None:
         # Runs that end as soon as they can would never come to a base.
         if self.context.bounded:
-            self.threads.wait_for(lambda: not self._is_overdue, self.settings.upkeep_patience)
-
-    @property
-    def _is_overdue(self) -> bool:
-        return self.upkeep.is_overdue or (self.cleaning is not None and self.cleaning.is_behind)
+            cleaning = self.cleaning
+            self.threads.wait_for(
+                lambda: not (self.upkeep.is_overdue or (cleaning and cleaning.is_behind)),
+                self.settings.upkeep_patience,
+            )
 
     def commit(self, end: CheckpointRef) -> None:
         """See `Coordinator.commit`."""

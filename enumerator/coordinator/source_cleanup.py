@@ -5,7 +5,7 @@ never ask for it again, when it is old enough, and when no checkpoint that is pr
 retained would read its splits again. What was read follows from checkpoints and reader commits, so
 nothing is written down but a mark of how far the work has come; checkpoints behind it are retained.
 
-Not here: removing (`cleaner_api.py`), letting old state go (`upkeep.py`).
+Not here: removing (`source_api.py`), letting old state go (`upkeep.py`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ...checkpoint_meta.documents.reader_assignment import part_of, readers_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...errors import StateMissingError
 from ..api import SplitT
-from ..cleaner_api import SourceCleaner
+from ..source_api import SourceCleaner
 from .applied_orders import order_splits
-from .components import CoordinatorParts, StateDirectory
+from .context import CoordinatorParts
 
 _PER_MARK = 10
 """Checkpoints after which a mark is written, if there is more to do."""
@@ -53,16 +53,15 @@ class Cleaning(Generic[SplitT]):
         self,
         cleaner: SourceCleaner[SplitT],
         parts: CoordinatorParts[SplitT, Any],
-        directory: StateDirectory,
     ) -> None:
         # What they want read again is not cleaned up before.
-        self._orders = [order for order in Orders(directory.store).after(0) if order.reads_again]
+        self._orders = [order for order in Orders(parts.store).after(0) if order.reads_again]
         self._cleaner = cleaner
         self._source = parts.source
-        self._history = directory.history
-        self._commits = ReaderCommits(directory.store)
-        self._marks = CleanupMarks(directory.store, directory.epoch)
-        self._check_still_ours = directory.check_still_ours
+        self._history = parts.history
+        self._commits = ReaderCommits(parts.store)
+        self._marks = CleanupMarks(parts.store, parts.epoch)
+        self._check_still_ours = parts.check_still_ours
         self._settings = parts.settings
         self._threads = parts.threads
         self._clock = parts.clock

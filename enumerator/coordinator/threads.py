@@ -16,7 +16,7 @@ from typing import TypeVar
 from typing_extensions import override
 
 from ...errors import WaitTimeoutError, without_history
-from ..journal import Journal
+from ..api import Journal
 
 ResultT = TypeVar("ResultT")
 

@@ -16,7 +16,7 @@ from typing import Any
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.retention import Retention
 from ..api import SplitEnumerator
-from .components import CoordinatorParts, StateDirectory
+from .context import CoordinatorParts
 from .in_flight import CheckpointRecord, CheckpointsInFlight, FrozenBase
 from .restore import RestoredState, base_of, folded_state
 from .returned_splits import ReturnedSplits
@@ -32,14 +32,13 @@ class Upkeep:
     def __init__(
         self,
         parts: CoordinatorParts[Any, Any],
-        directory: StateDirectory,
         flight: CheckpointsInFlight,
         enumerator: SplitEnumerator[Any, Any],
         returned_splits: ReturnedSplits,
         cleaning: Cleaning[Any] | None = None,
     ) -> None:
         """`cleaning` says what it still needs of the state."""
-        self._directory = directory
+        self._parts = parts
         self._source = parts.source
         self._enumerator = enumerator
         self._returned_splits = returned_splits
@@ -59,11 +58,11 @@ class Upkeep:
         self.is_busy = False
         """True as long as something is being done."""
         self._retention = Retention(
-            directory.store,
-            directory.history,
-            directory.epoch,
-            directory.check_still_ours,
-            directory.attachments,
+            parts.store,
+            parts.history,
+            parts.epoch,
+            parts.check_still_ours,
+            parts.attachments,
             enumerator.attachments_in_use,
             self._settings.commits_go,
         )
@@ -96,7 +95,7 @@ class Upkeep:
             self._go()
         if self._is_due:
             self._was_overdue |= restored.deltas >= 2 * often
-            head = self._directory.history.load(newest)
+            head = self._parts.history.load(newest)
             frozen = self._enumerator.freeze_state()
             self._write_soon(FrozenBase(head, list(restored.quarantined), frozen))
 
@@ -177,9 +176,7 @@ class Upkeep:
                 self._prune_to = None
         else:
             # Not while something is frozen: it would be written twice.
-            did = not self._is_frozen and self._enumerator.improve_state(
-                self._directory.attachments
-            )
+            did = not self._is_frozen and self._enumerator.improve_state(self._parts.attachments)
             if did:
                 self._threads.journal.info("upkeep", "parts of the index were merged")
             return did
@@ -199,13 +196,13 @@ class Upkeep:
         self._threads.journal.info("upkeep", "old state was deleted, up to %s", head)
 
     def _write(self, due: FrozenBase) -> None:
-        directory = self._directory
+        parts = self._parts
         if due.frozen is not None:
-            written = due.frozen.write(directory.attachments)
+            written = due.frozen.write(parts.attachments)
         else:
             ref, source = due.head.ref, self._source
-            written = folded_state(directory.history, ref, source, directory.attachments)
-        directory.check_still_ours()
+            written = folded_state(parts.history, ref, source, parts.attachments)
+        parts.check_still_ours()
         version = self._source.state_serializer.version
-        directory.history.publish_base(base_of(due.head, due.quarantined, written, version))
+        parts.history.publish_base(base_of(due.head, due.quarantined, written, version))
         self._threads.journal.info("upkeep", "the base of %s is written", due.head.ref)

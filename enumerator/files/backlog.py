@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.file_columns import numbers_in
-from ...checkpoint_meta.storage.retries import is_final
+from ...checkpoint_meta.storage.storage_errors import is_final
 from ...errors import FileChangedError, SluiceError, SourceUnavailable
-from ..journal import Journal
+from ..api import Journal
 from .ledger.pending import PendingRanges
 
 _EVERY = 1.0

@@ -12,7 +12,7 @@ from typing import Any
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachment, Attachments
-from ...checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from ...checkpoint_meta.documents.file_columns import FileSplitSerializer
 from ...checkpoint_meta.documents.file_split import (
     FILE_EVENTS,
     REPLACED,

@@ -6,41 +6,112 @@ which is cut at once, holds what the next part starts with. No split of that is 
 checkpoint is durable, and the part before is not opened again after it. A process that dies before
 Spark has written the checkpoint into its offset log resumes in the part before.
 
-Not here: how the state is written (`state.py`), and what a user says of the switch (`source.py`).
+Not here: how the state is written (`state.py`), and the public class, which adds the readers
+(`connector/source/hybrid_source.py`).
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, Protocol
+from functools import cached_property, partial
+from typing import Any
 
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.attachments import Attachments
-from ...checkpoint_meta.documents.hybrid_split import HybridSplit, part_name
-from ...errors import ProtocolError
+from ...checkpoint_meta.documents.attachments import Attachment, Attachments
+from ...checkpoint_meta.documents.hybrid_split import HybridSplit, HybridSplitSerializer, part_name
+from ...checkpoint_meta.documents.serializer import VersionedSerializer
+from ...errors import OptionError, ProtocolError
 from ..api import SplitEnumerator, SplitEnumeratorContext, SplitFigures
 from ..batch_budget import BatchBudget
-from ..large_state import FrozenState
+from ..large_state import FrozenState, StateDocument
 from ..source_api import EnumeratorSource
 from .part_context import PartContext
-from .state import FrozenPart, HybridState
+from .state import FrozenPart, HybridState, HybridStateSerializer, PartChain
 
 
-class SwitchedSource(Protocol):
-    """What the enumerator has to know of a hybrid source."""
+class HybridEnumeratorSource(EnumeratorSource[HybridSplit, HybridState]):
+    """Reads each source to its end, then the next one from a position that the end decides."""
 
     @property
+    @abstractmethod
     def parts(self) -> Sequence[EnumeratorSource[Any, Any]]:
-        """The sources, in the order in which they are read."""
+        """The sources in the order in which they are read; the same objects at each call."""
 
+    @abstractmethod
     def position_after(self, part: int, position: Any, splits: Sequence[Any]) -> Any:
-        """What has been come to with `splits` of a part."""
+        """See `HybridSource.position_after`."""
 
+    @abstractmethod
     def state_at(self, part: int, position: Any) -> Any:
-        """The state that a part begins with."""
+        """See `HybridSource.state_at`."""
+
+    @override
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[HybridSplit], state: HybridState | None
+    ) -> HybridEnumerator:
+        return HybridEnumerator(context, self, state)
+
+    @override
+    def create_cleaner(self) -> None:
+        if any(part.create_cleaner() is not None for part in self.parts):
+            raise OptionError(
+                "cleanSource: a hybrid source does not clean up what it has read",
+                type(self).__qualname__,
+                "another value than off",
+                "cleanSource=off",
+                "Remove the files of a part once the query is in the next one.",
+            )
+
+    @cached_property
+    def _split_serializer(self) -> HybridSplitSerializer:
+        return HybridSplitSerializer([part.split_serializer for part in self.parts])
+
+    @property
+    @override
+    def split_serializer(self) -> VersionedSerializer[Sequence[HybridSplit]]:
+        return self._split_serializer
+
+    @property
+    @override
+    def state_serializer(self) -> VersionedSerializer[HybridState]:
+        return HybridStateSerializer(self.parts)
+
+    @property
+    @override
+    def reader_event_types(self) -> frozenset[str]:
+        return frozenset().union(*(part.reader_event_types for part in self.parts))
+
+    @override
+    def is_unbounded(self, split: HybridSplit) -> bool:
+        return self.parts[split.part].is_unbounded(split.split)
+
+    @property
+    @override
+    def snapshots_are_changes(self) -> bool:
+        return True
+
+    @override
+    def attachments_of(self, state: HybridState) -> Sequence[Attachment]:
+        source = self.parts[state.part]
+        return [of for snapshot in state.snapshots for of in source.attachments_of(snapshot)]
+
+    @override
+    def restore_state(
+        self, chain: Sequence[StateDocument], attachments: Attachments
+    ) -> HybridState | None:
+        own = PartChain.of(chain)
+        if own is None:
+            return None
+        source = self.parts[own.part]
+        for document in own.documents:
+            # Newer versions are refused before a source looks at the columns.
+            source.state_serializer.check_version(document.state_version)
+            source.split_serializer.check_version(document.split_version)
+        state = source.restore_state(own.documents, attachments)
+        return HybridState(own.part, own.position, () if state is None else (state,))
 
 
 class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
@@ -49,7 +120,7 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
     def __init__(
         self,
         context: SplitEnumeratorContext[HybridSplit],
-        source: SwitchedSource,
+        source: HybridEnumeratorSource,
         state: HybridState | None,
     ) -> None:
         state = state or HybridState()

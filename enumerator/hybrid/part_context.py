@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.hybrid_split import HybridSplit
-from ..api import SplitEnumeratorContext
-from ..journal import Journal
+from ..api import Journal, SplitEnumeratorContext
 
 ResultT = TypeVar("ResultT")
 

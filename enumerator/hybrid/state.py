@@ -74,15 +74,12 @@ class _Rows:
 
 
 class HybridStateSerializer(VersionedSerializer[HybridState]):
-    """Version 1: a row for each record batch of the part's own serializer."""
+    """A row for each record batch of the part's own serializer."""
+
+    version = 1
 
     def __init__(self, parts: Sequence[EnumeratorSource[Any, Any]]) -> None:
         self._parts = parts
-
-    @property
-    @override
-    def version(self) -> int:
-        return 1
 
     @override
     def serialize(self, value: HybridState) -> pa.RecordBatch:

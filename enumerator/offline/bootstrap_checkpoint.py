@@ -31,9 +31,8 @@ from ..batch_budget import UNLIMITED
 from ..coordinator.acknowledgements import CommitCounter
 from ..coordinator.context import CoordinatorContext, Readers
 from ..coordinator.in_flight import CheckpointsInFlight, CustomEvent
-from ..coordinator.restore import RestoredState, restore
+from ..coordinator.restore import Adoption, RestoredState, restore
 from ..coordinator.returned_splits import ReturnedSplits
-from ..coordinator.savepoint import Adoption
 from ..coordinator.threads import AsyncCalls, Threads
 from ..settings import StartingState
 from ..source_api import EnumeratorSource

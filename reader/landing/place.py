@@ -21,7 +21,7 @@ from typing_extensions import override
 from ...checkpoint_meta.storage.bucket import Bucket, open_bucket
 from ...checkpoint_meta.storage.durable import make_directory, sync
 from ...checkpoint_meta.storage.providers import PROVIDERS
-from ...checkpoint_meta.storage.retries import patiently
+from ...checkpoint_meta.storage.storage_errors import patiently
 from ...checkpoint_meta.storage.urls import local_path
 from ...errors import OptionError
 

@@ -16,8 +16,7 @@ from pyspark_sluice.checkpoint_meta.documents.epochs import (
     open_format,
     purpose_of,
 )
-from pyspark_sluice.checkpoint_meta.documents.file_columns import splits_in
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer, splits_in
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.orders import Orders
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits

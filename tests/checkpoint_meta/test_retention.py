@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Continuation
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.continuation import Continuation
 from pyspark_sluice.checkpoint_meta.documents.epochs import check_not_fenced, claim_epoch
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.retention import Retention

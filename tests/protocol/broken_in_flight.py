@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, Continuation
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.continuation import Continuation
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_assignment import continuations_of, splits_of
 from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator

@@ -9,7 +9,7 @@ from hypothesis.stateful import (
 )
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.tests.protocol.opened import opened
 
 from .query import Query

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import (

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, Continuation
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.continuation import Continuation
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.reader.task import Assignment

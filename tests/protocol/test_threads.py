@@ -8,7 +8,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.reader_assignment import readers_of, splits_of
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits

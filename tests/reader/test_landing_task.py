@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.landed_file import LandedFile
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits

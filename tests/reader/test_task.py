@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits

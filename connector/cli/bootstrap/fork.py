@@ -22,8 +22,7 @@ from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.file_columns import numbers_in
 from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.stores.contract import StateStore
-from ....enumerator.coordinator.restore import restore
-from ....enumerator.coordinator.savepoint import is_known_to_be_complete
+from ....enumerator.coordinator.restore import is_known_to_be_complete, restore
 from ....enumerator.files.ledger.files_as_of import files_known
 from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.bootstrap_checkpoint import OfflineState, state_after

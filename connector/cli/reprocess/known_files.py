@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ....checkpoint_meta.documents.file_columns import splits_in
-from ....checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from ....checkpoint_meta.documents.file_columns import FileSplitSerializer, splits_in
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.documents.orders import Order, Orders
 from ....checkpoint_meta.documents.reader_assignment import splits_of

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import typer
 
-from ....checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from ....checkpoint_meta.documents.file_columns import FileSplitSerializer
 from ....checkpoint_meta.documents.file_split import FileSplit
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
 from ....checkpoint_meta.stores.contract import StateStore

@@ -19,7 +19,7 @@ from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.storage.input_paths import LoadedPath
 from ....checkpoint_meta.storage.urls import join, local_path
 from ....errors import SluiceError
-from ...cleaner_api import SourceCleaner
+from ...source_api import SourceCleaner
 from ..ledger.byte_ranges import ByteRange, ByteRanges, byte_ranges_of, joined, without
 from .places import LocalPlace, Place, has_changed, remote_place
 

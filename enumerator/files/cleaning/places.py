@@ -21,9 +21,8 @@ from typing_extensions import override
 from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.bucket import Bucket, open_bucket
 from ....checkpoint_meta.storage.client_options import by_fsspec
-from ....checkpoint_meta.storage.durable import make_directory, sync
-from ....checkpoint_meta.storage.exclusive_rename import rename_exclusively
-from ....checkpoint_meta.storage.retries import patiently
+from ....checkpoint_meta.storage.durable import make_directory, rename_exclusively, sync
+from ....checkpoint_meta.storage.storage_errors import patiently
 from ....checkpoint_meta.storage.urls import local_path, storage_url
 from ....errors import StateError
 from ..discovery.object_store.listing_pages import DirectoryPages

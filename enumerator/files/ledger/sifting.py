@@ -12,7 +12,6 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.arrow_arrays import text_array
 from ....checkpoint_meta.documents.file_columns import (
     FILES,
     Flags,
@@ -21,6 +20,7 @@ from ....checkpoint_meta.documents.file_columns import (
     numbers_in,
 )
 from ....checkpoint_meta.documents.file_split import GrowingMark
+from ....checkpoint_meta.documents.serializer import text_array
 from ....checkpoint_meta.index.fingerprints import Names, Words
 from ....errors import FileChangedError
 from ..discovery.api import FoundFiles

@@ -22,8 +22,7 @@ from typing_extensions import override
 from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.bucket import PART, Bucket, Part, open_bucket
 from ....checkpoint_meta.storage.client_options import by_fsspec
-from ....checkpoint_meta.storage.errors import AnotherVersion, BeyondTheEnd
-from ....checkpoint_meta.storage.retries import patiently
+from ....checkpoint_meta.storage.storage_errors import AnotherVersion, BeyondTheEnd, patiently
 from ....checkpoint_meta.storage.urls import local_path
 from ....errors import FileChangedError
 from .file_version import DirectoryMark, changed, check, check_local, naming

@@ -16,7 +16,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint import (
     CheckpointHeader,
     QuarantinedSplit,
 )
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.errors import StateCorruptError, StateVersionError
 

@@ -11,8 +11,12 @@ from botocore.session import Session
 
 from pyspark_sluice.checkpoint_meta.storage.bucket import PART, open_bucket
 from pyspark_sluice.checkpoint_meta.storage.client_options import client_config
-from pyspark_sluice.checkpoint_meta.storage.errors import AnotherVersion, BeyondTheEnd
-from pyspark_sluice.checkpoint_meta.storage.retries import delays, patiently
+from pyspark_sluice.checkpoint_meta.storage.storage_errors import (
+    AnotherVersion,
+    BeyondTheEnd,
+    delays,
+    patiently,
+)
 from pyspark_sluice.errors import OptionError
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.bucket import PART, open_bucket
-from pyspark_sluice.checkpoint_meta.storage.errors import AnotherVersion, BeyondTheEnd
-from pyspark_sluice.checkpoint_meta.storage.retries import patiently
+from pyspark_sluice.checkpoint_meta.storage.storage_errors import (
+    AnotherVersion,
+    BeyondTheEnd,
+    patiently,
+)
 from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow

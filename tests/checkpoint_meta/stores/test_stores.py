@@ -11,7 +11,7 @@ import fsspec
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
-from pyspark_sluice.checkpoint_meta.storage import durable, exclusive_rename
+from pyspark_sluice.checkpoint_meta.storage import durable
 from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.checkpoint_meta.stores.open_store import (
     BucketStateStore,
@@ -330,7 +330,7 @@ def test_without_hard_links_one_of_many_wins(monkeypatch, tmp_path):
 
 def test_a_mount_that_can_neither_link_nor_rename_exclusively_is_refused(monkeypatch, tmp_path):
     without_hard_links(monkeypatch)
-    monkeypatch.setattr(exclusive_rename, "_system_call", lambda: None)
+    monkeypatch.setattr(durable, "_system_call", lambda: None)
     store = LocalStateStore(str(tmp_path / "state"))
     with pytest.raises(
         StateError, match="no hard links, and the operating system has no exclusive rename"

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
-from .....checkpoint_meta.storage.retries import delays, is_final
+from .....checkpoint_meta.storage.storage_errors import delays, is_final
 from .api import LONG_POLL, AnnouncedObject, EventQueue, Message
 
 SHORT_POLL = 1

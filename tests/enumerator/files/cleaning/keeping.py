@@ -13,14 +13,17 @@ import pyarrow as pa
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.file_columns import RANGES, ranges_of
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_columns import (
+    RANGES,
+    FileSplitSerializer,
+    ranges_of,
+)
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.enumerator.coordinator.components import CoordinatorParts, StateDirectory
+from pyspark_sluice.enumerator.coordinator.context import CoordinatorParts
 from pyspark_sluice.enumerator.coordinator.source_cleanup import Cleaning
 from pyspark_sluice.enumerator.coordinator.threads import Threads
 from pyspark_sluice.enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
@@ -106,9 +109,6 @@ class Keeping:
         """A new incarnation, before its first step."""
         self.epoch += 1
         history = CheckpointHistory(self.store)
-        directory = StateDirectory(
-            self.store, history, Attachments(self.store, self.epoch), self.epoch, self.check
-        )
         policy = CleaningPolicy(
             self.mode,  # type: ignore[arg-type]
             loaded_paths(str(self.landing)),
@@ -117,8 +117,18 @@ class Keeping:
         self.cleaner = FileCleaner(policy, self.storage_options)
         threads = Threads(10.0, "test", HandCrankedCalls)
         source: Any = _Source()
-        parts = CoordinatorParts(source, self.settings, lambda: self.now, threads)
-        return Cleaning(self.cleaner, parts, directory)
+        parts = CoordinatorParts(
+            source,
+            self.settings,
+            lambda: self.now,
+            threads,
+            self.store,
+            history,
+            Attachments(self.store, self.epoch),
+            self.epoch,
+            self.check,
+        )
+        return Cleaning(self.cleaner, parts)
 
     def check(self) -> None:
         assert self.is_ours, "cleaned up for a query that has been superseded"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import GrowingMark
-from pyspark_sluice.checkpoint_meta.storage.errors import RefusedRequest
+from pyspark_sluice.checkpoint_meta.storage.storage_errors import RefusedRequest
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
 from pyspark_sluice.errors import MissingPathError, OptionError, SluiceError, SourceUnavailable

@@ -13,7 +13,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
 from pyspark_sluice.checkpoint_meta.storage.urls import shown_path

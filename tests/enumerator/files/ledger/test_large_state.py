@@ -7,7 +7,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.file_serializer import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.reader_assignment import readers_of, splits_of
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore

@@ -11,7 +11,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOIN
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit
 from pyspark_sluice.connector.spark.driver import configure_logging
 from pyspark_sluice.enumerator import CoordinatorSettings
-from pyspark_sluice.enumerator.journal import Journal
+from pyspark_sluice.enumerator.api import Journal
 from pyspark_sluice.masking import hide
 from pyspark_sluice.tests.protocol.numbers import Harness
 
