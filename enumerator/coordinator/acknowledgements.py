@@ -84,6 +84,8 @@ class CommitCounter(Generic[SplitT]):
         again = []
         for index, reason in sorted(reasons.items()):
             split = part[index]
+            # A continuation that came to nothing has no split, and its reader had none to send
+            # back.
             assert split is not None
             if self._returned_splits.judge(split.split_id, reason, commit.checkpoint):
                 again.append(split)
@@ -193,8 +195,11 @@ class Acknowledgements(Generic[SplitT]):
         missing = self._missing(record)
         self._check_sink(record, missing)
         for reader in missing:
+            # Create-only under the commit's own name: if a late commit is there first, that counts.
             self._count(record, self._commits.publish(self._abandonment(record, reader)))
         with self._lock:
+            # A batch without readers, such as one that only holds orders, proves nothing of the
+            # sink.
             self.has_finished_any |= bool(record.readers)
             if not self._flight.remove(ref):
                 return  # The other thread was faster.
@@ -256,6 +261,7 @@ class Acknowledgements(Generic[SplitT]):
             for i, split in enumerate(part)
             if split is not None and self._source.is_unbounded(split)
         ]
+        # How far its reader came nobody knows, so no figure contains it.
         zeros = [0] * len(part)
         return ReaderCommit(
             checkpoint=record.ref.checkpoint,

@@ -91,6 +91,7 @@ class AppliedOrders:
         while self._waiting:
             order = self._waiting[0]
             self._carry_out(order)
+            # Removed once it is carried out: an order that fails is met again at the next question.
             self._waiting.pop(0)
             self._contained = order.number
 
@@ -127,4 +128,5 @@ class AppliedOrders:
 
     def aborted(self) -> None:
         """Checkpoints that were not handed out were taken back."""
+        # The next cut has to say so again, even if it has nothing else to say.
         self._written = self._handed_out

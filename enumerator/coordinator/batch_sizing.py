@@ -84,6 +84,8 @@ class BatchSizing:
         if self._duration is None or record is None or record.stage is not Stage.HANDED_OUT:
             return
         if record.handed_out_at is not None and record.seconds is None:
+            # Spark may ask late, after an idle trigger interval; its own log knows when the batch
+            # ended.
             asked = self._clock() - record.handed_out_at
             measured = self._measured()
             record.seconds = asked if measured is None else min(asked, measured)
@@ -93,6 +95,7 @@ class BatchSizing:
 
         `completed_work` is what the source knows of it since; None: nothing new.
         """
+        # A batch that a `limit` has cut short says nothing of what a byte costs.
         if self._duration is None or record.seconds is None or not record.is_read:
             return
         work = record.budget.work if completed_work is None else completed_work

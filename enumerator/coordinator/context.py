@@ -141,6 +141,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     def assign_splits(self, assignment: Mapping[int, Sequence[SplitT]]) -> None:
         for reader in assignment:
             self._check(reader, "assign splits to")
+        # A reader without splits gets no part, and so no task.
         given = {reader: splits for reader, splits in assignment.items() if splits}
         # Frozen before anything is sent: a split that cannot be written changes nothing.
         frozen = {r: self._serializer.serialize_all(s) for r, s in given.items()}

@@ -113,6 +113,8 @@ class Coordinator(Generic[SplitT, StateT]):
             SluiceError: the state, the discovery or the protocol failed.
         """
         opened = self._open(start)
+        # Spark does not know of a seed: to it the query begins at nothing, and an unchanged offset
+        # means that there is nothing new.
         after = self._seed if start == NO_CHECKPOINT else start
         found = opened.latest(after, unlimited)
         return start if found == after else found
@@ -126,6 +128,8 @@ class Coordinator(Generic[SplitT, StateT]):
             return []
         opened = self._open(start, end)
         self._threads.raise_failure()
+        # From durable state alone: after a restart Spark asks for the same range, and has to get
+        # the same splits in the same partitions.
         checkpoints = self.history.between(start, end)
         opened.release(checkpoints)
         return checkpoints
@@ -180,12 +184,15 @@ class Coordinator(Generic[SplitT, StateT]):
         """
         if self._opened is not None:
             return self._opened
+        # First: a directory of a newer release is refused before anything is written into it.
         open_format(self._store)
         # Before the claim: a query that must not begin supersedes nobody.
         spark = running or complete
         start = start_position(self._store, spark, self._settings)
         epoch = claim_epoch(self._store)
         if spark == NO_CHECKPOINT:
+            # Again, since a tool may have begun to prepare the directory between the look and the
+            # claim.
             start = start_position(self._store, spark, self._settings, epoch)
         newest, savepoint = start.newest, start.savepoint
         if start.is_seed:
@@ -202,6 +209,8 @@ class Coordinator(Generic[SplitT, StateT]):
         contained = orders_contained(self._store, lineage, restored.orders)
         restored = replace(restored, orders=contained)
         records = self._records(newest, complete)
+        # Where the first batch is read again its record has the lineage, and what is drawn here
+        # counts for nothing.
         is_new = complete == NO_CHECKPOINT
         identity = new_lineage() if is_new else self.history.load(complete).identity
         flight = CheckpointsInFlight(identity, epoch, self._settings.limits)
@@ -211,6 +220,7 @@ class Coordinator(Generic[SplitT, StateT]):
             written = Orders(self._store).waived(running, self.history.load(running).header.orders)
             splits = (split for order in written for split in order_splits(order, self._source))
             self._waived = frozenset(split.split_id for split in splits)
+        # Looked up before the lock is taken: under it nothing waits for a store.
         there = 0 if savepoint else len(self.history.checkpoints())
         with self._threads.lock:
             opened = self._build(restored, flight, attachments)
@@ -249,6 +259,7 @@ class Coordinator(Generic[SplitT, StateT]):
         try:
             check_not_fenced(self._store, epoch)
         except FencedError as error:
+            # Kept for Spark's thread: the background may be the first to find out.
             self._threads.fail(error)
             raise
 
@@ -263,8 +274,10 @@ class Coordinator(Generic[SplitT, StateT]):
         if start.newest != NO_CHECKPOINT:
             opened.upkeep.restored(restored, start.newest, opened.flight.latest_completed, there)
         opened.enumerator.start()
+        # After the enumerator, as in Flink: a reader that registers may be given splits at once.
         opened.readers.start()
         for name, events in restored.waiting.items():
+            # The document has readers as texts: JSON knows no other keys.
             opened.send_again(int(name), events)
         if start.savepoint:
             opened.cutter.adopt(restored)

@@ -69,10 +69,13 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         state = self._source.state_serializer.serialize_all(snapshot)
         attachments = [*self._attachments, *self._source.attachments_of(snapshot)]
         self._attachments = ()
+        # Changes add up in the order in which they were made.
         rows, self._carried = [*self._carried, *state], []
         record = self._flight.open_record
         assigned = [(r, batch) for r in record.readers for batch in record.splits(r)]
+        # What is taken here is gone from memory; an abort lists it again.
         quarantined, released = self._returned_splits.take()
+        # JSON has only texts for keys.
         parts = {str(reader): reader for reader in record.readers}
         header = CheckpointHeader(
             kind="delta",
@@ -94,7 +97,10 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             continuations={n: c for n, r in parts.items() if (c := record.continuations(r))},
             events={n: events for n, r in parts.items() if (events := record.events(r))},
             waiting={
-                str(r): record.events(r) for r in sorted(record.sent) if not record.has_part(r)
+                # Events alone make no task: these wait for the reader's next splits.
+                str(r): record.events(r)
+                for r in sorted(record.sent)
+                if not record.has_part(r)
             },
             counted=dict(self._flight.counted),
             cursors=dict(self._enumerator.cursors()),

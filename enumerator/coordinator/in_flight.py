@@ -67,6 +67,7 @@ class FrozenBase:
     frozen: FrozenState | None
 
 
+# Compared by identity, by which the list finds them: two records of equal content are two.
 @dataclass(eq=False)
 class CheckpointRecord:
     """One checkpoint in flight."""
@@ -118,6 +119,7 @@ class CheckpointRecord:
             sent.setdefault(int(name), []).extend(continuations)
         for name, values in header.events.items():
             sent.setdefault(int(name), []).extend(map(CustomEvent, values))
+        # What it took of the limits is not stored: nothing is planned into it any more.
         budget = BatchBudget(BatchLimits())
         return cls(budget, stage, sent, set(committed), checkpoint)
 
@@ -198,6 +200,7 @@ class CheckpointsInFlight:
     def restore(self, records: Sequence[CheckpointRecord]) -> None:
         """What an earlier incarnation has left in flight, oldest first. Called once, at first."""
         self._records[:0] = records
+        # Ids grow along a chain, whichever incarnation has given them.
         self._last_id = max([self._last_id, *(r.ref.checkpoint for r in records)])
 
     # Views ----------------------------------------------------------------------------------
@@ -347,6 +350,8 @@ class CheckpointsInFlight:
                 str(self.running.ref if self.running else self.latest_completed),
                 "Restart the query; if it happens again, please report it.",
             )
+        # Several at once where Spark tracks its progress asynchronously and does not log every
+        # offset.
         for known in self._records[: self._records.index(record) + 1]:
             known.stage = Stage.COMPLETE
         self.latest_completed_identity = record.checkpoint.identity
@@ -364,6 +369,8 @@ class CheckpointsInFlight:
         """Take back `ref` and every later cut, newest first; the open record takes them over."""
         aborted = []
         while (record := self.find(ref)) is not None:
+            # Behind it is the open one. Each abort hands it what was sent before what it has
+            # already.
             last = self._records[-2]
             assert record.stage < Stage.HANDED_OUT, "only what Spark does not know is taken back"
             self._records.remove(last)

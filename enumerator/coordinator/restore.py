@@ -86,6 +86,7 @@ def restore(
     if ref == NO_CHECKPOINT:
         return RestoredState()
     while True:
+        # Each round goes without one more base, so the loop ends.
         chain = history.chain(ref)
         try:
             return _restored(chain, source, attachments)
@@ -196,10 +197,12 @@ def base_of(
     """
     header = CheckpointHeader(
         **{
+            # With the keys that this release does not know: a later one may need them.
             **head.header.model_dump(),
             "kind": "base",
             "stands_for": head.identity.checksum,
             "state_version": state_version,
+            # A base is state alone. What its checkpoint assigned is assigned in that state already.
             "assigned_splits": 0,
             "state_rows": rows_of(written.rows),
             "quarantined": list(quarantined),

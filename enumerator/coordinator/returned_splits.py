@@ -29,6 +29,7 @@ class ReturnedSplits:
 
     def judge(self, split_id: str, reason: str, checkpoint: int) -> bool:
         """Count one return; True if the split is to be assigned again."""
+        # Taken out: a case that ends here must not be in every checkpoint to come.
         attempts = self.attempts.pop(split_id, 0) + 1
         if attempts < self._max_attempts:
             self.attempts[split_id] = attempts
@@ -63,6 +64,7 @@ class ReturnedSplits:
         self, quarantined: Sequence[QuarantinedSplit], released: Iterable[str] = ()
     ) -> None:
         """List these again: of a savepoint that the next cut makes its own, or of an abort."""
+        # In front: it was given up before what came since.
         self._new = [*quarantined, *self._new]
         self._released = [*released, *self._released]
 

@@ -126,18 +126,24 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         with self._lock:
             self.threads.raise_failure()
             running = self.flight.running
+            # However often Spark asks for what follows `start`, it is told the same checkpoint.
             if running is not None and start == self.flight.latest_completed:
                 return running.ref
             is_news = self.flight.advance(start, self.store.location)
+            # What a question without limits is to take cannot be decided before it is asked.
             self._may_cut_ahead = not unlimited
             ahead = self.flight.ahead
             if ahead and unlimited:
+                # They were cut under limits that do not hold for this question.
                 self.cutter.abort(ahead[0].ref)
+        # Although a batch may be ready: a sink that has skipped the first one must not get a
+        # second.
         if not self.acknowledgements.sink_is_proven:
             self.acknowledgements.finish()
         if ahead and not unlimited:
             return self._hand_out_ahead(ahead[0])
         if is_news:
+            # One listing for each batch, and none while the query is idle.
             self._check_still_ours()
         self.acknowledgements.finish()
         with self._lock:
@@ -169,11 +175,14 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         with self._lock:
             self.threads.raise_failure()
             self._plan()
+            # A run that ends would spend its last question waiting for what it must not read.
             if self._was_idle and not (unlimited or self.context.bounded):
                 self._await_news()
             self._was_idle = not self._has_news
             if self._was_idle:
                 if unlimited:
+                    # Nothing was cut, so the record stays open, and the next question may have
+                    # limits again.
                     self.flight.open_record.budget.lift(self.settings.limits)
                 self._await_upkeep()
                 return start
@@ -294,6 +303,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         published: Checkpoint | None = None
         try:
             written = self.history.publish(checkpoint)
+            # After the write: if a newer coordinator has begun meanwhile, this is an orphan, and is
+            # not handed out.
             self._check_still_ours()
             published = written
         finally:
@@ -322,6 +333,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     def background(self) -> None:
         """One round: fencing, acknowledgements, planning, and the checkpoints that are decided."""
+        # Before anything else: a superseded coordinator must not go on writing.
         self._check_still_ours()
         self.heartbeat.beat()
         self.acknowledgements.look()

@@ -145,6 +145,7 @@ class Cleaning(Generic[SplitT]):
                 header = self._history.header(ref)
             except StateMissingError:
                 break  # Released before cleaning was requested.
+            # From the newest back to the oldest, and cleaned in the order of time.
             links.appendleft(_Link(ref, header.created, header.orders))
             ref = header.parent
         if ref in marked:
@@ -179,10 +180,13 @@ class Cleaning(Generic[SplitT]):
         ref = link.ref
         checkpoint = self._history.load(ref)
         self._cleaner.take_in(self._read_in(checkpoint))
+        # After `take_in`: orders that this checkpoint does not contain want some of its splits
+        # again.
         self._spare(link.orders)
         self._tidy()
         with self._threads.lock:
             self._chain.popleft()
+            # It is retained until a mark says that it is done: a crash before that repeats it.
             self._unmarked += 1
         self._done = ref
         if self._unmarked >= _PER_MARK:

@@ -66,10 +66,12 @@ def start_position(
         return StartPosition(spark)
     find = settings.starting_state
     savepoint = find() if find is not None else None
+    # Without a look for a seed: everything is to be read, whatever a tool has prepared.
     if settings.ingest_again:
         return StartPosition(NO_CHECKPOINT, savepoint)
     if savepoint is None:
         check_fresh_start(store)
+    # What was read here ends the time of a seed, and the savepoint is the only beginning left.
     elif ReaderCommits(store).newest_acknowledged() is not None:
         return StartPosition(NO_CHECKPOINT, savepoint)
     seed = find_seed(store)
@@ -85,6 +87,7 @@ def start_position(
             "one of the two",
             "Leave startingState out, or give the query another checkpointLocation.",
         )
+    # A copy of the directory may have another checkpoint of that name.
     CheckpointHistory(store).check_identity(seed.identity, SEED)
     return StartPosition(seed.ref, is_seed=True)
 

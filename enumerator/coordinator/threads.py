@@ -26,6 +26,7 @@ class BoundedLock(threading.Condition):
 
     def __init__(self, seconds: float, holder: str) -> None:
         """`holder` says in the error whose work it is that does not end."""
+        # Reentrant: what runs under the lock may make the query fail, which takes the lock again.
         super().__init__(threading.RLock())
         self._seconds = seconds
         self._holder = holder
@@ -62,6 +63,7 @@ class AsyncCalls:
         """`call` on a thread of its own after `delay` seconds, then `handler` under the lock."""
 
         def run() -> None:
+            # The delay ends at once when the query stops.
             if self._stopped.wait(delay):
                 return
             result: ResultT | None = None
@@ -72,6 +74,7 @@ class AsyncCalls:
                 error = raised
             with self._lock:
                 if not self._stopped.is_set():
+                    # After a stop the enumerator is closed, and takes no results.
                     handler(result, error)
                 self._lock.notify_all()
 
@@ -105,6 +108,7 @@ class AsyncCalls:
                 if not self._stopped.is_set():
                     self._fail(error)
 
+        # A daemon: a call that hangs in a file system must not keep Spark's process from ending.
         threading.Thread(target=guarded, name=name, daemon=True).start()
 
     def stop(self) -> None:

@@ -101,6 +101,7 @@ class Upkeep:
 
     def cut(self, record: CheckpointRecord) -> None:
         """A checkpoint has just been cut. If it is taken back, so is what was frozen with it."""
+        # At the cut, since the next change of the state belongs to the next checkpoint.
         if self._due is None and self._is_due:
             quarantined = self._returned_splits.quarantined_at_cut()
             frozen = self._enumerator.freeze_state()
@@ -152,6 +153,7 @@ class Upkeep:
 
     def _go(self) -> None:
         if not self.is_busy:
+            # One at a time: neither a base nor a merge may change the runs under the other.
             self.is_busy = True
             self._threads.calls.call(self._step, self._stepped, 0.0)
 
@@ -202,6 +204,8 @@ class Upkeep:
         else:
             ref, source = due.head.ref, self._source
             written = folded_state(parts.history, ref, source, parts.attachments)
+        # Writing the objects may have taken minutes: a superseded coordinator adds no base to the
+        # chain.
         parts.check_still_ours()
         version = self._source.state_serializer.version
         parts.history.publish_base(base_of(due.head, due.quarantined, written, version))
