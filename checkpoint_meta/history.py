@@ -54,6 +54,7 @@ class CheckpointHistory:
             FileExistsError: a checkpoint of that name is there: the protocol was broken.
         """
         name = checkpoint_object(checkpoint.ref)
+        # Mostly signed already, at the cut: the next one names it by its checksum.
         signed = checkpoint.signed()
         data = signed.to_bytes()
         self._store.publish(name, data)
@@ -99,6 +100,8 @@ class CheckpointHistory:
                 "the earlier run; if the state is lost, start with a new checkpoint.",
             ) from error
         checkpoint = Checkpoint.from_bytes(data, where)
+        # A copy can change the name of an object; what it says of itself is covered by its
+        # checksum.
         if checkpoint.ref != ref:
             raise StateCorruptError(
                 "a checkpoint is stored under the name of another checkpoint",
@@ -246,14 +249,11 @@ class CheckpointHistory:
 
     def bases(self) -> Sequence[CheckpointRef]:
         """Checkpoints of which a base is there, oldest first."""
-        return self._refs(BASES)
+        return refs_in(self._store.list(BASES))
 
     def checkpoints(self) -> Sequence[CheckpointRef]:
         """Checkpoints retained, orphans included, oldest first."""
-        return self._refs(CHECKPOINTS)
-
-    def _refs(self, directory: str) -> list[CheckpointRef]:
-        return refs_in(self._store.list(directory))
+        return refs_in(self._store.list(CHECKPOINTS))
 
     def publish_base(self, base: Checkpoint) -> None:
         """Write a base; one that is there already is as good, if it can be read."""

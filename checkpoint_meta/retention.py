@@ -63,6 +63,7 @@ class Retention:
         Raises:
             FencedError: by way of `check_still_ours`; what was to go stays.
         """
+        # Decided as a whole before anything is deleted: this walk reads what goes then.
         oldest = self.oldest(head, retained, younger_than)
         floor = self._floor(oldest) if oldest is not None else None
         if oldest is not None and floor is not None:
@@ -187,4 +188,5 @@ def _names(header: CheckpointHeader) -> frozenset[str]:
 
 def _epoch_of(leaf: str) -> int | None:
     stem = leaf.partition("-")[0]
+    # Objects with other names are not ours to delete.
     return int(stem) if stem.isascii() and stem.isdigit() else None

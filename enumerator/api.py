@@ -73,8 +73,10 @@ class Journal:
         if log.isEnabledFor(level):
             where = (self.location, self.epoch, self.checkpoint)
             names = ("sluice_state", "sluice_epoch", "sluice_checkpoint")
+            # Errors of stores quote URLs and answers, which may hold tokens.
             shown = [masked(str(v)) if isinstance(v, str | BaseException) else v for v in values]
             extra = dict(zip(names, where, strict=True))
+            # The place is a value and no part of the text: its name may hold a percent sign.
             text = "[%s epoch %d checkpoint %d] " + message
             log.log(level, text, *where, *shown, extra=extra)
 
@@ -82,23 +84,17 @@ class Journal:
 class SplitEnumeratorContext(ABC, Generic[SplitT]):
     """The interface of the coordinator for its enumerator."""
 
-    @property
-    @abstractmethod
-    def bounded(self) -> bool:
-        """True if the run ends when everything that exists now is read (Trigger.AvailableNow).
+    bounded: bool
+    """True if the run ends when everything that exists now is read (Trigger.AvailableNow).
 
-        The enumerator then discovers once, at `start`, and assigns nothing newer.
-        """
+    The enumerator then discovers once, at `start`, and assigns nothing newer.
+    """
 
-    @property
-    def journal(self) -> Journal:
-        """The enumerator's log; its lines name the query's state."""
-        return Journal()
+    journal = Journal()
+    """The enumerator's log; its lines name the query's state."""
 
-    @property
-    def store(self) -> StateStore | None:
-        """The store of the query's state, for objects of this source; None without a store."""
-        return None
+    store: StateStore | None = None
+    """The store of the query's state, for objects of this source; None without a store."""
 
     @property
     @abstractmethod

@@ -37,6 +37,7 @@ class BatchBudget:
         """Rows taken so far, where they are known before reading."""
         self.takes_everything = False
         """True for a batch that contains everything, regardless of rules of the source."""
+        # By name, since a file counts once, however many of its splits are taken.
         self._files: set[str] = set()
         self.work = 0.0
         """Work taken so far: bytes, weighted by their cost if the source knows it."""
@@ -122,6 +123,7 @@ class BatchBudget:
     def lift(self, limits: BatchLimits, *, everything: bool = False) -> None:
         """Change the limits, keeping what has been taken (Trigger.Once ignores every limit)."""
         self.limits = limits
+        # Planning sets it again where these limits have a target.
         self.work_limit = None
         self.takes_everything = everything
 

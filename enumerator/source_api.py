@@ -136,6 +136,7 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
         for document in chain:
             read, version = self.state_serializer.read, document.state_version
             changes = [read(version, batch) for batch in document.state]
+            # One snapshot in several batches: what was assigned comes once, after all of it.
             for earlier in changes[:-1]:
                 state = self.advance_state(state, earlier, ())
             splits = self.split_serializer.read

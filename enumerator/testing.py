@@ -43,7 +43,7 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     def __init__(self, parallelism: int = 2, bounded: bool = False, grows: bool = False) -> None:
         """`grows` lets `request_parallelism` register more readers."""
         self._parallelism = parallelism
-        self._bounded = bounded
+        self.bounded = bounded
         self._grows = grows
         self.assigned: list[tuple[int, SplitT]] = []
         """(reader, split) in the order of assignment."""
@@ -54,11 +54,6 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         self.calls: list[PendingCall] = []
         self.planning_requests = 0
         self.has_outstanding_splits = False
-
-    @property
-    @override
-    def bounded(self) -> bool:
-        return self._bounded
 
     @property
     @override

@@ -108,6 +108,7 @@ class AdoptedAttachments(Attachments):
 
     @override
     def own(self, *attachments: Attachment) -> tuple[Attachment, ...]:
+        # Epoch and number are those of the other directory, and may be taken in this one.
         suffixes = [attachment.name.partition(".")[2] for attachment in attachments]
         contents = map(self.read, attachments)
         return self._own.publish(*zip(suffixes, contents, strict=True))

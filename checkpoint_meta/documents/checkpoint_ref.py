@@ -68,6 +68,7 @@ def refs_in(leaves: Iterable[str]) -> list[CheckpointRef]:
     found = []
     for leaf in leaves:
         with contextlib.suppress(ValueError):
+            # Checkpoints and bases have a suffix, directories of reader commits have none.
             found.append(CheckpointRef.from_name(leaf.split(".")[0]))
     return sorted(found)
 

@@ -55,6 +55,7 @@ class CleanupMarks:
             StateVersionError: written by a newer release.
         """
         marks = []
+        # Names sort by epoch, then by number: the newest incarnation comes first.
         for leaf in reversed(self._store.list(CLEANED)):
             try:
                 marks.append(self._read(f"{CLEANED}/{leaf}"))

@@ -78,6 +78,7 @@ class FileName:
     @classmethod
     def parse(cls, path: str) -> FileName | None:
         """What the name in a path or URL says; None if no reader of this package has named it."""
+        # In a URL as well: folders may be quoted there, but no character of such a name ever is.
         found = _NAME.match(path.rsplit("/", 1)[-1])
         if found is None:
             return None

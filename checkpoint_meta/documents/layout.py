@@ -29,6 +29,7 @@ ALIGNMENT = "_alignment"
 
 def epoch_object(epoch: int) -> str:
     """The claim of one coordinator incarnation."""
+    # Padded, so that names sort as text in the order of their numbers.
     return f"{EPOCHS}/{epoch:010d}.json"
 
 

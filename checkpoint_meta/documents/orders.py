@@ -139,6 +139,8 @@ class Orders:
                 _REMEDY,
             ) from error
         order = parsed(Order, data, where, "an order", _REMEDY)
+        # The checksum does not cover the name: a copy under another number would be carried out
+        # twice.
         if order.number != number or len({len(of) for of in order.splits.values()}) > 1:
             raise StateCorruptError(
                 "an order is damaged",

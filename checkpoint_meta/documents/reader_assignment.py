@@ -62,6 +62,7 @@ def part_of(
     """The reader's part; None where a continuation resolves to nothing, or has no commit yet."""
     part: list[T | None] = [*splits_of(checkpoint, reader, serializer)]
     for continuation in continuations_of(checkpoint, reader):
+        # Of the same reader: a continuation goes to the one that reads the split.
         commit = find(continuation.origin, reader)
         left = {} if commit is None else commit.remainders(serializer)
         # None keeps the place: commits name their splits by index.

@@ -126,6 +126,7 @@ class ReaderCommit(_OfAttempt):
 
     def remainders(self, serializer: VersionedSerializer[Sequence[T]]) -> dict[int, T]:
         """Index -> what is left of that split, for those that were not read to their end."""
+        # Columns of a JSON document have no types: they are those of an empty batch.
         schema = serializer.serialize([]).schema
         found = {}
         for part in self.unfinished:
@@ -245,6 +246,7 @@ class ReaderCommits:
         A network file system may show an old listing: good enough for views and for looking
         early, not for believing that a commit is not there.
         """
+        # Names of another form, such as temporary files of a mount, are no commits.
         return numbers_in(self.store.list(reader_directory(ref)))
 
     def of(self, ref: CheckpointRef) -> list[ReaderCommit]:

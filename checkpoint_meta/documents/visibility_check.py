@@ -52,6 +52,7 @@ class VisibilityCheck:
     @classmethod
     def of(cls, name: str, data: bytes, checksum: str) -> VisibilityCheck:
         """The check of an object that holds `checksum`."""
+        # The first of two: an Arrow file has its metadata at its head and in its footer.
         return cls(name, data.index(checksum.encode()), checksum)
 
     def check(self, store: StateStore, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -75,6 +76,7 @@ class VisibilityCheck:
     def _found(self, store: StateStore) -> str:
         """What is there instead; empty if it is the very object."""
         try:
+            # A part, since each task looks, and a checkpoint with many splits is large.
             there = store.read_part(self.name, self.position, len(self.checksum))
         except FileNotFoundError:
             return "no such object"

@@ -51,19 +51,16 @@ class Names:
 
 def names_of(paths: Iterable[str]) -> Names:
     """The fingerprints of paths."""
-    return _names([xxh3_128_digest(path.encode()) for path in paths])
+    digests = [xxh3_128_digest(path.encode()) for path in paths]
+    words = np.frombuffer(b"".join(digests), ">u8").reshape(-1, 2).astype(np.uint64)
+    # Copies, since `searchsorted` would copy an array with gaps at every call.
+    return Names(words[:, 0].copy(), words[:, 1].copy())
 
 
 def names_in(paths: pa.Array) -> Names:
     """The fingerprints of a column of paths; few of them are text objects at any time."""
     steps = range(0, len(paths), _STEP)
     return Names.join([names_of(paths[at : at + _STEP].to_pylist()) for at in steps])
-
-
-def _names(digests: Sequence[bytes]) -> Names:
-    words = np.frombuffer(b"".join(digests), ">u8").reshape(-1, 2).astype(np.uint64)
-    # Copies, since `searchsorted` would copy an array with gaps at every call.
-    return Names(words[:, 0].copy(), words[:, 1].copy())
 
 
 def versions_of(sizes: Numbers, modified: Numbers, etags: Sequence[str] | None) -> Words:

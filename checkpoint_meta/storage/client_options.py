@@ -76,6 +76,7 @@ def client_config(scheme: str, storage_options: Mapping[str, Any]) -> ClientConf
     made = ClientConfig()
     unknown: list[str] = []
     for name, value in storage_options.items():
+        # None is the default of most options of fsspec, and asks for nothing.
         if name in (CLIENT, *_OF_FSSPEC.split()) or value is None:
             continue
         if not _taken(store, name, value, made):

@@ -24,6 +24,7 @@ _durable: set[Path] = set()
 
 def sync(path: Path) -> None:
     """What was written to a file, or the names that were given in a directory, are durable."""
+    # A directory cannot be opened for writing, and fsync does not ask for it.
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -80,6 +81,7 @@ def rename_exclusively(source: Path, target: Path) -> None:
 
 
 def _system_call() -> Callable[[bytes, bytes], int] | None:
+    # None is this process, which has loaded the C library.
     library = ctypes.CDLL(None, use_errno=True)
     linux = getattr(library, "renameat2", None)
     if linux is not None:

@@ -43,6 +43,7 @@ def written_path(path: str) -> str:
     odd byte is quoted. `local_path` gives back the path that can be opened.
     """
     try:
+        # Python has odd bytes of names as lone surrogates, which neither JSON nor Arrow can hold.
         path.encode()
     except UnicodeEncodeError:
         return "file://" + quote(os.fsencode(path))

@@ -138,6 +138,7 @@ class ObjectStateStore(StateStore):
 
     @override
     def list(self, directory: str) -> list[str]:
+        # fsspec may remember a listing, and one from before a commit would hide it.
         self._fs.invalidate_cache()
         try:
             with _faults_as_os_errors():

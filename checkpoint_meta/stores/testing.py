@@ -93,6 +93,7 @@ class FaultyStateStore(StateStore):
 
     def _do(self, verb: str, action: Callable[[], T], half: Callable[[], None] | None = None) -> T:
         if self.dead:
+            # A process that is gone does nothing more, and its threads are gone with it.
             raise SimulatedCrash
         self.operations += 1
         fault = self.fault

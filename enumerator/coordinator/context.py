@@ -22,7 +22,7 @@ from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import ProtocolError
-from ..api import Journal, SplitEnumeratorContext, SplitT, StateT
+from ..api import SplitEnumeratorContext, SplitT, StateT
 from ..settings import CoordinatorSettings
 from ..source_api import EnumeratorSource
 from .in_flight import AddSplits, CheckpointRecord, CheckpointsInFlight, CustomEvent, Stage
@@ -103,25 +103,9 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         self._serializer = serializer
         self._threads = threads
         self._readers = readers
-        self._bounded = bounded
         self._returned_splits = returned_splits
-        self._store = store
+        self.bounded, self.journal, self.store = bounded, threads.journal, store
         self._no_more: set[int] = set()
-
-    @property
-    @override
-    def journal(self) -> Journal:
-        return self._threads.journal
-
-    @property
-    @override
-    def store(self) -> StateStore | None:
-        return self._store
-
-    @property
-    @override
-    def bounded(self) -> bool:
-        return self._bounded
 
     @property
     @override

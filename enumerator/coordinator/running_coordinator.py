@@ -126,7 +126,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         with self._lock:
             self.threads.raise_failure()
             running = self.flight.running
-            # However often Spark asks for what follows `start`, it is told the same checkpoint.
+            # However often Spark asks for what follows `start`, it gets the same checkpoint.
             if running is not None and start == self.flight.latest_completed:
                 return running.ref
             is_news = self.flight.advance(start, self.store.location)

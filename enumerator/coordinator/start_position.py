@@ -66,7 +66,7 @@ def start_position(
         return StartPosition(spark)
     find = settings.starting_state
     savepoint = find() if find is not None else None
-    # Without a look for a seed: everything is to be read, whatever a tool has prepared.
+    # Without a look for a seed: a seed leaves files out, and here nothing is to be left out.
     if settings.ingest_again:
         return StartPosition(NO_CHECKPOINT, savepoint)
     if savepoint is None:

@@ -39,12 +39,9 @@ class Upkeep:
     ) -> None:
         """`cleaning` says what it still needs of the state."""
         self._parts = parts
-        self._source = parts.source
         self._enumerator = enumerator
         self._returned_splits = returned_splits
-        self._settings = parts.settings
-        self._threads = parts.threads
-        self._clock = parts.clock
+        self._settings, self._threads = parts.settings, parts.threads
         self._cleaning = cleaning
         self._flight = flight
         self._deltas = 0
@@ -193,7 +190,7 @@ class Upkeep:
         head, needed = held
         count = max(self._settings.retained_checkpoints, needed)
         seconds = self._settings.retained_seconds
-        younger = int((self._clock() - seconds) * 1_000_000) if seconds else None
+        younger = int((self._parts.clock() - seconds) * 1_000_000) if seconds else None
         self._retention.prune(head, count, younger)
         self._threads.journal.info("upkeep", "old state was deleted, up to %s", head)
 
@@ -202,11 +199,11 @@ class Upkeep:
         if due.frozen is not None:
             written = due.frozen.write(parts.attachments)
         else:
-            ref, source = due.head.ref, self._source
-            written = folded_state(parts.history, ref, source, parts.attachments)
+            ref = due.head.ref
+            written = folded_state(parts.history, ref, parts.source, parts.attachments)
         # Writing the objects may have taken minutes: a superseded coordinator adds no base to the
         # chain.
         parts.check_still_ours()
-        version = self._source.state_serializer.version
+        version = parts.source.state_serializer.version
         parts.history.publish_base(base_of(due.head, due.quarantined, written, version))
         self._threads.journal.info("upkeep", "the base of %s is written", due.head.ref)

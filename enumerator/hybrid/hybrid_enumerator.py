@@ -35,6 +35,8 @@ from .state import FrozenPart, HybridState, HybridStateSerializer, PartChain
 class HybridEnumeratorSource(EnumeratorSource[HybridSplit, HybridState]):
     """Reads each source to its end, then the next one from a position that the end decides."""
 
+    snapshots_are_changes = True
+
     @property
     @abstractmethod
     def parts(self) -> Sequence[EnumeratorSource[Any, Any]]:
@@ -87,11 +89,6 @@ class HybridEnumeratorSource(EnumeratorSource[HybridSplit, HybridState]):
     @override
     def is_unbounded(self, split: HybridSplit) -> bool:
         return self.parts[split.part].is_unbounded(split.split)
-
-    @property
-    @override
-    def snapshots_are_changes(self) -> bool:
-        return True
 
     @override
     def attachments_of(self, state: HybridState) -> Sequence[Attachment]:
@@ -170,6 +167,8 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
         )
 
     def _begin_switch(self) -> None:
+        # By a token: this switch may be called off, and the next one begin, before it has its
+        # answer.
         self._switch = token = object()
         find = partial(self._source.state_at, self._part + 1, self._position)
         self._context.call_async(find, partial(self._enter_next, token))
@@ -179,6 +178,7 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
         if token is not self._switch:
             return
         if error is not None:
+            # An exception of a handler fails the query.
             raise error
         self._switch = None
         self._inner_context.close()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.hybrid_split import HybridSplit
-from ..api import Journal, SplitEnumeratorContext
+from ..api import SplitEnumeratorContext
 
 ResultT = TypeVar("ResultT")
 
@@ -32,21 +32,12 @@ class PartContext(SplitEnumeratorContext[Any]):
         self._part = part
         self._notice = notice
         self._is_last = is_last
+        self.bounded, self.journal = not is_last or outer.bounded, outer.journal
         self._is_closed = False
 
     def close(self) -> None:
         """The part is over: what its calls bring is not wanted any more."""
         self._is_closed = True
-
-    @property
-    @override
-    def bounded(self) -> bool:
-        return not self._is_last or self._outer.bounded
-
-    @property
-    @override
-    def journal(self) -> Journal:
-        return self._outer.journal
 
     @property
     @override
@@ -90,6 +81,7 @@ class PartContext(SplitEnumeratorContext[Any]):
 
     @override
     def send_event(self, reader: int, event: Any) -> None:
+        # With its part: an event that waits for its reader may outlive the part.
         self._outer.send_event(reader, [self._part, event])
 
     @override

@@ -63,6 +63,7 @@ class _Rows:
         # Where there is no state yet, a row still says in which part the source is.
         packed: list[bytes | None] = [_packed(batch) for batch in self.batches]
         packed = packed or [None]
+        # In the first row alone: a snapshot of several batches has its attachments once.
         counts = [self.attachments] + [0] * (len(packed) - 1)
         heads = [self.part, self.version, position]
         columns = [[head] * len(packed) for head in heads]

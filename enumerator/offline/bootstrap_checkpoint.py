@@ -56,7 +56,9 @@ def offline_state(
     source: EnumeratorSource[SplitT, StateT], restored: RestoredState[StateT]
 ) -> OfflineState[SplitT, StateT]:
     """The state that a coordinator would resume with, without starting one."""
+    # Nothing runs on them: the enumerator is never started.
     threads = Threads(600.0, source.name, AsyncCalls)
+    # Nothing is in flight: it collects the events that still wait for their readers.
     flight = CheckpointsInFlight(NO_IDENTITY, 0, UNLIMITED)
     readers = Readers(None, 1, lambda _: None)
     # Whether it was tried often enough is for the query to say, which has the option.
