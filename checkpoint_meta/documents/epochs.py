@@ -43,7 +43,6 @@ def open_format(store: StateStore) -> None:
         StateCorruptError: FORMAT is not what a release writes.
     """
     where = f"{store.location}/{FORMAT}"
-    document = FORMAT_DOCUMENT
     try:
         found = store.read(FORMAT)
     except FileNotFoundError:
@@ -51,7 +50,7 @@ def open_format(store: StateStore) -> None:
         # Two coordinators may start in a new directory at once; the loser reads what the winner
         # wrote.
         known = _format_of_claims(store)
-        found = known or document
+        found = known or FORMAT_DOCUMENT
         try:
             store.publish(FORMAT, found)
         except FileExistsError:
@@ -59,10 +58,10 @@ def open_format(store: StateStore) -> None:
         else:
             if known:
                 LOG.warning("%s is lost; restored from the claims", where)
-    if document.startswith(found) and len(found) < len(document):
+    if FORMAT_DOCUMENT.startswith(found) and len(found) < len(FORMAT_DOCUMENT):
         # A copy that was interrupted; every checkpoint names its own version, too.
         LOG.warning("%s is truncated (%d bytes); completed from its beginning", where, len(found))
-        found = document
+        found = FORMAT_DOCUMENT
     try:
         version = int(json.loads(found)["format"])
     except (ValueError, KeyError, TypeError) as error:
@@ -70,7 +69,7 @@ def open_format(store: StateStore) -> None:
             "the state directory's FORMAT is damaged",
             where,
             repr(found[:80]),
-            document.decode().strip(),
+            FORMAT_DOCUMENT.decode().strip(),
             "Check that the path is a Sluice state directory.",
         ) from error
     if version > FORMAT_VERSION:

@@ -73,7 +73,8 @@ class SchemaHistory:
             try:
                 # The number is the lock: of two writers one fails, and grows the other's version
                 # instead.
-                self._store.publish(_name(made.version), _written(made))
+                data = with_checksum({"format": _FORMAT, **vars(made)})
+                self._store.publish(f"{_DIRECTORY}/{made.version:010d}.json", data)
             except FileExistsError:
                 # An old listing may have hidden the other version.
                 self._store.refresh(_DIRECTORY)
@@ -106,17 +107,3 @@ class SchemaHistory:
             f"at most {_FORMAT}",
             "Upgrade pyspark-sluice on the driver and the executors.",
         )
-
-
-def _name(version: int) -> str:
-    return f"{_DIRECTORY}/{version:010d}.json"
-
-
-def _written(made: StoredSchema) -> bytes:
-    document = {
-        "format": _FORMAT,
-        "version": made.version,
-        "schema": made.schema,
-        "reason": made.reason,
-    }
-    return with_checksum(document)

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final, TypeVar
 
 from ...errors import FileChangedError, MissingPathError, OptionError, SourceUnavailable
@@ -187,15 +188,12 @@ def patiently(
     Raises:
         OSError: the last one, or the first that no further try would change.
     """
-    pauses = delays(first_delay)
-    for attempt in range(1, attempts + 1):
+    for pause in islice(delays(first_delay), attempts - 1):
         try:
             return action()
         except FINAL:
             raise
         except OSError:
-            if attempt == attempts:
-                raise
-            sleep(next(pauses))
-    # Not reached: the last attempt returns or raises.
-    raise AssertionError
+            sleep(pause)
+    # The last attempt, of which every error is the caller's.
+    return action()
