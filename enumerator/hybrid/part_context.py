@@ -32,7 +32,8 @@ class PartContext(SplitEnumeratorContext[Any]):
         self._part = part
         self._notice = notice
         self._is_last = is_last
-        self.bounded, self.journal = not is_last or outer.bounded, outer.journal
+        self.bounded = not is_last or outer.bounded
+        self.journal, self.store = outer.journal, outer.store
         self._is_closed = False
 
     def close(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import random
 
 import pytest
 
@@ -14,6 +16,8 @@ from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
 )
 from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
 from pyspark_sluice.connector.source.hybrid_source import HybridReader
+from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
 from pyspark_sluice.enumerator.hybrid.state import HybridState
 from pyspark_sluice.enumerator.testing import HandCrankedContext
@@ -21,6 +25,7 @@ from pyspark_sluice.errors import ProtocolError, StateVersionError
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.examples.log_source.log_source import LogSource, LogSplit
 from pyspark_sluice.reader.api import ReaderContext
+from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs, Named, trial_of
 
 
@@ -52,6 +57,26 @@ def test_events_that_a_reader_never_got_come_back_to_their_own_part(logs):
     enumerator.add_events_back([[FIRST, "of a reader of files"]], 3)
     with pytest.raises(ProtocolError, match="events wait for a reader that no longer exists"):
         enumerator.add_events_back([[SECOND, "of a reader of the log"]], 3)
+
+
+@pytest.mark.slow
+def test_a_compressed_file_of_a_part_is_cut_at_points_in_the_state(logs, monkeypatch):
+    monkeypatch.setattr(points_of_gzip, "SPACING", 1)
+    chance = random.Random(1)
+    rows = [
+        {"partition": "p0.log", "position": at, "line": f"{chance.getrandbits(1600):x}"}
+        for at in range(30_000)
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (logs.archive / "p0.log.10000.gz").write_bytes(gzip.compress(text.encode(), 1))
+    trial = Trial(
+        lambda: ArchivedLog(logs.options(maxSplitBytes="1m"), LINES), limits=BatchLimits()
+    )
+    assert trial.step()
+    (checkpoint,) = trial.checkpoints()
+    assert sum(batch.num_rows for _, batch in checkpoint.assigned) > 1
+    assert len(trial.objects.list("points")) == 1
+    trial.check(rows)
 
 
 # What is written down -------------------------------------------------------------------------
