@@ -251,14 +251,12 @@ def _with_one_path(options: SluiceOptions) -> SluiceOptions:
 def _own_options(given: Mapping[str, str]) -> dict[str, str]:
     """Lower-case spelling -> spelling of what a format of the user's own declares."""
     name = next((value for key, value in given.items() if key.lower() == "fileformat"), "json")
-    try:
+    with contextlib.suppress(ValueError):
         FileFormatName(name)
-    except ValueError:
-        try:
-            return {option.lower(): option for option in format_class(name).own_options}
-        except OptionError:
-            # The model says of the name what is wrong with it, or `_file_problems` of the class.
-            return {}
+        return {}
+    # The model says of the name what is wrong with it, or `_file_problems` of the class.
+    with contextlib.suppress(OptionError):
+        return {option.lower(): option for option in format_class(name).own_options}
     return {}
 
 

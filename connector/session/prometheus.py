@@ -27,6 +27,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -162,15 +163,11 @@ def error_name(exception: str) -> str:
 
 def _names_checkpoint(given: Any) -> Mapping[str, Any] | None:
     """An offset or a report of this package; None for those of any other source."""
-    found = _parsed(given) if isinstance(given, str) else given
+    found = given
+    if isinstance(given, str):
+        with suppress(ValueError):
+            found = json.loads(given)
     return found if isinstance(found, dict) and {"checkpoint", "epoch"} <= set(found) else None
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
 
 
 def _of_spark(source: Mapping[str, Any], progress: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -73,7 +73,8 @@ class HybridSource(HybridEnumeratorSource, Source[HybridSplit, HybridState]):
         """
 
     @cached_property
-    def _parts(self) -> Sequence[Source[Any, Any]]:
+    @override
+    def parts(self) -> Sequence[Source[Any, Any]]:
         parts = tuple(self.sources())
         for part in parts:
             if part.options.alignment_group:
@@ -86,11 +87,6 @@ class HybridSource(HybridEnumeratorSource, Source[HybridSplit, HybridState]):
                     "Remove the option, or read the first source in a query of its own.",
                 )
         return parts
-
-    @property
-    @override
-    def parts(self) -> Sequence[Source[Any, Any]]:
-        return self._parts
 
     @override
     def create_reader(self, context: ReaderContext) -> HybridReader:

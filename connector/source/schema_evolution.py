@@ -92,12 +92,10 @@ def evolved(
             seen.where,
             shown,
             f"the {len(schema)} columns of the schema (schemaEvolutionMode={mode})",
-            (
-                "Pass a schema that has them, remove the file, or set schemaEvolutionMode to "
-                "addNewColumns (for a stream that is loaded without .schema(...)), rescue or "
-                "none. An inferred schema may need a larger sample: inferSampleFiles, "
-                "inferSampleBytes."
-            ),
+            "Pass a schema that has them, remove the file, or set schemaEvolutionMode to "
+            "addNewColumns (for a stream that is loaded without .schema(...)), rescue or "
+            "none. An inferred schema may need a larger sample: inferSampleFiles, "
+            "inferSampleBytes.",
         )
 
     def grow(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:

@@ -106,10 +106,7 @@ def spark_query_id(options: SluiceOptions) -> str:
             f"the option given to readStream is {options.checkpoint_location}",
             f"no {where}; Spark writes it to the checkpointLocation of writeStream",
             "the path given to writeStream as checkpointLocation",
-            (
-                "Pass the same path to readStream as to writeStream, and start again: no row "
-                "was read."
-            ),
+            "Pass the same path to readStream as to writeStream, and start again: no row was read.",
         ) from None
 
 
@@ -131,11 +128,9 @@ def check_query_id(query: str, owner: str, where: str) -> None:
             f"the state is at {where}",
             f"query id {owner} in the checkpoint at the option given to readStream",
             f"query id {query}, which is this query's",
-            (
-                "Pass the same path to readStream as to writeStream. No row of this batch was "
-                "read. If it is the first batch of the query, delete the checkpoint of "
-                "writeStream and start again."
-            ),
+            "Pass the same path to readStream as to writeStream. No row of this batch was "
+            "read. If it is the first batch of the query, delete the checkpoint of "
+            "writeStream and start again.",
         )
 
 

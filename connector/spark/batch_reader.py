@@ -40,8 +40,6 @@ class SluiceBatchReader(DataSourceReader):
     @plain_errors()
     def partitions(self) -> Sequence[InputPartition]:
         """One partition for each reader; none where there is nothing to read."""
-        import pyarrow as pa
-
         from ...checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY
         from ...enumerator.batch_budget import UNLIMITED, BatchBudget
         from ...enumerator.files.cutting import wanted_split_bytes
@@ -51,7 +49,7 @@ class SluiceBatchReader(DataSourceReader):
         from ..options.validation import refuse_streaming_options
         from ..source.discovery import make_listing
         from ..source.file_source import driver_cores
-        from .partitions import AssignedPart, SluicePartition
+        from .partitions import AssignedPart, SluicePartition, packed
 
         cut_places = MemoryCutPlaces()
         source = self._source()
@@ -65,18 +63,11 @@ class SluiceBatchReader(DataSourceReader):
         spreader = source.spreader()
         # A batch read keeps no readers over time, so their number may follow from what there is.
         readers = source.options.parallelism or spreader.readers_wanted(splits)
-        serializer = source.split_serializer
+        serializer, version = source.split_serializer, source.split_serializer.version
         return [
             SluicePartition(
                 reader,
-                [
-                    AssignedPart(
-                        NO_IDENTITY,
-                        serializer.version,
-                        pa.Table.from_batches(serializer.serialize_all(share)),
-                        (),
-                    )
-                ],
+                [AssignedPart(NO_IDENTITY, version, packed(serializer.serialize_all(share)))],
                 cut_places=cut_places.of(share),
             )
             for reader, share in spreader.spread(splits, readers).items()

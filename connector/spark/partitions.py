@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -23,64 +24,62 @@ from ...reader.task import Attempt
 from ..options.model import SluiceOptions
 
 
+@dataclass(frozen=True)
 class AssignedPart:
     """What one checkpoint gives to one reader, ready to be pickled."""
 
-    def __init__(
-        self,
-        checkpoint: CheckpointIdentity,
-        version: int,
-        splits: pa.Table,
-        events: Sequence[Any] = (),
-        visibility: VisibilityCheck | None = None,
-        continuations: Sequence[Continuation] = (),
-        waived: frozenset[str] = frozenset(),
-    ) -> None:
-        self.checkpoint = checkpoint
-        self.version = version
-        self.events = list(events)
-        self.continuations = list(continuations)
-        """The task finds out where they start, from this reader's own commits."""
-        self.waived = waived
-        """Ids of splits that are left out, since an order has given them up."""
-        self.visibility = visibility
-        """By which an executor recognizes the checkpoint; None in a batch read."""
-        sink = pa.BufferOutputStream()
-        # Spark sends partitions as they are, one with each task; paths compress well.
-        options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-        with pa.ipc.new_stream(sink, splits.schema, options=options) as writer:
-            writer.write_table(splits)
-        self._splits = sink.getvalue().to_pybytes()
+    checkpoint: CheckpointIdentity
+    version: int
+    packed: bytes
+    """The splits, as `packed` makes them."""
+
+    events: Sequence[Any] = ()
+    visibility: VisibilityCheck | None = None
+    """By which an executor recognizes the checkpoint; None in a batch read."""
+
+    continuations: Sequence[Continuation] = ()
+    """The task finds out where they start, from this reader's own commits."""
+
+    waived: frozenset[str] = frozenset()
+    """Ids of splits that are left out, since an order has given them up."""
 
     def splits(self) -> Iterable[pa.RecordBatch]:
         """The splits as the serializer's record batches."""
-        with pa.ipc.open_stream(pa.BufferReader(self._splits)) as reader:
+        with pa.ipc.open_stream(pa.BufferReader(self.packed)) as reader:
             return list(reader)
 
 
+def packed(batches: Iterable[pa.RecordBatch], schema: pa.Schema | None = None) -> bytes:
+    """Splits for an `AssignedPart`; `schema` is needed where there may be no batch."""
+    splits = pa.Table.from_batches(batches, schema)
+    sink = pa.BufferOutputStream()
+    # Spark sends partitions as they are, one with each task; paths compress well.
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    with pa.ipc.new_stream(sink, splits.schema, options=options) as writer:
+        writer.write_table(splits)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+@dataclass(repr=False, eq=False)
 class SluicePartition(InputPartition):
     """All that one reader has to read in one micro-batch; spans the checkpoints of its range."""
 
-    def __init__(
-        self,
-        reader: int,
-        parts: Sequence[AssignedPart],
-        state: str = "",
-        cut_places: Mapping[str, bytes] | None = None,
-        query_id: str = "",
-        claim: int = 0,
-    ) -> None:
-        super().__init__(reader)
-        self.reader = reader
-        self.parts = list(parts)
-        self.state = state
-        """The state directory as the driver has resolved it; empty in a batch read."""
-        self.cut_places = dict(cut_places or {})
-        """Where compressed files are entered, if there is no state that says it."""
-        self.query_id = query_id
-        """Id of the query whose checkpoint is at checkpointLocation; empty if unknown."""
-        self.claim = claim
-        """See `Coordinator.claim_to_check`."""
+    reader: int
+    parts: Sequence[AssignedPart]
+    state: str = ""
+    """The state directory as the driver has resolved it; empty in a batch read."""
+
+    cut_places: Mapping[str, bytes] = field(default_factory=dict)
+    """Where compressed files are entered, if there is no state that says it."""
+
+    query_id: str = ""
+    """Id of the query whose checkpoint is at checkpointLocation; empty if unknown."""
+
+    claim: int = 0
+    """See `Coordinator.claim_to_check`."""
+
+    def __post_init__(self) -> None:
+        super().__init__(self.reader)
 
 
 def partitions_of(
@@ -108,7 +107,7 @@ def partitions_of(
             part = AssignedPart(
                 checkpoint.identity,
                 checkpoint.header.split_version,
-                pa.Table.from_batches(batches, checkpoint.split_schema),
+                packed(batches, checkpoint.split_schema),
                 checkpoint.header.events.get(str(reader), ()),
                 checkpoint.visibility,
                 continuations_of(checkpoint, reader),
