@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ..evolution.type_growth import is_variant
-from .convert import Misfit, converter, find_name, require_nullable, same
-from .map_nested import Change, Path
+from .convert import Misfit, converter, find_name, require_nullable
+from .map_nested import Change, Path, same
 from .rows import empty_columns
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ....errors import SchemaMismatchError
 from ..evolution.type_growth import is_variant
-from .map_nested import Change, plain
+from .map_nested import Change, is_list_like, plain, same
 from .numbers import decimals
 from .rows import null_mask
 from .times.temporal import instants_of
@@ -68,11 +68,6 @@ def require_nullable(field: pa.Field, column: str) -> None:
         raise Misfit(column, "no such column", f"{field.type}, not null")
 
 
-def same(array: pa.Array) -> pa.Array:
-    """No conversion at all."""
-    return array
-
-
 def converter(found: pa.DataType, field: pa.Field, column: str, zone: str) -> Change:
     """The conversion from `found` to the field's type and nullability.
 
@@ -99,7 +94,7 @@ def _type_converter(found: pa.DataType, target: pa.DataType, column: str, zone: 
         return _struct_converter(found, target, column, zone)
     if _types.is_map(target) and _types.is_map(found):
         return _map_converter(found, target, column, zone)
-    if _types.is_list(target) and _is_listlike(found):
+    if _types.is_list(target) and is_list_like(found):
         return _list_converter(found, target, column, zone)
     return _leaf_converter(found, target, column, zone)
 
@@ -120,16 +115,6 @@ def _checked(column: str, target: pa.DataType) -> Change:
         return array
 
     return convert
-
-
-def _is_listlike(found: pa.DataType) -> bool:
-    return bool(
-        _types.is_list(found)
-        or _types.is_large_list(found)
-        or _types.is_fixed_size_list(found)
-        or _types.is_list_view(found)
-        or _types.is_large_list_view(found)
-    )
 
 
 def _not_null(convert: Change, field: pa.Field, column: str) -> Change:
@@ -200,6 +185,7 @@ def _struct_converter(
             if not field.nullable and child.null_count:
                 _refuse_nulls(child, nulls, field, f"{column}.{field.name}")
             children.append(child)
+        # `from_arrays` without arrays would make a column of no rows.
         if not children:
             return pa.StructArray.from_buffers(target, len(array), [None])
         return pa.StructArray.from_arrays(children, fields=list(target), mask=nulls)

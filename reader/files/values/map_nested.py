@@ -7,8 +7,6 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Change", "Path", "map_nested", "on_columns", "plain"]
-
 Change = Callable[[pa.Array], pa.Array]
 Path = tuple[str, ...]
 Leaf = Callable[[pa.DataType, Path], Change | None]
@@ -63,11 +61,11 @@ def map_nested(found: pa.DataType, leaf: Leaf, path: Path = ()) -> Change | None
     if pa.types.is_map(found):
         key = map_nested(found.key_type, leaf, (*path, "key"))
         value = map_nested(found.item_type, leaf, (*path, "value"))
-        return _on_map(key or _same, value or _same) if key or value else None
+        return _on_map(key or same, value or same) if key or value else None
     if pa.types.is_list(found) or pa.types.is_large_list(found):
         element = map_nested(found.value_type, leaf, (*path, "element"))
         return None if element is None else _on_list(element)
-    if pa.types.is_fixed_size_list(found) or _is_list_view(found):
+    if is_list_like(found):
         # Seldom, so by way of plain lists.
         plain_list = pa.list_(found.value_field)
         inner = map_nested(plain_list, leaf, path)
@@ -79,21 +77,24 @@ def _after(first: Change, then: Change) -> Change:
     return lambda array: then(first(array))
 
 
-def _same(array: pa.Array) -> pa.Array:
+def same(array: pa.Array) -> pa.Array:
+    """No change at all."""
     return array
 
 
-def _is_list_view(found: pa.DataType) -> bool:
-    return bool(pa.types.is_list_view(found) or pa.types.is_large_list_view(found))
+def is_list_like(found: pa.DataType) -> bool:
+    """True for lists of all of Arrow's kinds."""
+    types = pa.types
+    plain_or_large = types.is_list(found) or types.is_large_list(found)
+    views = types.is_list_view(found) or types.is_large_list_view(found)
+    return bool(plain_or_large or views or types.is_fixed_size_list(found))
 
 
 def _on_struct(changes: dict[str, Change | None]) -> Change:
     def change(array: pa.StructArray) -> pa.StructArray:
         # By name: fields that nobody wants are not decoded.
         fields = list(array.type)
-        children = [
-            (changes[field.name] or _same)(array.field(i)) for i, field in enumerate(fields)
-        ]
+        children = [(changes[field.name] or same)(array.field(i)) for i, field in enumerate(fields)]
         changed = [
             field.with_type(child.type) for field, child in zip(fields, children, strict=True)
         ]

@@ -17,17 +17,6 @@ import pyarrow.compute as pc
 
 from .strings import BLANKS
 
-__all__ = [
-    "boolean",
-    "cast_decimal",
-    "decimal",
-    "decimals",
-    "floating",
-    "integer",
-    "nearest",
-    "type_of",
-]
-
 _types = pa.types
 
 _INTEGER = re.compile(r"[+-]?\d+")
@@ -41,6 +30,7 @@ _HEXADECIMAL = re.compile(
 _WORDS = {"NaN": math.nan, "Infinity": math.inf}
 
 _MAX_DIGITS = 38
+# The most that Arrow's widest decimal has.
 _MOST_DIGITS = 76
 # One digit more than a decimal has: 38 nines that are rounded up are a number, which is refused
 # then.

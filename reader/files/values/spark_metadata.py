@@ -25,8 +25,6 @@ from .map_nested import Change, Path, map_nested
 from .rows import in_place_of
 from .times.zones import zone_of
 
-__all__ = ["HybridCalendar", "hybrid_calendar", "rebasing"]
-
 _VERSION = b"org.apache.spark.version"
 _ZONE = b"org.apache.spark.timeZone"
 _DATES = b"org.apache.spark.legacyDateTime", b"3.0.0"
@@ -158,9 +156,10 @@ class HybridCalendar:
 
     def dates(self, array: pa.Array) -> pa.Array:
         """`date32` with the same year, month and day in the proleptic Gregorian calendar."""
-        if not _any_below(array, _FIRST_GREGORIAN_DAY, pa.int32()):
+        raw = array.view(pa.int32())
+        if not _any_below(raw, _FIRST_GREGORIAN_DAY):
             return array
-        days = _numbers(array)
+        days = _numbers(raw)
         moved = (days + _calendar_days(days)).astype(np.int32)
         return in_place_of(array, moved, array.type)
 
@@ -168,9 +167,10 @@ class HybridCalendar:
         """Timestamps of any unit with the same wall clock in the proleptic Gregorian calendar."""
         unit = _PER_SECOND[array.type.unit]
         rules = self._rules
-        if not _any_below(array, self._same_from * unit, pa.int64()):
+        raw = array.view(pa.int64())
+        if not _any_below(raw, self._same_from * unit):
             return array
-        found = _numbers(array)
+        found = _numbers(raw)
         seconds = found // unit
         local_days = (seconds + rules.offset) // _DAY
         old = local_days < _FIRST_GREGORIAN_DAY
@@ -188,17 +188,15 @@ def _calendar_days(days: np.ndarray) -> np.ndarray:
     return np.where(days < _FIRST_GREGORIAN_DAY, 2 - year // 100 + year // 400, 0)
 
 
-def _any_below(array: pa.Array, bound: int, raw: pa.DataType) -> bool:
+def _any_below(raw: pa.Array, bound: int) -> bool:
     # Almost all columns are done with this one look.
-    lowest = pc.min(array.view(raw)).as_py()
+    lowest = pc.min(raw).as_py()
     return lowest is not None and lowest < bound
 
 
-def _numbers(array: pa.Array) -> np.ndarray:
-    raw = pa.int32() if pa.types.is_date32(array.type) else pa.int64()
+def _numbers(raw: pa.Array) -> np.ndarray:
     # With nulls, numpy would make floats of the numbers.
-    filled = array.view(raw).fill_null(0).to_numpy(zero_copy_only=False)
-    return np.asarray(filled, np.int64)
+    return np.asarray(raw.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 
 @lru_cache(maxsize=64)

@@ -70,6 +70,7 @@ class ArrowFormat(BlockFormat):
         if len(wanted) == len(reader.schema):
             return reader
         # An empty list would mean all columns; one is needed anyway to count the rows.
+        # No threads: Spark has a task on each core.
         options = ipc.IpcReadOptions(included_fields=wanted or [0], use_threads=False)
         return ipc.open_file(source, options=options)
 

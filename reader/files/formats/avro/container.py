@@ -206,6 +206,7 @@ def _streamed(start: Callable[[], Any]) -> Callable[[bytes, int], bytes]:
 
 
 def _snappy(data: bytes, most: int) -> bytes:
+    # Avro puts the CRC-32 of the plain bytes behind each block of snappy.
     stored, checksum = data[:-4], int.from_bytes(data[-4:], "big")
     try:
         size, _ = read_varint(stored[:5], 0)
@@ -230,6 +231,7 @@ def _zstandard(data: bytes, most: int) -> bytes:
 
 _CODECS: dict[str, Callable[[bytes, int], bytes]] = {
     "null": lambda data, most: data[:most],
+    # Raw deflate, as RFC 1951 has it: no header and no checksum of zlib.
     "deflate": _streamed(lambda: zlib.decompressobj(-zlib.MAX_WBITS)),
     "snappy": _snappy,
     "zstandard": _zstandard,

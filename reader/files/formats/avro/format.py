@@ -124,8 +124,6 @@ class AvroFormat(BlockFormat):
 class _Decoder:
     """Decodes blocks of one schema: rows by fastavro, then one Arrow array a column."""
 
-    what = AvroFormat.what
-
     def __init__(
         self, fastavro: ModuleType, schema: AvroSchema, columns: dict[str, Column]
     ) -> None:
@@ -162,7 +160,7 @@ class _Decoder:
             yield self._batch(records)
         if read != expected:
             found = f"{read} rows in blocks that should hold {expected}"
-            raise malformed(file, self.what, found)
+            raise malformed(file, AvroFormat.what, found)
 
     def _records(
         self, file: FileVersion, blocks: Sequence[tuple[int, bytes]]
@@ -182,10 +180,12 @@ class _Decoder:
                         ready = []
                 # A wrong count of rows shows in what they leave over.
                 if block.bytes_.read(1):
-                    raise malformed(file, self.what, "a block of more rows than it declares")
+                    raise malformed(file, AvroFormat.what, "a block of more rows than it declares")
         except (KeyError, IndexError, TypeError, AttributeError) as err:
             # What fastavro raises when bytes do not follow the schema; it has no class for it.
-            raise malformed(file, self.what, f"rows that do not follow the schema ({err})") from err
+            raise malformed(
+                file, AvroFormat.what, f"rows that do not follow the schema ({err})"
+            ) from err
         if ready:
             yield ready
 

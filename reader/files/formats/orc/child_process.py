@@ -61,6 +61,7 @@ class _Child:
 
     def kill(self) -> None:
         """End the child in the middle of an answer."""
+        # Without its pipes it would end by itself, but only where it writes the next time.
         os.kill(self.pid, signal.SIGKILL)
         self.close()
 
@@ -121,6 +122,8 @@ class ChildDecoder:
         with warnings.catch_warnings():
             # Python warns of threads that hold locks; the child takes none of theirs.
             warnings.simplefilter("ignore", DeprecationWarning)
+            # A fork starts at once; a new interpreter would have to import Arrow first, for each
+            # task.
             pid = os.fork()
         if pid == 0:
             _serve(self._produce, self._most_bytes, take, write)
@@ -128,6 +131,7 @@ class ChildDecoder:
         os.close(write)
         child = _Child(pid, os.fdopen(ask, "wb"), os.fdopen(read, "rb"))
         self._child = child
+        # Unlike `__del__`, it is called at the end of the process as well.
         self._end = weakref.finalize(self, child.close)
         return child
 

@@ -110,6 +110,7 @@ def expand(data: bytes, codec: int, block: int) -> bytes:
         header = int.from_bytes(data[at : at + 3], "little")
         chunk = data[at + 3 : at + 3 + (header >> 1)]
         at += 3 + (header >> 1)
+        # Chunks that would not become smaller are stored as they are.
         parts.append(chunk if header & 1 else _decompress(chunk, codec, block))
     return b"".join(parts)
 
@@ -125,6 +126,7 @@ def stored(data: bytes, codec: int, block: int) -> bytes:
 def _decompress(chunk: bytes, codec: int, block: int) -> bytes:
     if codec == ZLIB:
         try:
+            # ORC's zlib is raw deflate, without the header and the checksum.
             return zlib.decompressobj(-zlib.MAX_WBITS).decompress(chunk, block)
         except zlib.error as err:
             raise ValueError(f"the ORC footer does not decompress ({err})") from err

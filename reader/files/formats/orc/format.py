@@ -63,6 +63,8 @@ class OrcFormat(BlockFormat):
         super().__init__(schema, options, context)
         produce = partial(_produce, self._fitter, options)
         self._decode: Produce = produce
+        # Where there is no `fork`, as on Windows, a crash of the decoder is one of the task's
+        # process.
         if ChildDecoder.supported:
             self._child = ChildDecoder(produce, held_at_most(options))
             self._decode = self._child.batches
@@ -116,9 +118,11 @@ def _stripes(
     if tail is None:
         codec = "compression with LZO or Brotli, which Arrow does not decode"
         raise malformed(split.file, OrcFormat.what, codec)
+    # Arrow takes a name with a dot for a path; see `with_rewritten_footer`.
     numbered = any("." in name for kind in tail.types for name in kind.names)
     chosen = starting_in(split, _layout(tail, split.file.size), len(tail.stripes))
     zones = _zones(source, tail, chosen, options)
+    # In UTC a wall clock is its instant, and the footer may stay as it is.
     instants = any(zone not in _UTC_NAMES for zone in zones.values())
     if numbered or instants:
         source = with_rewritten_footer(source, tail, numbered=numbered, instants=instants)
@@ -255,7 +259,7 @@ def _changes(found: pa.Schema, tail: Tail, zone: str, path: str) -> dict[str, Ch
             return lambda array: array.view(pa.timestamp("us"))
         if kind.kind != TIMESTAMP:
             return None
-        offset = _offset_of(zone)
+        offset = _BASE - zone_of(zone).instant(_BASE * 1_000_000) // 1_000_000
         rebase = calendar.instants if calendar else None
         return partial(_instants, offset=offset if arrow.tz else 0, rebase=rebase)
 
@@ -281,10 +285,9 @@ def _as_meant(found: pa.Schema, made: dict[str, Change]) -> pa.Schema:
 
 def _instants(array: pa.Array, offset: int, rebase: Change | None) -> pa.Array:
     """Stored timestamps as instants; `offset` is the writer's zone's from UTC in 2015."""
-    # The zone of the type is dropped only: the numbers are moved below.
+    # The zone of the type is dropped only.
     plain = array.view(pa.timestamp("ns"))
-    if offset:
-        plain = _moved(plain, offset)
+    plain = _moved(plain, offset) if offset else plain
     return plain if rebase is None else rebase(plain)
 
 
@@ -300,10 +303,6 @@ def _moved(array: pa.Array, offset: int) -> pa.Array:
     seconds = seconds + (cut & (seconds < 0)) - offset
     seconds = seconds - (cut & (seconds < 0))
     return in_place_of(array, seconds * _SECOND + fraction, array.type)
-
-
-def _offset_of(zone: str) -> int:
-    return _BASE - zone_of(zone).instant(_BASE * 1_000_000) // 1_000_000
 
 
 def _leaves(tail: Tail) -> Iterator[tuple[Path, Type]]:

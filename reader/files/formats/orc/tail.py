@@ -114,6 +114,7 @@ def read_tail(source: pa.NativeFile) -> Tail | None:
     noted = dict(found)
     footer_length = number(noted.get(1))
     start = size - 1 - length - footer_length
+    # A damaged length must not ask for more memory than there is.
     if not 0 <= start < size or footer_length > _MAX_FOOTER:
         raise ValueError(f"a footer of {footer_length} bytes in a file of {size}")
     codec = number(noted.get(2))
@@ -130,6 +131,7 @@ def read_tail(source: pa.NativeFile) -> Tail | None:
     return Tail(
         stripes,
         [_type(value) for field, value in footer if field == 4],
+        # Older writers say nothing of the calendar, and theirs is the hybrid one.
         number(totals.get(10)) == _PROLEPTIC_GREGORIAN,
         codec,
         block,

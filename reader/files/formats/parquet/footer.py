@@ -25,6 +25,7 @@ from ..time_columns import PER_UNIT, TimeColumn, span_of
 MAGIC = b"PAR1"
 _STRUCT = 12
 _BYTE_ARRAY = 6
+# PLAIN_DICTIONARY and RLE_DICTIONARY of `parquet.thrift`.
 _DICTIONARIES = {2, 8}
 
 
@@ -113,6 +114,7 @@ def _row_group(group: dict[int, Any], *, ordered: bool) -> RowGroup:
 
 
 def _chunk(meta: dict[int, Any], ordered: bool) -> Chunk:
+    # Not fields 1 and 2, the older bounds: of texts, their order depends on the writer.
     found = meta.get(12, {}) if ordered else {}
     return Chunk(
         meta.get(1, -1),
@@ -230,6 +232,7 @@ def bound(raw: bytes | None, found: pa.DataType) -> pa.Scalar | None:
         return pa.scalar(raw != b"\x00")
     if types.is_integer(found):
         signed = types.is_signed_integer(found)
+        # By the bytes that are there: `tinyint` and `smallint` are stored in four.
         number = int.from_bytes(raw, "little", signed=signed)
         return pa.scalar(number, pa.int64() if signed else pa.uint64()).cast(found)
     if types.is_floating(found) and len(raw) in (4, 8):
@@ -241,6 +244,8 @@ def bound(raw: bytes | None, found: pa.DataType) -> pa.Scalar | None:
         if len(raw) == width:
             return pa.Array.from_buffers(found, 1, [None, pa.py_buffer(raw)])[0]
     if types.is_string(found) or types.is_large_string(found):
+        # Writers may cut long bounds, even within a character: then the caller takes it for
+        # unknown.
         return pa.scalar(raw.decode(), found)
     if types.is_binary(found) or types.is_large_binary(found):
         return pa.scalar(raw, found)

@@ -282,6 +282,7 @@ class BatchRows:
     def _is_suspect(self, chunk: Chunk) -> bool:
         """True if a value may be far longer than the average."""
         swells = chunk.uncompressed > max(self._batch_bytes, _SWELLS * chunk.compressed)
+        # Of a value, delta encoding stores only what differs from the value before.
         return chunk.kind == _BYTE_ARRAY and (swells or _DELTA_BYTE_ARRAY in chunk.encodings)
 
     def _longest(self, index: int, coded: Sequence[Path]) -> dict[str, int]:

@@ -98,5 +98,6 @@ def _timestamps(array: pa.FixedSizeBinaryArray) -> pa.TimestampArray:
     if nanoseconds.size and nanoseconds.min() < 0:
         # Spark's division cuts towards zero, numpy's goes down.
         microseconds += (nanoseconds < 0) & (nanoseconds % 1000 != 0)
+    # In 32 bits, as Spark subtracts them.
     days = parts["day"] - _JULIAN_DAY_OF_1970
     return in_place_of(array, days.astype(np.int64) * _DAY + microseconds, pa.timestamp("us"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import dropwhile
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -19,8 +20,6 @@ from ...options import ReaderOptions
 from ...values.times.temporal import Temporal
 from .elements import Names, as_text, contents, is_blank, put
 from .xml_types import Misfit, Scalar, scalar
-
-__all__ = ["Extra", "Partial", "RecordValues"]
 
 _types = pa.types
 
@@ -67,21 +66,18 @@ def _has_value(value: Any) -> bool:
 Convert = Callable[[Element, "Extra"], Any]
 
 
-class RecordValues:
-    """Makes the fields of a record out of its element."""
+def record_reader(
+    data: pa.Schema, options: ReaderOptions, temporal: Temporal
+) -> Callable[[Element, Extra], dict[str, Any]]:
+    """A function from a record's element to its row; what has no place goes to an `Extra`.
 
-    def __init__(self, data: pa.Schema, options: ReaderOptions, temporal: Temporal) -> None:
-        """Raises TypeError for a column that XML cannot be read into."""
-        self.names = Names(options)
-        self._struct = _Struct(data, _Converters(self.names, options.wildcard_col_name, temporal))
+    It raises `Partial`, with the row, if a value does not fit.
 
-    def of_record(self, root: Element, extra: Extra) -> dict[str, Any]:
-        """The row of a record; what has no place goes to `extra`.
-
-        Raises:
-            Partial: with the row, of which a value does not fit.
-        """
-        return self._struct.filled(root, extra, elements_win=True)
+    Raises:
+        TypeError: a column that XML cannot be read into.
+    """
+    struct = _Struct(data, _Converters(Names(options), options.wildcard_col_name, temporal))
+    return partial(struct.filled, elements_win=True)
 
 
 class _Converters:

@@ -15,8 +15,6 @@ from xml.parsers import expat
 from ...options import ReaderOptions
 from ...values.strings import BLANKS
 
-__all__ = ["DEEPEST", "Names", "as_text", "contents", "is_blank", "parsed", "put", "size_of_tree"]
-
 DEEPEST = 1000
 """Levels that a record may have, as in Spark's parser."""
 

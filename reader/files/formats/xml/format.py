@@ -33,7 +33,7 @@ from ..api import (
     contiguous,
 )
 from ..record_format import BLOCK_BYTES, asks_row_index, data_schema, malformed
-from .element_values import Extra, Partial, RecordValues
+from .element_values import Extra, Partial, record_reader
 from .elements import Names, parsed
 from .record_scanner import beginning, is_read_in_place, records, starts
 from .xml_types import Shape, common_type, temporal_of
@@ -153,7 +153,7 @@ class XmlRows(Rows):
         """
         super().__init__(schema, data)
         self._options, self._mode = options, options.mode
-        self._values = RecordValues(data, options, temporal_of(options))
+        self._values = record_reader(data, options, temporal_of(options))
         path = options.row_validation_xsd_path
         self._xsd = RowSchema(path) if path else None
         self._corrupt = self._string_column(options.column_name_of_corrupt_record)
@@ -184,7 +184,7 @@ class XmlRows(Rows):
         """What a record has and the schema does not; nothing if it is not well-formed."""
         extra = Extra()
         try:
-            self._values.of_record(parsed(record), extra)
+            self._values(parsed(record), extra)
         except Partial:
             pass
         except ValueError:
@@ -197,7 +197,7 @@ class XmlRows(Rows):
         if self._xsd is not None:
             self._xsd.require(record)
         try:
-            return self._values.of_record(root, extra)
+            return self._values(root, extra)
         finally:
             # In `finally`: a record with a value that does not fit may have a new field as well.
             if extra.unknown and self._options.mode_of_evolution.stops:

@@ -26,8 +26,6 @@ from ...io.whole_records import Limit
 from ...options import Compression, ReaderOptions
 from .elements import size_of_tree
 
-__all__ = ["RecordFinder", "beginning", "is_read_in_place", "records", "starts"]
-
 _STEP = 1024 * 1024
 _AT_FIRST = 64 * 1024
 _DECLARED = re.compile(rb"\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
@@ -121,6 +119,7 @@ def _pieces(split: FileSplit, options: ReaderOptions) -> Generator[bytes, None, 
 
 def _stored(split: FileSplit, options: ReaderOptions, most: int) -> Iterator[bytes]:
     with SourceFile(split.file, options.storage_options).opened() as source:
+        # Small at first: inference takes only the beginning of a file.
         at, step = split.start, _AT_FIRST
         while at < split.end:
             data = source.read_at(at, min(step, split.end - at))

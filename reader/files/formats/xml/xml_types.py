@@ -19,8 +19,6 @@ from ...values.numbers import decimal, floating, integer
 from ...values.text_types import TextTypes, text_leaf
 from ...values.times.temporal import Temporal
 
-__all__ = ["Misfit", "Scalar", "Shape", "common_type", "scalar", "temporal_of"]
-
 _types = pa.types
 
 Scalar = Callable[[str], object]
@@ -28,6 +26,7 @@ Scalar = Callable[[str], object]
 _GROUPED = re.compile(r"[+-]?\d[\d,]*(?:\.\d*)?", re.ASCII)
 _DATES = 4096
 _PLAIN_DIGITS = 19
+# Spark's XML reader takes digits as well, unlike its readers of CSV and JSON.
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 

@@ -21,8 +21,6 @@ from .exact import JavaPattern, day_of, instant_of, wall_clock_of
 from .layouts import ISO_DATES, ISO_TIMES, Layout, Times, read
 from .zones import DAY, Zone, zone_of
 
-__all__ = ["Temporal", "cast_text", "instants_of"]
-
 
 class Temporal:
     """The patterns and the zone of one reader, for the text that files hold.
@@ -33,8 +31,7 @@ class Temporal:
 
     def __init__(self, options: ReaderOptions) -> None:
         """Raises OptionError for a pattern or zone that is not understood."""
-        self.zone = options.time_zone or "UTC"
-        zone = _zone(self.zone)
+        zone = _zone(options.time_zone or "UTC")
         days_in_numbers = options.file_format == FileFormatName.JSON
         self._date = _dates(options.date_format, days_in_numbers)
         self._instant = _instants(options.timestamp_format, zone)

@@ -124,6 +124,7 @@ class Zone:
 _CHANGES = 1 << 20
 """Means the offset of a day on which the offset changes: no zone is ever 12 days off."""
 
+# Two centuries, for which the table takes 640 KB.
 _TABLE_DAYS = 80_000
 
 UTC = Zone(0)
