@@ -191,6 +191,8 @@ class FileFormat(ABC):
 
     def first_row(self, split: FileSplit) -> int:
         """The index in the file of the first row of `split`. Called only if rows are numbered."""
+        # Right for any format, at the price of decoding all that is before; formats whose metadata
+        # has the numbers of rows override it.
         before = FileSplit(split.file, 0, split.start)
         return sum(decoded.batch.num_rows for decoded in self.decode(before))
 

@@ -95,6 +95,8 @@ class FastThenExactFormat(RecordFormat):
             rows.extend(found)
             rows_of[index] += len(found)
             dropped_of[index] += bool(reason)
+            # A file of bad records only may hold gigabytes, so their text is kept only to be
+            # written.
             if reason and self.options.bad_records_path:
                 bad.append(source.bad_record(offset, record.decode("utf-8", "replace"), reason))
         of_files = rows_of if packed else None
@@ -120,6 +122,8 @@ def records_of(data: bytes, separator: bytes) -> Iterator[tuple[int, bytes]]:
             yield offset, record
             offset += len(record) + len(separator)
         return
+    # Of bytes, unlike of text, Python takes LF, CR and CR LF only for line breaks, as Hadoop's
+    # reader does.
     for line in data.splitlines(keepends=True):
         yield offset, line.rstrip(b"\r\n")
         offset += len(line)

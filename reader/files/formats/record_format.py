@@ -221,9 +221,11 @@ def beginning(
     step = min(_STEP, max(1024, limit))
     blocks = line_blocks(FileSplit(file, 0, file.size), options, step)
     first = next(blocks, None)
+    # An empty file names no columns, and is no mistake.
     if first is None:
         return
     if wrong := another_kind(first.data, file, options):
+        # Reading skips the file and counts it, so it must not stop the query before.
         if options.ignore_corrupt_files:
             return
         raise wrong
@@ -236,6 +238,7 @@ def beginning(
 
 def data_schema(schema: pa.Schema, options: ReaderOptions) -> pa.Schema:
     """The columns that records hold: all but those made here. Nulls are judged at the end."""
+    # Names of options that are not set are empty.
     made = {options.column_name_of_corrupt_record, options.rescued_data_column, METADATA} - {""}
     return pa.schema([nullable(f) for f in schema if f.name not in made])
 

@@ -42,6 +42,7 @@ _NAMED = tuple(f for f in _EVERY if f not in (FileFormatName.TEXT, FileFormatNam
 _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     _EVERY: "file_format ignore_corrupt_files ignore_missing_files bad_records_path batch_bytes "
     "storage_options base_path recursive_file_lookup filter time_zone",
+    # A file of binaryFile is one value, and its size is known before it is read.
     _MANY_ROWS: "max_record_bytes",
     (*_LINES, *_XML): "compression encoding",
     _LINES: "line_sep",
@@ -59,6 +60,7 @@ _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     "ignore_trailing_white_space unescaped_quote_handling",
     (*_CSV, *_XML): "null_value",
     _TEXT: "wholetext",
+    # Values for a format of the user's own, so no built-in format takes them.
     (): "format_options",
     (FileFormatName.PARQUET, FileFormatName.AVRO): "datetime_rebase_mode",
     (FileFormatName.PARQUET,): "int96_rebase_mode",
@@ -119,6 +121,7 @@ def make_format(
     return format_class(options.file_format)(schema, options, context)
 
 
+# Looking for an entry point reads the metadata of every installed package.
 @cache
 def format_class(name: str) -> type[FileFormat]:
     """The class of a format: one that is built in, `package.module:Class`, or an entry point.

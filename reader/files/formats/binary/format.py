@@ -35,6 +35,7 @@ class BinaryFormat(FileFormat):
     ) -> None:
         super().__init__(schema, options, context)
         self._fitter = ColumnFitter(schema)
+        # Spark finds columns in any case.
         wanted = {name.lower() for name in schema.names}
         self._names = [name for name in SPARK_SCHEMA.names if name.lower() in wanted]
 
@@ -46,6 +47,7 @@ class BinaryFormat(FileFormat):
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """The one row of a file; see `FileFormat.decode`."""
         file = split.file
+        # The row belongs to the split with the file's first byte.
         if split.start > 0:
             return
         if "content" in self._names and file.size > MAX_LENGTH:
@@ -67,6 +69,7 @@ class BinaryFormat(FileFormat):
             # Hadoop's way of writing a local path, as Spark's column has it.
             return pa.array([file.path if "://" in file.path else f"file:{file.path}"])
         if name == "modificationTime":
+            # Some file systems have no times.
             modified = file.modified if file.modified >= 0 else None
             return pa.array([modified], pa.int64()).view(pa.timestamp("us", "UTC"))
         return pa.array([file.size], pa.int64())

@@ -57,6 +57,8 @@ class CsvRows(Rows):
         problem = ""
         # A record may have fewer or more fields than there are names; that is judged below.
         for name, token in zip(names, tokens, strict=False):
+            # An empty field without quotes is null for any `nullValue`, as in Spark's
+            # `UnivocityParser`.
             if token is None or token == self._null:
                 continue
             convert = self._converters.get(name)

@@ -21,6 +21,7 @@ from ...values.times.temporal import Temporal
 from .quote_check import Marks, has_blank_line
 
 _types = pa.types
+# Spark takes any case. The exact path reads the rare spellings, which Arrow refuses.
 _TRUE = ["true", "True", "TRUE"]
 _FALSE = ["false", "False", "FALSE"]
 
@@ -105,6 +106,8 @@ class CsvFast:
                     null_values=["", options.null_value or ""],
                     true_values=_TRUE,
                     false_values=_FALSE,
+                    # Spark compares the text without its quotes to `nullValue`, in columns of
+                    # strings as well.
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=True,
                 ),

@@ -55,6 +55,7 @@ class CsvFormat(FastThenExactFormat):
                 kinds = [pa.null()] * len(names)
                 continue
             for index, text in enumerate(record):
+                # A header says how many columns there are; without one the longest record does.
                 if index == len(kinds) and not options.header:
                     kinds.append(pa.null())
                 if index < len(kinds) and text is not None and text != (options.null_value or ""):

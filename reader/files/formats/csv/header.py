@@ -27,7 +27,15 @@ def field_names(tokens: Sequence[Token], file: FileVersion) -> list[str]:
     """
     names = [(token or "").strip() or f"_c{i}" for i, token in enumerate(tokens)]
     if len({name.lower() for name in names}) < len(names):
-        raise named_twice(file, names)
+        # By name, one of the two values would be lost.
+        raise SchemaMismatchError(
+            "the header names a column twice",
+            f"{file.path}, byte 0",
+            ", ".join(names)[:500],
+            "names that differ in more than case",
+            "Rename one of the two in the file. To read by position, give .schema(...) and leave "
+            "enforceSchema true.",
+        )
     return names
 
 
@@ -54,6 +62,7 @@ class Header:
             return self._by_name(field_names(tokens, file), file)
         # The other modes go by position, as Spark does with a warning in its log.
         if options.mode is ParseMode.FAILFAST and not options.rescued_data_column:
+            # Positions count here, so that a name may be empty or come twice.
             names = [(token or "").strip() for token in tokens]
             folded, wanted = [n.lower() for n in names], [n.lower() for n in expected]
             if len(names) != len(expected):
@@ -92,18 +101,6 @@ def header_misfit(
         ", ".join(names)[:500],
         ", ".join(expected)[:500],
         "Correct .schema(...), or set enforceSchema to false to match columns by name.",
-    )
-
-
-def named_twice(file: FileVersion, names: Sequence[str]) -> SchemaMismatchError:
-    """The error for a header by which one of two values would be lost."""
-    return SchemaMismatchError(
-        "the header names a column twice",
-        f"{file.path}, byte 0",
-        ", ".join(names)[:500],
-        "names that differ in more than case",
-        "Rename one of the two in the file. To read by position, give .schema(...) and leave "
-        "enforceSchema true.",
     )
 
 

@@ -47,6 +47,7 @@ class Marks:
         self._data, self._raw = self._data[:end], self._raw[:end]
         last, bit = divmod(end, _WORD)
         for name, bits in list(vars(self).items()):
+            # All other arrays are sets of bits, which end where the block does.
             if isinstance(bits, np.ndarray) and bits is not self._raw:
                 bits[last] &= np.uint64((1 << bit) - 1)
                 setattr(self, name, bits[: last + 1])
@@ -122,6 +123,7 @@ class Marks:
 
 def _next(bits: np.ndarray) -> np.ndarray:
     """The places behind those of `bits`."""
+    # `packbits` makes the first byte the lowest bit, so what is behind is to the left.
     shifted = bits << 1
     shifted[1:] |= bits[:-1] >> (_WORD - 1)
     return shifted

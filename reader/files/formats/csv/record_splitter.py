@@ -175,7 +175,7 @@ class CsvTokens:
         self._options = options
         self._comment = options.comment
         self._scanner = Scanner if len(options.sep) == 1 else LongSeparatorScanner
-        self._line_rules = Rules.of(options)
+        self._line_rules = Rules(options)
         trims = options.ignore_leading_white_space or options.ignore_trailing_white_space
         # Univocity does not go back after a part of a separator; `str.split` does.
         self._splits = not trims and not overlaps_itself(options.sep.encode())
@@ -184,10 +184,6 @@ class CsvTokens:
         """The fields of one line without its line break; None for blank lines and comments."""
         if not text.strip(BLANKS) or (self._comment and text.startswith(self._comment)):
             return None
-        return self.fields(text)
-
-    def fields(self, text: str) -> list[Token]:
-        """The fields of one line, which may be malformed."""
         # Without a quote nothing has a meaning but the separator.
         if self._splits and self._line_rules.quote not in text:
             return [token or None for token in text.split(self._options.sep)]
@@ -203,10 +199,11 @@ class CsvTokens:
         Without `is_end` the last one is left out, as its end is not known yet; one without fields
         may follow it, which says up to where there are only blank lines and comments.
         """
-        rules = Rules.of(self._options, line_break)
+        rules = Rules(self._options, line_break)
         scanner = self._scanner(rules, text, is_end=is_end)
         start = 0
         while start < len(text):
+            # Univocity looks for a comment only where a record begins, not within quotes.
             if self._comment and text.startswith(self._comment, start):
                 end = text.find(line_break, start)
                 scanner.at = end + len(line_break) if end >= 0 else len(text)

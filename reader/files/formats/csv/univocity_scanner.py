@@ -8,7 +8,6 @@ and nulls of a schema are not here (`exact_rows.py`), nor what a line is (`recor
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from ...options import ReaderOptions
 from ...values.strings import BLANKS
@@ -20,66 +19,39 @@ NO_CHARACTER = "\0"
 """An option that is not set, which the parser does not tell from a zero byte in the text."""
 
 
-@dataclass(frozen=True, slots=True)
 class Rules:
-    """What the options say, and the patterns that follow from it."""
+    """What the options say, as Spark hands them to its parser, and the patterns that follow."""
 
-    sep: str
-    quote: str
-    escape: str
-    before_escape: str
-    empty: str
-    leading: bool
-    trailing: bool
-    breaks: tuple[str, ...]
-    """What ends a record outside of quotes, the file's own first; empty for a single line.
-
-    The last one is the character that the parser takes each of them for.
-    """
-
-    quoted_break: str
-    """The break that becomes a line feed inside of quotes; empty for none."""
-
-    plain: re.Pattern[str]
-    """Finds the end of a field without quotes by the file's own line break."""
-
-    literal: re.Pattern[str]
-    """The same by any line feed as well."""
-
-    inside: re.Pattern[str]
-    """Finds what has a meaning inside of quotes."""
-
-    @staticmethod
-    def of(options: ReaderOptions, line_break: str = "") -> Rules:
-        """The rules of these options, as Spark hands them to its parser.
-
-        `line_break` is the file's own one; empty where a record is one line.
-        """
-        quote, escape = options.quote or NO_CHARACTER, options.escape or NO_CHARACTER
+    def __init__(self, options: ReaderOptions, line_break: str = "") -> None:
+        """`line_break` is the file's own one; empty where a record is one line."""
+        self.sep = options.sep
+        self.quote = options.quote or NO_CHARACTER
+        self.escape = options.escape or NO_CHARACTER
         # Univocity's `getCharToEscapeQuoteEscaping`: with doubled quotes no character escapes the
         # escape.
-        default = NO_CHARACTER if quote == escape else escape
-        before_escape = options.char_to_escape_quote_escaping or default
+        default = NO_CHARACTER if self.quote == self.escape else self.escape
+        self.before_escape = options.char_to_escape_quote_escaping or default
+        self.empty = options.empty_value
+        self.leading = options.ignore_leading_white_space
+        self.trailing = options.ignore_trailing_white_space
         # A separator of one character takes the place of the line feed, which then is text.
         feed = options.line_sep if len(options.line_sep) == 1 else "\n"
-        breaks = tuple(dict.fromkeys((line_break, feed))) if line_break else ()
+        self.breaks = tuple(dict.fromkeys((line_break, feed))) if line_break else ()
+        """What ends a record outside of quotes, the file's own first; empty for a single line.
+
+        The last one is the character that the parser takes each of them for.
+        """
+        # Spark keeps a separator that was set as it is inside of quotes.
+        self.quoted_break = line_break if line_break != "\n" and not options.line_sep else ""
+        """The break that becomes a line feed inside of quotes; empty for none."""
         # A separator of several characters is looked for by `LongSeparatorScanner`.
         stop = options.sep if len(options.sep) == 1 else NO_CHARACTER
-        return Rules(
-            options.sep,
-            quote,
-            escape,
-            before_escape,
-            options.empty_value,
-            options.ignore_leading_white_space,
-            options.ignore_trailing_white_space,
-            breaks,
-            # Spark keeps a separator that was set as it is inside of quotes.
-            line_break if line_break != "\n" and not options.line_sep else "",
-            _any_of(stop, *breaks[:1]),
-            _any_of(stop, *breaks),
-            _any_of(quote, escape, before_escape),
-        )
+        self.plain = _any_of(stop, *self.breaks[:1])
+        """Finds the end of a field without quotes by the file's own line break."""
+        self.literal = _any_of(stop, *self.breaks)
+        """The same by any line feed as well."""
+        self.inside = _any_of(self.quote, self.escape, self.before_escape)
+        """Finds what has a meaning inside of quotes."""
 
 
 def _any_of(*texts: str) -> re.Pattern[str]:
@@ -325,6 +297,8 @@ class Scanner:
         self._here = self.at
         char = self._text[self.at]
         self.at += 1
+        # Univocity hands on one character for any line break, so that the rest compares with one
+        # only.
         for ending in self._rules.breaks:
             if char == ending[0] and self._text.startswith(ending, self._here):
                 char = self._feed

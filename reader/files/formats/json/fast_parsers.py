@@ -256,7 +256,7 @@ class FastRecords:
         if (
             b"-" in data
             and any(_has_minus_zero(intermediate[at]) for at in self._floats)
-            and _integer_minus_zero(data)
+            and _MINUS_ZERO.search(data)
         ):
             return None
         try:
@@ -277,8 +277,9 @@ class FastRecords:
     def _by_pyarrow(self, data: bytes) -> tuple[list[pa.Array], int] | None:
         if self._intermediate is None or _has_word_for_no_number(data):
             return None
-        # The parser ends the process for a decimal such as 1e-99999999.
-        if self._has_decimals and _has_far_exponent(data):
+        # The parser ends the process for a decimal such as 1e-99999999. The first look for one is
+        # the faster one; what it finds may be a part of a UUID.
+        if self._has_decimals and _LIKE_AN_EXPONENT.search(data) and _FAR_EXPONENT.search(data):
             return None
         try:
             table = self._table(data, self._intermediate)
@@ -310,17 +311,6 @@ class FastRecords:
             for field, at, kind in self._plan
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
-
-
-def _integer_minus_zero(data: bytes) -> bool:
-    """True if an integer may be written -0 in `data`."""
-    return b"-0" in data and _MINUS_ZERO.search(data) is not None
-
-
-def _has_far_exponent(data: bytes) -> bool:
-    """True if a number may be written with an exponent of -100,000 or less."""
-    # The first look is the faster one; what it finds may be a part of a UUID.
-    return _LIKE_AN_EXPONENT.search(data) is not None and _FAR_EXPONENT.search(data) is not None
 
 
 def _has_word_for_no_number(data: bytes) -> bool:

@@ -107,6 +107,7 @@ class JsonRows(Rows):
             yield batch
             return
         index = batch.schema.get_field_index(self._corrupt)
+        # Every row repeats the text, so its length decides how many rows are a batch.
         step = max(1, most // max(1, len(text)))
         for start in range(0, batch.num_rows, step):
             part = batch.slice(start, step)
@@ -119,6 +120,7 @@ class JsonRows(Rows):
         stdlib_parser.keep_written(value, self._texts, record)
         rows = stdlib_parser.rows_of(value, self._takers)
         if self._rescued and self._may_rescue(value):
+            # What is rescued is kept as it was written, which only the tokens know.
             raise ValueError("there may be something to rescue")
         return rows
 
@@ -128,6 +130,7 @@ class JsonRows(Rows):
 
     def _read(self, record: bytes) -> list[Row]:
         stream = TokenStream(recoded(record)[0], self._options)
+        # As in Spark, a record of blanks and comments alone is no row.
         if stream.next() is None:
             return []
         if self._single:

@@ -184,6 +184,7 @@ class JsonText:
             if self.at >= len(self.data) or self.data[self.at] != expected:
                 self.unknown_word()
             self.at += 1
+        # Jackson looks at what follows only from the digit 0 on: blanks and commas are below.
         if self.at < len(self.data) and self.data[self.at] >= 0x30:
             begin = self.at
             if self.data[begin] not in b"]}" and _is_word(self.character(self.byte())):

@@ -103,6 +103,7 @@ class Documents:
             return parsed.batch, ""
         rows, problem, offset = [], "", 0
         lines = block.lines.split(b"\n")
+        # A block that ends with a line feed has no element behind it.
         for line in lines[: block.count]:
             try:
                 rows.append(self._rows.of_element(line, lambda: file.path))

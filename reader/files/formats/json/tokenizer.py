@@ -220,23 +220,20 @@ class TokenStream(JsonText):
         self.found = char
 
     def _name(self, char: int) -> str:
-        name = self._text_of_name(char)
-        # A character has at most four bytes, so shorter names need no closer look.
-        if len(name) > MAX_NAME // 4 and len(name.encode("utf-8", "replace")) > MAX_NAME:
-            self.fail(f"a name of more than {MAX_NAME} bytes")
-        return name
-
-    def _text_of_name(self, char: int) -> str:
         if char == ord('"') or (char == ord("'") and self.options.allow_single_quotes):
             name = self.string(char)
             if SURROGATES.search(name):
                 self.fail("half of a surrogate pair in a name")
-            return name
-        match = _UNQUOTED.match(self.data, self.at - 1)
-        if not self.options.allow_unquoted_field_names or not match:
-            self.fail(f"{chr(char)!r} where a name in quotes is expected")
-        self.at = match.end()
-        return match[0].decode("utf-8", "replace")
+        else:
+            match = _UNQUOTED.match(self.data, self.at - 1)
+            if not self.options.allow_unquoted_field_names or not match:
+                self.fail(f"{chr(char)!r} where a name in quotes is expected")
+            self.at = match.end()
+            name = match[0].decode("utf-8", "replace")
+        # A character has at most four bytes, so shorter names need no closer look.
+        if len(name) > MAX_NAME // 4 and len(name.encode("utf-8", "replace")) > MAX_NAME:
+            self.fail(f"a name of more than {MAX_NAME} bytes")
+        return name
 
     def _value(self, char: int) -> str:
         self._start = self.at - 1

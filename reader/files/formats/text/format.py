@@ -56,6 +56,7 @@ class TextFormat(RecordFormat):
     @override
     def parse(self, data: bytes, source: Source) -> Parsed:
         separator = self.options.line_sep.encode()
+        # Hadoop's line reader ends a line at LF, CR and CR LF, unless a separator is set.
         if not separator and b"\r" in data:
             data, source = _normalised(data, source)
         separator = separator or b"\n"

@@ -123,6 +123,7 @@ def _either(typed: Build, values: list[bytes | None]) -> Build:
     untyped = _untyped(values)
 
     def build(index: int, old: list[str], names: Names) -> bytes | None:
+        # By VariantShredding.md only an object may have both, the shredded fields and the rest.
         made = typed(index, old, names)
         return untyped(index, old, names) if made is None else made
 
@@ -130,7 +131,7 @@ def _either(typed: Build, values: list[bytes | None]) -> Build:
 
 
 def _scalar(scalar: Scalar, typed: pa.Array) -> Build:
-    raw = scalar.raw(typed).to_pylist()
+    raw = (typed if scalar.stored is None else typed.view(scalar.stored)).to_pylist()
 
     def build(index: int, old: list[str], names: Names) -> bytes | None:
         del old, names
@@ -141,6 +142,7 @@ def _scalar(scalar: Scalar, typed: pa.Array) -> Build:
 
 def _list(typed: pa.ListArray) -> Build:
     element = _group(typed.values)
+    # Of a slice, offsets count from where the values of the whole array begin, as `values` does.
     starts = typed.offsets.to_pylist()
     valid = typed.is_valid().to_pylist()
 

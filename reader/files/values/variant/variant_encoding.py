@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -31,6 +30,7 @@ _MAX_SHORT_STRING = 63
 _FEW = 255
 """Elements that are counted in one byte."""
 
+# 3 to 6 are integers and 8 to 10 decimals, which have a byte for their scale.
 _SIZES = {0: 1, _TRUE: 1, _FALSE: 1, 3: 2, 4: 3, 5: 5, 6: 9, _DOUBLE: 9, 8: 6, 9: 10, 10: 18} | {
     _DATE: 5,
     _TIMESTAMP: 9,
@@ -41,19 +41,18 @@ _SIZES = {0: 1, _TRUE: 1, _FALSE: 1, 3: 2, 4: 3, 5: 5, 6: 9, _DOUBLE: 9, 8: 6, 9
 """Bytes of the primitive types that have one length and that Spark knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """How values of one Arrow type become variants."""
+class Scalar(NamedTuple):
+    """How values of the Arrow types that `holds` is true for become variants."""
 
-    raw: Callable[[pa.Array], pa.Array]
-    """To the type whose Python values are encoded."""
-
+    holds: Callable[[pa.DataType], bool]
     encoded: Callable[[Any], bytes]
+    stored: pa.DataType | None = None
+    """The type as which their bits are encoded, if it is another one."""
 
 
 def scalar_of(found: pa.DataType) -> Scalar | None:
     """The encoding of values of type `found`; None for types that Spark's variants have not."""
-    return next((scalar for holds, scalar in _SCALARS if holds(found)), None)
+    return next((scalar for scalar in _SCALARS if scalar.holds(found)), None)
 
 
 def metadata_of(names: Names) -> bytes:
@@ -220,10 +219,6 @@ def _number(data: bytes, at: int, width: int) -> int:
     return int.from_bytes(_part(data, at, at + width), "little")
 
 
-def _same(array: pa.Array) -> pa.Array:
-    return array
-
-
 def _head(kind: int) -> bytes:
     return bytes([kind << 2 | _PRIMITIVE])
 
@@ -254,40 +249,28 @@ def _width(largest: int) -> int:
     return max(1, (largest.bit_length() + 7) // 8)
 
 
-def _is_text(found: pa.DataType) -> bool:
-    return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
-
-
-def _is_bytes(found: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(found) or pa.types.is_large_binary(found))
-
-
 def _is_instant(found: pa.DataType) -> bool:
     # Spark's variants have microseconds only, and not the format's newer types of nanoseconds.
     return bool(pa.types.is_timestamp(found) and found.unit == "us" and found.tz)
 
 
-def _as_days(array: pa.Array) -> pa.Array:
-    return array.view(pa.int32())
-
-
-def _as_micros(array: pa.Array) -> pa.Array:
-    return array.view(pa.int64())
-
-
-_SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Scalar], ...] = (
-    (pa.types.is_boolean, Scalar(_same, boolean_of)),
-    (pa.types.is_signed_integer, Scalar(_same, integer_of)),
-    (pa.types.is_float32, Scalar(_same, lambda value: _head(_FLOAT) + struct.pack("<f", value))),
-    (pa.types.is_float64, Scalar(_same, double_of)),
-    (pa.types.is_decimal128, Scalar(_same, decimal_of)),
-    (pa.types.is_date32, Scalar(_as_days, lambda value: _fixed(_DATE, value, 4))),
-    (_is_instant, Scalar(_as_micros, lambda value: _fixed(_TIMESTAMP, value, 8))),
-    (
+_SCALARS = (
+    Scalar(pa.types.is_boolean, boolean_of),
+    Scalar(pa.types.is_signed_integer, integer_of),
+    Scalar(pa.types.is_float32, lambda value: _head(_FLOAT) + struct.pack("<f", value)),
+    Scalar(pa.types.is_float64, double_of),
+    Scalar(pa.types.is_decimal128, decimal_of),
+    Scalar(pa.types.is_date32, lambda value: _fixed(_DATE, value, 4), pa.int32()),
+    Scalar(_is_instant, lambda value: _fixed(_TIMESTAMP, value, 8), pa.int64()),
+    Scalar(
         lambda found: found == pa.timestamp("us"),
-        Scalar(_as_micros, lambda value: _fixed(_TIMESTAMP_NTZ, value, 8)),
+        lambda value: _fixed(_TIMESTAMP_NTZ, value, 8),
+        pa.int64(),
     ),
-    (_is_text, Scalar(_same, text_of)),
-    (_is_bytes, Scalar(_same, lambda value: _head(_BINARY) + _long(len(value)) + value)),
-    (lambda found: found == pa.binary(16), Scalar(_same, lambda value: _head(_UUID) + value)),
+    Scalar(lambda found: found in (pa.string(), pa.large_string()), text_of),
+    Scalar(
+        lambda found: found in (pa.binary(), pa.large_binary()),
+        lambda value: _head(_BINARY) + _long(len(value)) + value,
+    ),
+    Scalar(lambda found: found == pa.binary(16), lambda value: _head(_UUID) + value),
 )
