@@ -39,14 +39,7 @@ def make_discovery(options: SluiceOptions) -> Discovery:
     # Imports the clients of queues, which few queries need.
     from ...enumerator.files.discovery.queue.queue_discovery import Queues, notification_discovery
 
-    return notification_discovery(
-        listing,
-        loaded_paths(options.path),
-        options.storage_options,
-        _selection(options),
-        Queues(options.queue_url, options.dead_letter_queue_url),
-        _mode(options),
-    )
+    return notification_discovery(listing, Queues(options.queue_url, options.dead_letter_queue_url))
 
 
 def make_listing(options: SluiceOptions) -> TreeDiscovery:

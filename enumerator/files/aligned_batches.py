@@ -49,10 +49,6 @@ class Alignment:
     """Seconds between two looks at the others while a source waits for them."""
 
 
-def _nothing() -> None:
-    return
-
-
 class AlignedBatches(EventTimeBatches):
     """Under the coordinator's lock."""
 
@@ -109,8 +105,8 @@ class AlignedBatches(EventTimeBatches):
         if ended and self._published_at is None and not self._is_exchanging:
             self._is_exchanging = True
             # A moment later, when what was found is pending.
-            self._context.call_async(_nothing, self._exchange)
-            self._context.call_async(_nothing, self._look_again, self._alignment.interval)
+            self._context.call_async(lambda: None, self._exchange)
+            self._context.call_async(lambda: None, self._look_again, self._alignment.interval)
         return judged
 
     def _want(self) -> None:
@@ -157,7 +153,7 @@ class AlignedBatches(EventTimeBatches):
             self._behind or self._position != self._published or self._is_due
         ):
             self._want()
-        self._context.call_async(_nothing, self._look_again, self._alignment.interval)
+        self._context.call_async(lambda: None, self._look_again, self._alignment.interval)
 
     # Questions ------------------------------------------------------------------------------
 

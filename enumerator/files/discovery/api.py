@@ -25,13 +25,15 @@ CHUNK = 10_000
 _SAMPLE = 1_000
 """Names of skipped files that are kept with a pass."""
 
+_NO_NUMBERS = np.zeros(0, np.int64)
+
 _REST = 4.0
 """After a pass of t seconds discovery rests at least this many times t."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
-    """Files of one portion of a listing, in no order, at most `CHUNK`; a column each."""
+    """Files of a listing, in no order, a column each; it yields at most `CHUNK` at a time."""
 
     paths: Sequence[str]
     """As in `FileVersion.path`."""
@@ -53,6 +55,17 @@ class FoundFiles:
         etags = self.etags if self.etags is not None else [""] * len(self)
         columns = (self.paths, self.sizes.tolist(), self.modified.tolist(), etags)
         return map(FileVersion._make, zip(*columns, strict=True))
+
+
+def joined(parts: Sequence[FoundFiles]) -> FoundFiles:
+    """All files of some portions, in their order; of any number."""
+    etags = [etag for part in parts for etag in (part.etags or [""] * len(part))]
+    return FoundFiles(
+        [path for part in parts for path in part.paths],
+        np.concatenate([part.sizes for part in parts] or [_NO_NUMBERS]),
+        np.concatenate([part.modified for part in parts] or [_NO_NUMBERS]),
+        etags if any(etags) else None,
+    )
 
 
 class KnownFiles(Protocol):

@@ -68,11 +68,11 @@ class TreeDiscovery(Discovery):
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`clock` tells when the next full pass is due."""
-        self._paths = paths
-        self._storage_options = storage_options
+        self.paths = paths
+        self.storage_options = storage_options
         self._fail_on_missing_path = fail_on_missing_path
         self._selection = selection or FileSelection()
-        self._mode = mode or ListingMode()
+        self.mode = mode or ListingMode()
         self._clock = clock
         self._trees: Sequence[PathTree] | None = None
         self._greatest: dict[str, str] = {}
@@ -85,20 +85,20 @@ class TreeDiscovery(Discovery):
         """True if the next pass has to be a full one."""
         # A clock that was set back gives a negative time, and with it a full pass.
         since = -1.0 if self.full_listing is None else self._clock() - self.full_listing
-        return not 0 <= since < self._mode.full_listing_interval
+        return not 0 <= since < self.mode.full_listing_interval
 
     @override
     def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
         began, is_full = self._clock(), self.is_due()
         self._ended = None
         if self._trees is None:
-            self._trees = self._make_trees()
+            self._trees = self.make_trees()
         elif is_full:
             for loaded in self._trees:
                 loaded.tree.forget()
         whole, advanced = SkipCounter(), dict[str, str]()
         for loaded in self._trees:
-            skips = SkipCounter(marks_names=self._mode.incremental)
+            skips = SkipCounter(marks_names=self.mode.incremental)
             after = "" if is_full else self._greatest.get(loaded.path.given, "")
             for found in self._list_files(loaded, known, skips, after):
                 if len(found):
@@ -116,7 +116,7 @@ class TreeDiscovery(Discovery):
         if self._ended is None:
             return
         (greatest, full_listing), self._ended = self._ended, None
-        if self._mode.incremental:
+        if self.mode.incremental:
             self._greatest = greatest
         if full_listing is not None:
             self.full_listing = full_listing
@@ -131,14 +131,15 @@ class TreeDiscovery(Discovery):
     @override
     def left_out(self, known: KnownFiles) -> Iterator[SkippedFile]:
         skips = SkipCounter(keeps_all=True)
-        for loaded in self._make_trees():
+        for loaded in self.make_trees():
             for _ in self._list_files(loaded, known, skips, ""):
                 yield from skips.taken_names()
 
-    def _make_trees(self) -> Sequence[PathTree]:
-        versions = self._mode.wants_versions
+    def make_trees(self) -> Sequence[PathTree]:
+        """New trees of all paths, which remember nothing yet."""
+        versions = self.mode.wants_versions
         return path_trees(
-            self._paths, self._storage_options, self._selection, wants_versions=versions
+            self.paths, self.storage_options, self._selection, wants_versions=versions
         )
 
     def _list_files(
@@ -161,7 +162,7 @@ class TreeDiscovery(Discovery):
 
     @override
     def position(self) -> Mapping[str, Any]:
-        if not self._mode.incremental or self.full_listing is None:
+        if not self.mode.incremental or self.full_listing is None:
             return {}
         return {
             "fullListing": int(self.full_listing),
@@ -171,14 +172,14 @@ class TreeDiscovery(Discovery):
 
     @override
     def resume(self, position: Mapping[str, Any]) -> None:
-        if self._mode.incremental and position.get("of") == self.identity():
+        if self.mode.incremental and position.get("of") == self.identity():
             self._greatest = dict(position["greatest"])
             self.full_listing = float(position["fullListing"])
 
     def identity(self) -> str:
         """Names paths and selection: with others more than what is new has to be found."""
         # These reprs have all their fields, so that any other option gives another name.
-        return hashlib.sha256(repr((self._paths, self._selection)).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr((self.paths, self._selection)).encode()).hexdigest()[:16]
 
 
 def path_trees(

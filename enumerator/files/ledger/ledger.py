@@ -36,7 +36,7 @@ from ....checkpoint_meta.index.fingerprints import (
     versions_in,
     versions_of,
 )
-from ..discovery.api import FoundFiles
+from ..discovery.api import FoundFiles, joined
 from .byte_ranges import ByteRanges, byte_ranges_of, splits_of, splits_without
 from .file_state import FileState
 from .index_merge import FrozenLedger, MergePolicy, can_merge, flush, give_back, merge_some
@@ -45,7 +45,6 @@ from .seen_files import Piece, SeenFiles
 from .sifting import (
     OnOverwrite,
     WholeRecords,
-    etags_of,
     first_unread,
     once,
     up_to_whole_records,
@@ -53,8 +52,6 @@ from .sifting import (
     where,
 )
 from .statistics_times import StatisticsTimes
-
-_EMPTY = np.zeros(0, np.int64)
 
 _SECOND = 1_000_000
 """In microseconds: some requests give an object's time in these, others in seconds."""
@@ -133,25 +130,23 @@ class Ledger:
         Raises:
             SourceUnavailable: a file has a change that is not allowed.
         """
-        paths = [path for files in found for path in files.paths]
-        sizes = np.concatenate([files.sizes for files in found] or [_EMPTY])
-        modified = np.concatenate([files.modified for files in found] or [_EMPTY])
-        etags = etags_of(found)
-        names = names_of(paths)
-        versions = versions_of(sizes, modified, etags)
-        version, end = np.zeros(0, np.uint64), _EMPTY
+        listed = joined(found)
+        names = names_of(listed.paths)
+        versions = versions_of(listed.sizes, listed.modified, listed.etags)
+        version = np.zeros(0, np.uint64)
         if self._wants_versions:
             known, version, end = self.seen.details_of(names)
             changed = known & differ(version, versions)
-            changed &= differ(version, versions_of(sizes, modified // _SECOND * _SECOND, etags))
+            in_seconds = listed.modified // _SECOND * _SECOND
+            changed &= differ(version, versions_of(listed.sizes, in_seconds, listed.etags))
             at = np.flatnonzero(changed)
-            start = first_unread(self._policy.on_overwrite, at, paths, sizes, end)
+            start = first_unread(self._policy.on_overwrite, at, listed, end)
         else:
-            known, start = self.seen.know(names), np.zeros(len(paths), np.int64)
-            changed = np.zeros(len(paths), np.bool_)
+            known, start = self.seen.know(names), np.zeros(len(names), np.int64)
+            changed = np.zeros(len(names), np.bool_)
         rows = once(np.flatnonzero(~known | changed), names)
-        files = version_rows(paths, sizes, modified, etags, rows)
-        start, ends = start[rows], sizes[rows]
+        files = version_rows(listed, rows)
+        start, ends = start[rows], listed.sizes[rows]
         if self._policy.whole_records is not None:
             whole_records = self._policy.whole_records
             files, ends = up_to_whole_records(files, start, version[rows], whole_records)

@@ -5,7 +5,7 @@ Not here: what is known (`seen_files.py`), and how both are held against each ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
 
@@ -45,21 +45,19 @@ class OnOverwrite(Enum):
     """It has grown: what is new is read."""
 
 
-def first_unread(
-    what: OnOverwrite, changed: Numbers, paths: Sequence[str], sizes: Numbers, ends: Numbers
-) -> Numbers:
+def first_unread(what: OnOverwrite, changed: Numbers, found: FoundFiles, ends: Numbers) -> Numbers:
     """First byte to be read of each file: 0 but for what has grown.
 
     Args:
         what: what a change means.
         changed: positions of the files that are known in another version.
-        paths: of all files.
-        sizes: of all files, now.
+        found: all files, as they are now.
         ends: up to where each was taken when it was known before.
 
     Raises:
         FileChangedError: names a file that must not have changed, or has shrunk.
     """
+    paths, sizes = found.paths, found.sizes
     starts = np.zeros(len(paths), np.int64)
     if not len(changed) or what is OnOverwrite.REPROCESS:
         return starts
@@ -115,13 +113,6 @@ def up_to_whole_records(
     return pa.record_batch(columns, schema=FILES), ends
 
 
-def etags_of(found: Sequence[FoundFiles]) -> list[str] | None:
-    """The stores' marks; None for a file without one."""
-    if all(files.etags is None for files in found):
-        return None
-    return [etag for files in found for etag in (files.etags or [""] * len(files))]
-
-
 def once(rows: Numbers, names: Names) -> Numbers:
     """The last of several rows of one file: a listing may come upon it twice."""
     # By fingerprints in columns, since texts would be compared one by one.
@@ -134,21 +125,15 @@ def once(rows: Numbers, names: Names) -> Numbers:
     return np.sort(rows[order[np.append(~twice, True)]])
 
 
-def version_rows(
-    paths: Sequence[str],
-    sizes: Numbers,
-    modified: Numbers,
-    etags: Sequence[str] | None,
-    rows: Numbers,
-) -> pa.RecordBatch:
+def version_rows(found: FoundFiles, rows: Numbers) -> pa.RecordBatch:
     """Some of what was found, as rows of `FILES`."""
     chosen = rows.tolist()
     # Text is never null in a checkpoint: a store without marks gives empty ones.
-    marks = ["" if etags is None else etags[row] for row in chosen]
+    marks = ["" if found.etags is None else found.etags[row] for row in chosen]
     columns = [
-        text_array([paths[row] for row in chosen]),
-        numbers_array(sizes[rows]),
-        numbers_array(modified[rows]),
+        text_array([found.paths[row] for row in chosen]),
+        numbers_array(found.sizes[rows]),
+        numbers_array(found.modified[rows]),
         text_array(marks),
     ]
     return pa.record_batch(columns, schema=FILES)
@@ -158,4 +143,4 @@ def where(batch: pa.RecordBatch, chosen: Flags) -> pa.RecordBatch:
     """The rows that are chosen."""
     if chosen.all():
         return batch
-    return batch.take(pa.array(np.flatnonzero(chosen), pa.int64()))
+    return batch.take(numbers_array(np.flatnonzero(chosen)))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from .....checkpoint_meta.storage.storage_errors import delays, is_final
-from .api import LONG_POLL, AnnouncedObject, EventQueue, Message
+from .api import LONG_POLL, EventQueue, Message
 
 SHORT_POLL = 1
 """Seconds to wait where more may be there; without any wait SQS looks at a part of itself only."""
@@ -52,8 +52,7 @@ class MessageReceiver:
     """Receives from one queue and hands out each message once, however often it is delivered."""
 
     def __init__(self, queue: EventQueue, dead_letters: EventQueue | None) -> None:
-        self.url = queue.url
-        self._queue = queue
+        self.queue = queue
         self._dead_letters = dead_letters
         self._changed = threading.Condition()
         self._stopped = threading.Event()
@@ -79,7 +78,7 @@ class MessageReceiver:
             run()
         except Exception as error:  # noqa: BLE001 - `take` reports it
             # Otherwise the query would wait, without a word, for a queue that nobody asks.
-            broken = OSError(errno.EIO, f"{type(error).__name__}: {error}", self.url)
+            broken = OSError(errno.EIO, f"{type(error).__name__}: {error}", self.queue.url)
             broken.__cause__ = error
             with self._changed:
                 self._broken = broken
@@ -115,10 +114,6 @@ class MessageReceiver:
     @property
     def _failure(self) -> OSError | None:
         return self._broken or self._receiving.failure or self._keeping.failure
-
-    def objects_of(self, message: Message) -> list[AnnouncedObject]:
-        """What it announces; raises MalformedMessage."""
-        return self._queue.objects_of(message.body)
 
     def done(self, messages: Iterable[Message], reason: str = "") -> None:
         """Delete these, when there is time; `reason` is what they count as."""
@@ -167,7 +162,7 @@ class MessageReceiver:
                     self._changed.wait(1.0)
                     continue
             try:
-                messages = self._queue.receive(wait)
+                messages = self.queue.receive(wait)
             except OSError as error:
                 self._failed(self._receiving, error, "failedReceives")
                 self._stopped.wait(next(pauses))
@@ -176,7 +171,7 @@ class MessageReceiver:
             if self._stopped.is_set():
                 # What a poll brought that was under way.
                 with suppress(OSError):
-                    self._queue.release(messages)
+                    self.queue.release(messages)
                 return
             # The first answers have to show soon that there is nothing; later ones may wait.
             wait = SHORT_POLL if messages else LONG_POLL
@@ -208,21 +203,21 @@ class MessageReceiver:
         while not self._stopped.is_set():
             with self._changed:
                 if not self._done:
-                    self._changed.wait(max(0.05, self._queue.visibility / 6))
+                    self._changed.wait(max(0.05, self.queue.visibility / 6))
                 done, self._done = self._done, []
             try:
                 if done:
-                    deleted = self._queue.delete(done)
+                    deleted = self.queue.delete(done)
                     done = []
                     with self._changed:
                         self._counts["deleted"] += deleted
                 # After a third of the time, so that a round may fail before other receivers get the
                 # messages.
-                if time.monotonic() - kept > self._queue.visibility / 3:
+                if time.monotonic() - kept > self.queue.visibility / 3:
                     kept = time.monotonic()
                     with self._changed:
                         held = list(self._held.values())
-                    self._queue.keep(held)
+                    self.queue.keep(held)
                 with self._changed:
                     self._keeping.worked()
                 pauses = delays()

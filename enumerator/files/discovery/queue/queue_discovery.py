@@ -18,15 +18,22 @@ from typing import Any, Final
 import numpy as np
 from typing_extensions import override
 
-from .....checkpoint_meta.storage.input_paths import LoadedPath
 from .....checkpoint_meta.storage.providers import AZURE, S3
 from .....checkpoint_meta.storage.urls import scheme_of, storage_url
 from .....errors import SourceUnavailable
-from ..api import CHUNK, Discovery, FoundFiles, KnownFiles, SkipCounter, Skipped, SkippedFile
+from ..api import (
+    CHUNK,
+    Discovery,
+    FoundFiles,
+    KnownFiles,
+    SkipCounter,
+    Skipped,
+    SkippedFile,
+    joined,
+)
 from ..object_store.listing_pages import Page
 from ..object_store.remote_tree import RemoteTree
-from ..selection.criteria import FileSelection
-from ..tree_discovery import ListingMode, TreeDiscovery, path_trees
+from ..tree_discovery import TreeDiscovery
 from .api import EventQueue, MalformedMessage, Message
 from .message_acks import HeldMessage, MessageAcks
 from .message_receiver import MessageReceiver
@@ -43,21 +50,13 @@ _FIRST_DRAIN = 10.0
 class NotificationDiscovery(Discovery):
     """Full passes of `whole`, and between them what the queue tells of."""
 
-    def __init__(
-        self,
-        whole: TreeDiscovery,
-        trees: Callable[[], Sequence[RemoteTree]],
-        receiver: MessageReceiver,
-        *,
-        wants_versions: bool = False,
-    ) -> None:
-        """`trees` are those of all loaded paths; each is asked what it would take."""
+    def __init__(self, whole: TreeDiscovery, receiver: MessageReceiver) -> None:
         self._whole = whole
-        self._make_trees = trees
         self._trees: Sequence[RemoteTree] = ()
+        """One for each loaded path, which is asked what of it would be taken."""
         self._receiver = receiver
-        self._acks = MessageAcks(receiver, wants_versions=wants_versions)
-        self._wants_versions = wants_versions
+        self._wants_versions = whole.mode.wants_versions
+        self._acks = MessageAcks(receiver, wants_versions=self._wants_versions)
         self._unopened: deque[Message] = deque()
         self._malformed: deque[Message] = deque()
         """Messages that are still to be put into the dead-letter queue."""
@@ -79,9 +78,9 @@ class NotificationDiscovery(Discovery):
     @override
     def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
         if not self._trees:
-            trees = self._make_trees()
+            trees = self._whole.make_trees()
             self._receiver.start()
-            self._trees = trees
+            self._trees = [one.tree for one in trees if isinstance(one.tree, RemoteTree)]
         self._acks.begin_pass(known)
         self._yielded.clear()
         is_full = self._whole.is_due()
@@ -125,7 +124,7 @@ class NotificationDiscovery(Discovery):
 
     def _read(self, message: Message) -> None:
         try:
-            announced = self._receiver.objects_of(message)
+            announced = self._receiver.queue.objects_of(message.body)
         except MalformedMessage:
             self._malformed.append(message)
             return
@@ -169,7 +168,7 @@ class NotificationDiscovery(Discovery):
                     break
         found = [part for part in found if len(part)]
         if found:
-            yield _joined(found)
+            yield joined(found)
         self._acks.acknowledge(self._waiting)
         if failures:
             raise failures[0]
@@ -234,7 +233,7 @@ class NotificationDiscovery(Discovery):
 
     def _identity(self) -> str:
         return hashlib.sha256(
-            f"{self._whole.identity()} {self._receiver.url}".encode()
+            f"{self._whole.identity()} {self._receiver.queue.url}".encode()
         ).hexdigest()[:16]
 
     @override
@@ -273,16 +272,6 @@ def _unanswered(what: str, option: str, error: OSError) -> SourceUnavailable:
     )
 
 
-def _joined(parts: Sequence[FoundFiles]) -> FoundFiles:
-    etags = [etag for part in parts for etag in (part.etags or [""] * len(part))]
-    return FoundFiles(
-        [path for part in parts for path in part.paths],
-        np.concatenate([part.sizes for part in parts]),
-        np.concatenate([part.modified for part in parts]),
-        etags if any(etags) else None,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Queues:
     """Where messages come from, and where those go that nobody understands."""
@@ -300,29 +289,12 @@ QUEUES: Final[Mapping[str, Callable[[str, Mapping[str, Any], int], EventQueue]]]
 """What paths begin with -> the queues that its events go to."""
 
 
-def notification_discovery(
-    whole: TreeDiscovery,
-    paths: Sequence[LoadedPath],
-    storage_options: Mapping[str, Any],
-    selection: FileSelection,
-    queues: Queues,
-    mode: ListingMode,
-) -> NotificationDiscovery:
+def notification_discovery(whole: TreeDiscovery, queues: Queues) -> NotificationDiscovery:
     """Full passes of `whole`, and what the queue tells of; nothing is asked yet."""
-    service = QUEUES[scheme_of(storage_url(paths[0].base))]
+    service = QUEUES[scheme_of(storage_url(whole.paths[0].base))]
     queue, dead = (
-        service(url, storage_options, queues.visibility) if url else None
+        service(url, whole.storage_options, queues.visibility) if url else None
         for url in (queues.url, queues.dead_letters)
     )
     assert queue is not None
-
-    def trees() -> Sequence[RemoteTree]:
-        trees = path_trees(paths, storage_options, selection, wants_versions=mode.wants_versions)
-        return [one.tree for one in trees if isinstance(one.tree, RemoteTree)]
-
-    return NotificationDiscovery(
-        whole,
-        trees,
-        MessageReceiver(queue, dead),
-        wants_versions=mode.wants_versions,
-    )
+    return NotificationDiscovery(whole, MessageReceiver(queue, dead))

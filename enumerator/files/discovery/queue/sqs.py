@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
@@ -109,10 +108,8 @@ class SqsQueue(EventQueue):
         return _objects(json.loads(body))
 
 
-def _parts(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    rest = iter(messages)
-    while part := list(islice(rest, _AT_ONCE)):
-        yield part
+def _parts(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    return (messages[at : at + _AT_ONCE] for at in range(0, len(messages), _AT_ONCE))
 
 
 def _objects(value: Any) -> Iterator[AnnouncedObject]:

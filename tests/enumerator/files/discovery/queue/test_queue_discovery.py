@@ -147,7 +147,7 @@ def test_what_is_held_is_kept_from_others_for_as_long_as_it_takes(
     queue = make_queue()
     stream = open_stream(queue)
     stream.found()
-    stream.discovery._receiver._queue.visibility = 4
+    stream.discovery._receiver.queue.visibility = 4
     put(service, bucket, "in/a")
     service.send(queue, service.event(bucket, "in/a"))
     stream.found_within()

@@ -110,7 +110,7 @@ def test_what_was_deleted_is_not_deleted_again_because_others_could_not_be_kept(
     stream.found_within()
     service.faulty(_refusing(service, service.extension, 1_000))
     # What is held is due at once: every round keeps it, also the one that deletes.
-    stream.discovery._receiver._queue.visibility = 0
+    stream.discovery._receiver.queue.visibility = 0
     stream.discovery.notify_checkpoint_complete(1)
     stream.until_deleted(1)
 
