@@ -168,6 +168,7 @@ class EventTimeBatches(BatchPace):
         return replace(found, ranges=found.ranges.slice(len(late)))
 
     def _count_timeless(self, found: Sifted) -> None:
+        # Otherwise a file without a time has failed the query before.
         if not self._policy.times.may_be_missing:
             return
         files = (split.file for split in splits_in(found.ranges))
@@ -230,6 +231,7 @@ class EventTimeBatches(BatchPace):
         # Once this checkpoint is complete, nobody asks for the time of the file again.
         if split.end == split.file.size:
             self._ended.append(split.file.path)
+        # A modification time does not count, so that no other file is late because of it.
         if self._policy.times.find(split.file) is not None:
             self._reached = time if self._reached is None else max(self._reached, time)
 

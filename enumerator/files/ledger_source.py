@@ -48,6 +48,8 @@ class FilesSource(EnumeratorSource[FileSplit, FileState]):
 
     @override
     def attachments_of(self, state: FileState) -> Sequence[Attachment]:
+        # Only the snapshot of a first listing that is not to be read names runs; bases name the
+        # others.
         return [attachment for run in state.runs for attachment in run.attachments]
 
 

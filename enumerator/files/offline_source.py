@@ -79,6 +79,7 @@ class OfflineEnumerator(LedgerEnumerator):
         seen = self.ledger.seen
         names, versions = names_in(files.column("path")), versions_in(files)
         known, version, _ = seen.details_of(names)
+        # What is known in this version stays as it is known.
         news: Flags = ~known | (version != versions)
         rows = np.flatnonzero(news)
         if not len(rows):

@@ -32,6 +32,7 @@ _HOPELESS = 100
 """So many failures and no success end a round: the next one is later."""
 
 
+# Adding to a count is more than one step, and several workers do it.
 _COUNTING = threading.Lock()
 
 
@@ -88,6 +89,7 @@ class FileCleaner(SourceCleaner[FileSplit]):
     @override
     def clean(self, check_still_ours: Callable[[], None]) -> None:
         failed = succeeded = 0
+        # A copy, because what succeeds is removed on the way.
         due = list(self._due)
         for first in range(0, len(due), _PORTION):
             files = due[first : first + _PORTION]

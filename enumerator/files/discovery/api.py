@@ -64,6 +64,7 @@ def joined(parts: Sequence[FoundFiles]) -> FoundFiles:
         [path for part in parts for path in part.paths],
         np.concatenate([part.sizes for part in parts] or [_NO_NUMBERS]),
         np.concatenate([part.modified for part in parts] or [_NO_NUMBERS]),
+        # None saves the ledger a pass over all of them in Python.
         etags if any(etags) else None,
     )
 
@@ -122,6 +123,7 @@ class SkipCounter:
         """Add the result of an earlier pass for a directory that did not change."""
         self.counts.update(counts)
         if self._most is None or len(self._names) < self._most:
+            # These may be more than the sample, which is cut when it is reported.
             self._names.extend(names)
 
     def saw(self, paths: Sequence[str], known: NDArray[np.bool_], taken: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ def _glob(value: str) -> str:
     try:
         glob_pattern(value)
     except ValueError as error:
+        # What pydantic puts into its error: it has to say what was expected.
         raise ValueError(f"a pattern such as *.json or part-[0-9]* ({error})") from None
     return value
 
@@ -47,6 +48,7 @@ def named(spark: str = "", auto_loader: str = "", unit: str = "") -> dict[str, J
 class DiscoveryOptions(BaseModel):
     """Which files there are. Frozen by the model that joins all options."""
 
+    # Only the model that joins all options validates, so building this one would only take time.
     model_config = ConfigDict(defer_build=True)
 
     fail_on_missing_path: bool = Field(

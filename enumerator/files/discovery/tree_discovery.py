@@ -216,6 +216,7 @@ def path_trees(
             continue
         files, root = file_system(path.base, storage_options)
         scope = Scope(root.rstrip("/"), path.wildcards, names, nested=selection.nested, place=place)
+        # Only paths in one file system can name the same file.
         others = _near(scope, [other for where, other in remote if where is files])
         remote_judge = RemoteFiles(
             files, pages_of(files), scope, others, selection.criteria, marker,

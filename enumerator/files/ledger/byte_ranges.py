@@ -43,6 +43,7 @@ def without(ranges: Iterable[ByteRange], others: Iterable[ByteRange]) -> list[By
     for first, last in others:
         cut: list[ByteRange] = []
         for start, end in left:
+            # What is before the other range and what is behind it; either may be empty.
             cut += [(start, min(end, first)), (max(start, last), end)]
         left = [(start, end) for start, end in cut if start < end]
     return left

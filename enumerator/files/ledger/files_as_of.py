@@ -43,6 +43,7 @@ class FilesAsOf:
         self._read_chain()
 
     def _read_chain(self) -> None:
+        # A query that has planned no batch yet has no chain.
         self._chain = [] if self._ref == NO_CHECKPOINT else self._history.chain(self._ref)
         self._documents = [StateDocument.of(checkpoint) for checkpoint in self._chain]
 

@@ -126,6 +126,7 @@ def _group(runs: Sequence[Run], policy: MergePolicy) -> Sequence[Run]:
 def _neighbours(runs: Sequence[Run], longest: int) -> Sequence[Run]:
     for first in range(len(runs) - 1):
         lengths = np.cumsum([len(run.keys) for run in runs[first:]])
+        # As many as stay within the longest run that may be made.
         count = int(np.searchsorted(lengths, longest, side="right"))
         if count > 1:
             return runs[first : first + count]

@@ -192,6 +192,7 @@ class PendingRanges:
         if ranges.num_rows <= _SMALL:
             keys = list(map(self._order.key, splits_in(ranges)))
             order = sorted(range(len(keys)), key=keys.__getitem__)
+            # Often a listing is in order already, and nothing is copied.
             if order == list(range(len(keys))):
                 return ranges
             return ranges.take(pa.array(order, pa.int64()))

@@ -122,6 +122,7 @@ def once(rows: Numbers, names: Names) -> Numbers:
     twice = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
     if not twice.any():
         return rows
+    # Rows are the last key of the order, so of equal names the last one was listed last.
     return np.sort(rows[order[np.append(~twice, True)]])
 
 

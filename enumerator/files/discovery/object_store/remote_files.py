@@ -134,6 +134,7 @@ class RemoteFiles:
             refusals = (self._scope.enters(part, level) for level, part in enumerate(parts))
             known = (next(filter(None, refusals), TAKEN), len(parts))
             if len(self._folders) >= _FOLDERS_REMEMBERED:
+                # Keys come in order, so what is dropped is rarely asked for again.
                 self._folders.clear()
             self._folders[folder] = known
         return known
@@ -144,6 +145,7 @@ class RemoteFiles:
         if self._marker is None:
             return
         names = frozenset(page.names)
+        # Only for files that would be taken, because a marker may cost a request.
         for index in np.flatnonzero((codes == 0) & ~known).tolist():
             if not self._is_ready(page.names[int(at[index])], names, page):
                 codes[index] = UNMARKED

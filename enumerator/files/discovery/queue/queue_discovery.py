@@ -151,6 +151,7 @@ class NotificationDiscovery(Discovery):
         return self._tree(name).path_of(name)
 
     def _asked(self, names: Sequence[str], known: KnownFiles) -> Iterator[FoundFiles]:
+        # A marker that was missing in an earlier pass may be there by now.
         for tree in self._trees:
             tree.judge.begin_pass()
         found: list[FoundFiles] = []

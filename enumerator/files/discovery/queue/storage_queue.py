@@ -79,6 +79,7 @@ class StorageQueue(EventQueue):
         deadline = time.monotonic() + wait
         while True:
             with _as_os_errors(self.url):
+                # One page only: the iterator itself would ask until the queue is empty.
                 pages = self._queue().receive_messages(
                     messages_per_page=_AT_ONCE, visibility_timeout=self.visibility
                 )
@@ -147,6 +148,7 @@ class StorageQueue(EventQueue):
     @override
     def send(self, body: str) -> None:
         with _as_os_errors(self.url):
+            # By default the service deletes a message after seven days.
             self._queue().send_message(body, time_to_live=RETENTION)
 
     @staticmethod
@@ -205,6 +207,7 @@ def _as_os_errors(where: str) -> Iterator[None]:
 
 
 def _code(error: Any) -> str:
+    # An enumeration where the client knows the code, otherwise text.
     code = getattr(error, "error_code", "") or ""
     return str(getattr(code, "value", code))
 

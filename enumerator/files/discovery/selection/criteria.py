@@ -138,6 +138,7 @@ class Scope:
         if not path.startswith(self.base.rstrip("/") + "/"):
             return False
         *folders, leaf = path[len(self.base) :].strip("/").split("/")
+        # Without their paths: each file is held against the bounds by itself.
         if any(self.enters(name, level) for level, name in enumerate(folders)):
             return False
         if file:

@@ -135,6 +135,7 @@ class EventTimes(FileTimes):
         """The path of a file below the outermost loaded path that leads to it."""
         shown = shown_path(path)
         inside = (base for base in self._bases if shown.startswith(f"{base}/"))
+        # So the time of a file does not depend on which of several nested paths found it.
         base = min(inside, key=len, default="")
         return shown[len(base) :].lstrip("/")
 
@@ -210,6 +211,7 @@ def _by_partitions(below: str) -> Fields:
     for key in _DAY_KEYS:
         match = _DATE.fullmatch(values.get(key, ""))
         if match is not None:
+            # The groups of the other way to write a date are None.
             fields = [field for field in match.groups() if field is not None]
             return _with_more(fields, values)
     return _with_more([values["year"]], values) if "year" in values else ()
@@ -227,6 +229,7 @@ def _with_more(fields: list[str], values: dict[str, str]) -> Fields:
 
 
 def _instant(fields: Fields, moment: Moment) -> int | None:
+    # Other scripts have digits, too, and a superscript is one that has no value.
     if not all(field.isascii() and field.isdigit() for field in fields):
         return None
     year, month, day, hour, minute, second = (
@@ -235,5 +238,6 @@ def _instant(fields: Fields, moment: Moment) -> int | None:
     )
     try:
         return moment(f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+    # A day that does not exist, such as 31 February.
     except ValueError:
         return None
