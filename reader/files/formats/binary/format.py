@@ -51,7 +51,13 @@ class BinaryFormat(FileFormat):
         if split.start > 0:
             return
         if "content" in self._names and file.size > MAX_LENGTH:
-            raise _too_long(file)
+            raise SplitReadError(
+                "the file is too long to be one value",
+                file.path,
+                f"{file.size} bytes",
+                f"at most {MAX_LENGTH} bytes",
+                "Leave the column content out of the schema, or exclude such files.",
+            )
         with reading(file, "binary file"):
             arrays = [self._column(name, file) for name in self._names]
         schema = pa.schema([SPARK_SCHEMA.field(name) for name in self._names])
@@ -79,13 +85,3 @@ def _one_value(content: pa.Buffer) -> pa.Array:
     offsets = pa.array([0, content.size], pa.int32()).buffers()[1]
     # The value is the buffer that was read: `pa.array` would copy it.
     return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, content])
-
-
-def _too_long(file: FileVersion) -> SplitReadError:
-    return SplitReadError(
-        "the file is too long to be one value",
-        file.path,
-        f"{file.size} bytes",
-        f"at most {MAX_LENGTH} bytes",
-        "Leave the column content out of the schema, or exclude such files.",
-    )

@@ -82,16 +82,6 @@ class CsvRows(Rows):
         is_bad = problem and not self._rescued
         return self._bad(row, text, problem, where) if is_bad else row
 
-    def of_columns(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
-        """Columns of the fast path with those that only a bad record has a value for."""
-        rows = len(columns[0])
-        by_name = dict(zip(self._converters, columns, strict=True))
-        arrays = [
-            by_name[f.name] if f.name in by_name else pa.nulls(rows, f.type)
-            for f in self.out_schema
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
-
     def _refuse_wider(self, name: str, token: str, where: Callable[[], str]) -> None:
         if not self._widens:
             return

@@ -29,8 +29,11 @@ _FALSE = ["false", "False", "FALSE"]
 class CsvFast:
     """Parses blocks of whole records without headers and comments."""
 
-    def __init__(self, data: pa.Schema, options: ReaderOptions, temporal: Temporal) -> None:
-        self._data = data
+    def __init__(
+        self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions, temporal: Temporal
+    ) -> None:
+        """`schema` is that of the batches, `data` that of what records hold."""
+        self._schema, self._data = schema, data
         self._options = options
         self._temporal = temporal
         trims = options.ignore_leading_white_space or options.ignore_trailing_white_space
@@ -54,8 +57,8 @@ class CsvFast:
 
     def parse(
         self, data: bytes, names: Sequence[str], *, lines: bool, marks: Marks | None = None
-    ) -> list[pa.Array] | None:
-        """Columns of the data schema; `lines` is true where a record cannot span lines.
+    ) -> pa.RecordBatch | None:
+        """All records; None if it refuses. `lines` is true where a record cannot span lines.
 
         `marks` are those of `data`, if the caller knows them.
         """
@@ -112,7 +115,7 @@ class CsvFast:
                     quoted_strings_can_be_null=True,
                 ),
             )
-            return self._columns(table)
+            return self._batch(table)
         except (ValueError, pa.ArrowException):
             return None
 
@@ -131,13 +134,16 @@ class CsvFast:
         # record of it.
         return (blank_lines_count or bool(self._blanks and not lines)) and has_blank_line(data)
 
-    def _columns(self, table: pa.Table) -> list[pa.Array]:
-        """The columns of the data schema."""
-        rows, found = table.num_rows, columns_of(table)
-        return [
-            self._finished(found[f.name], f) if f.name in found else pa.nulls(rows, f.type)
-            for f in self._data
+    def _batch(self, table: pa.Table) -> pa.RecordBatch:
+        # Asked for no columns, Arrow gives all of them, in types of its own.
+        found = {n: c for n, c in columns_of(table).items() if n in self._intermediate}
+        columns = [
+            self._finished(found[f.name], f)
+            if f.name in found
+            else pa.nulls(table.num_rows, f.type)
+            for f in self._schema
         ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _finished(self, column: pa.Array, field: pa.Field) -> pa.Array:
         kind = field.type

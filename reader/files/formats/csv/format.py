@@ -94,7 +94,7 @@ class CsvFormat(FastThenExactFormat):
         except TypeError as err:
             raise OptionError("the schema cannot be read from CSV", found=str(err)) from err
         self._tokens = CsvTokens(options)
-        self._fast = CsvFast(self._data, options, temporal)
+        self._fast = CsvFast(self._rows.out_schema, self._data, options, temporal)
         self._columns = Header(self._data.names, options, context)
         self._multiline = MultilineCsv(self._tokens, self._fast, self._rows, self._columns, options)
         mark = re.escape(options.comment.encode())
@@ -158,11 +158,11 @@ class CsvFormat(FastThenExactFormat):
             lines = self._comments.sub(b"", lines)
         if not lines or lines.isspace():
             return Parsed(self._rows.batch([]), rows_of=[0] * len(source.files))
-        columns = self._fast.parse(lines, self._names, lines=True)
-        rows_of = None if columns is None else _rows_of(lines, source, len(columns[0]))
-        if columns is None or rows_of is None:
+        batch = self._fast.parse(lines, self._names, lines=True)
+        rows_of = None if batch is None else _rows_of(lines, source, batch.num_rows)
+        if batch is None or rows_of is None:
             return None
-        return Parsed(self._rows.of_columns(columns), rows_of=rows_of if packed else None)
+        return Parsed(batch, rows_of=rows_of if packed else None)
 
     @override
     def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], str]:

@@ -148,8 +148,8 @@ class MultilineCsv:
             return None, used
         # Marks are places in `data`, and `lines` has fewer bytes once each CR LF is one.
         seen = marks if document.line_break == "\n" else None
-        columns = self._fast.parse(lines, document.names, lines=False, marks=seen)
-        return None if columns is None else (Parsed(self._rows.of_columns(columns)), used)
+        batch = self._fast.parse(lines, document.names, lines=False, marks=seen)
+        return None if batch is None else (Parsed(batch), used)
 
     def _exact(
         self, data: bytes, document: _FileProgress, *, is_last: bool

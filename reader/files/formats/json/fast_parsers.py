@@ -216,18 +216,12 @@ class FastRecords:
             if intermediate_type(field.type, maps=True)
             and not intermediate_type(field.type, maps=False)
         ]
-        self._plain = pa.schema([field for field in data if field not in maps])
-        """What pyarrow's parser is to find: all columns without maps."""
+        # What pyarrow's parser is to find: all columns without maps.
+        plain = pa.schema([field for field in data if field not in maps])
         self._maps = NestedRecords.of(pa.schema(maps), known_only=False)
         self._map_names = [field.name for field in maps]
-        self._intermediate = (
-            intermediate_schema(self._plain, maps=False) if self._maps or not maps else None
-        )
-        self._plan = [
-            (field, at, data.field(at).type if at >= 0 else None)
-            for field in schema
-            for at in [data.get_field_index(field.name)]
-        ]
+        can_all = self._maps is not None or not maps
+        self._intermediate = intermediate_schema(plain, maps=False) if can_all else None
         self._has_decimals = "decimal" in str(self._intermediate)
         self._floats = [at for at, kind in enumerate(data.types) if holds_floats(kind)]
         known_only = options.checks_unknown_fields
@@ -304,11 +298,12 @@ class FastRecords:
     def _assembled(self, intermediate: list[pa.Array], rows: int) -> pa.RecordBatch:
         if not len(self._schema):
             return empty_columns(self._schema, rows)
+        found = {
+            field.name: finish(column, field.type, self._temporal)
+            for field, column in zip(self._data, intermediate, strict=True)
+        }
         columns = [
-            pa.nulls(rows, field.type)
-            if kind is None
-            else finish(intermediate[at], kind, self._temporal)
-            for field, at, kind in self._plan
+            found[f.name] if f.name in found else pa.nulls(rows, f.type) for f in self._schema
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 

@@ -45,15 +45,12 @@ class JsonRows(Rows):
         self._takers = stdlib_parser.takers(data, options, temporal)
         self._texts = [f.name for f in data if pa.types.is_string(f.type)]
         self._corrupt = self._string_column(options.column_name_of_corrupt_record)
+        self.keeps_text = bool(self._corrupt)
+        """True if the schema has a column for the text of malformed records."""
         self._single = options.single_variant_column
         if self._single and (data.names != [self._single] or not is_variant(data.types[0])):
             raise TypeError(f"columns other than the one variant {self._single}")
         self._rescued = self._string_column(options.rescued_data_column)
-
-    @property
-    def keeps_text(self) -> bool:
-        """True if the schema has a column for the text of malformed records."""
-        return bool(self._corrupt)
 
     def of_record(self, record: bytes, where: Callable[[], str]) -> tuple[list[Row], str]:
         """The rows of one record, and why it is dropped; empty if it is not.
