@@ -4,7 +4,7 @@ It names a checkpoint of this directory after which a query begins whose Spark c
 is written last and once: without it, what a tool has written is no seed. It stays, and says who has
 made this state of what.
 
-Not here: what is in the checkpoint (`enumerator/offline/bootstrap_checkpoint.py`), and when it
+Not here: what is in the checkpoint (`enumerator/offline/offline_state.py`), and when it
 counts (`enumerator/coordinator/start_position.py`).
 """
 

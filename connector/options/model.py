@@ -18,8 +18,8 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from typing_extensions import override
 
-from ...checkpoint_meta.storage.input_paths import joined, loaded_paths
 from ...checkpoint_meta.storage.units import LowerCase, Milliseconds
+from ...checkpoint_meta.storage.urls import joined, loaded_paths
 from ...enumerator.files.discovery.selection.name_patterns import glob_pattern
 from ...enumerator.files.file_options import CleaningOptions, EnumeratorOptions
 from ...enumerator.files.ledger.sifting import OnOverwrite

@@ -15,8 +15,15 @@ import pyarrow as pa
 from pydantic.alias_generators import to_camel
 
 from ...checkpoint_meta.storage.client_options import uses_fsspec
-from ...checkpoint_meta.storage.input_paths import LoadedPath, loaded_paths
-from ...checkpoint_meta.storage.urls import absolute, is_below, local_path, scheme_of, storage_url
+from ...checkpoint_meta.storage.urls import (
+    LoadedPath,
+    absolute,
+    is_below,
+    loaded_paths,
+    local_path,
+    scheme_of,
+    storage_url,
+)
 from ...enumerator.files.discovery.discovery_options import DiscoveryOptions
 from ...enumerator.files.file_options import PATH_PREFIX, CleaningOptions, EnumeratorOptions
 from ...enumerator.files.ledger.pending import FileOrder

@@ -10,8 +10,7 @@ import json
 from functools import partial
 
 from ...checkpoint_meta.documents.file_split import FileVersion
-from ...checkpoint_meta.storage.input_paths import loaded_paths
-from ...checkpoint_meta.storage.urls import shown_name
+from ...checkpoint_meta.storage.urls import loaded_paths, shown_name
 from ...enumerator.files.discovery.api import Discovery
 from ...enumerator.files.discovery.selection.criteria import Criteria, FileSelection, PlaceBounds
 from ...enumerator.files.discovery.selection.event_times import EventTimes

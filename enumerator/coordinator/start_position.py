@@ -1,7 +1,7 @@
 """A query that begins where Spark has no offset: after what, or why it must not.
 
 Not here: queries that go on (`restore.py`), and what a seed is made of
-(`offline/bootstrap_checkpoint.py`).
+(`offline/offline_state.py`).
 """
 
 from __future__ import annotations

@@ -15,8 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ...checkpoint_meta.storage.input_paths import loaded_paths
-from ...checkpoint_meta.storage.urls import hadoop_url, scheme_of, shown_name, shown_path
+from ...checkpoint_meta.storage.urls import (
+    hadoop_url,
+    loaded_paths,
+    scheme_of,
+    shown_name,
+    shown_path,
+)
 from ...errors import OptionError, SchemaMismatchError
 from .evolution.new_columns import NewColumnsSeen
 from .formats.record_format import METADATA

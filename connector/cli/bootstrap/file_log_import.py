@@ -26,7 +26,7 @@ from ....checkpoint_meta.storage.urls import hadoop_path, local_path, storage_ur
 from ....enumerator.coordinator.restore import RestoredState
 from ....enumerator.files.discovery.tree_discovery import all_files
 from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
-from ....enumerator.offline.bootstrap_checkpoint import OfflineState, offline_state
+from ....enumerator.offline.offline_state import OfflineState, offline_state
 from ....errors import OptionError
 from ...options.model import SluiceOptions, parse_options
 from ...source.discovery import make_listing

@@ -25,7 +25,7 @@ from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.coordinator.restore import is_known_to_be_complete, restore
 from ....enumerator.files.ledger.files_as_of import files_known
 from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
-from ....enumerator.offline.bootstrap_checkpoint import OfflineState, state_after
+from ....enumerator.offline.offline_state import OfflineState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
 from ....reader.files.io.compressed.cut_places import take_over

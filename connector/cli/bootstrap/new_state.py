@@ -29,7 +29,7 @@ from ....checkpoint_meta.storage.urls import hadoop_path, join
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store
 from ....enumerator.coordinator.start_position import COMPACTION
-from ....enumerator.offline.bootstrap_checkpoint import OfflineState, publish_bootstrap
+from ....enumerator.offline.offline_state import OfflineState, publish_bootstrap
 from ....errors import OptionError
 from ...views.owner import who_and_where
 from .continued_query import SPARKS_OWN, ContinuedQuery

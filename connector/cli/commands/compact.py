@@ -21,7 +21,7 @@ from ....checkpoint_meta.storage.units import parse_milliseconds
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.files.offline_source import OfflineFileSource
-from ....enumerator.offline.compaction import Compaction
+from ....enumerator.offline.offline_state import Compaction
 from ....errors import OptionError, StateError
 from ....reader.files.io.compressed.cut_places import FOLDER
 from ...views.amounts import format_bytes

@@ -16,8 +16,7 @@ from typing import Any, Final, Literal
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ....checkpoint_meta.storage.input_paths import LoadedPath
-from ....checkpoint_meta.storage.urls import join, local_path
+from ....checkpoint_meta.storage.urls import LoadedPath, join, local_path
 from ....errors import SluiceError
 from ...source_api import SourceCleaner
 from ..ledger.byte_ranges import ByteRange, ByteRanges, byte_ranges_of, joined, without

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileVersion
-from ....checkpoint_meta.storage.input_paths import LoadedPath
+from ....checkpoint_meta.storage.urls import LoadedPath
 from ....errors import MissingPathError, SourceUnavailable
 from .api import Discovery, FoundFiles, KnownFiles, SkipCounter, Skipped, SkippedFile, Tree
 from .local.local_files import Links, LocalFiles

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
+from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths
 from pyspark_sluice.connector.options.model import SluiceOptions, option_names, parse_options
 from pyspark_sluice.connector.options.validation import instant
 from pyspark_sluice.connector.source.file_source import FileSource

@@ -28,7 +28,7 @@ from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.enumerator.files.ledger.files_as_of import files_known
 from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
-from pyspark_sluice.enumerator.offline.compaction import Compaction
+from pyspark_sluice.enumerator.offline.offline_state import Compaction
 from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.connector.queries import Query, drained, in_memory
 

@@ -21,7 +21,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_columns import (
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
+from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.coordinator.context import CoordinatorParts
 from pyspark_sluice.enumerator.coordinator.source_cleanup import Cleaning

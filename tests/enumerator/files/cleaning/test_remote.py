@@ -6,7 +6,7 @@ import fsspec
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
+from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths
 from pyspark_sluice.enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from pyspark_sluice.enumerator.files.cleaning.places import BucketPlace, FsspecPlace, remote_place
 

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
+from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths
 from pyspark_sluice.enumerator.files.discovery.selection.criteria import Criteria, FileSelection
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
 

@@ -15,8 +15,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
-from pyspark_sluice.checkpoint_meta.storage.input_paths import loaded_paths
-from pyspark_sluice.checkpoint_meta.storage.urls import shown_path
+from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths, shown_path
 from pyspark_sluice.enumerator.files.discovery.selection.criteria import FileSelection
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable

@@ -6,8 +6,7 @@ import os
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.storage.input_paths import joined, literal, loaded_paths
-from pyspark_sluice.checkpoint_meta.storage.urls import is_below
+from pyspark_sluice.checkpoint_meta.storage.urls import is_below, joined, literal, loaded_paths
 
 
 def parts(text):
