@@ -34,21 +34,17 @@ def without_checksum(data: bytes) -> dict[str, Any]:
     """
     document = json.loads(data)
     if not isinstance(document, dict):
-        message = "not a JSON object"
-        raise ValueError(message)
+        raise ValueError("not a JSON object")
     # Releases up to 0.1 wrote no checksum; `parsed` refuses newer documents without one.
     if KEY not in document:
-        message = "no checksum"
-        raise ValueError(message)
+        raise ValueError("no checksum")
     body = {name: value for name, value in document.items() if name != KEY}
     if document[KEY] != _checksum(body):
         # The damaged value may be of any type and length.
-        message = f"checksum {_checksum(body)} instead of {str(document[KEY])[:40]}"
-        raise ValueError(message)
+        raise ValueError(f"checksum {_checksum(body)} instead of {str(document[KEY])[:40]}")
     # A key that is there twice, or white space that was something else.
     if _written(document) != data:
-        message = "not canonical JSON"
-        raise ValueError(message)
+        raise ValueError("not canonical JSON")
     return body
 
 

@@ -98,7 +98,7 @@ class SchemaHistory:
                 where,
                 f"{type(error).__name__}: {error}",
                 "JSON with the keys format, version and schema",
-                ("Restore the object from a copy, or delete it to use the previous version."),
+                "Restore the object from a copy, or delete it to use the previous version.",
             ) from error
         raise StateVersionError(
             "the schema was stored by a newer release",

@@ -54,7 +54,7 @@ def by_fsspec(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
             f"the package for {urlsplit(url).scheme}:// is not installed",
             url,
             str(error),
-            ("the package for this file system, for fsspec, on the driver and the executors"),
+            "the package for this file system, for fsspec, on the driver and the executors",
         ) from error
     except (ValueError, TypeError) as error:
         raise OptionError(

@@ -49,7 +49,7 @@ def check_atomic_create(url: str) -> None:
             url,
             f"the file system {scheme!r}",
             "a local path or one of " + ", ".join(ATOMIC_CREATE),
-            ("Point stateLocation at one of those. The data can stay where it is."),
+            "Point stateLocation at one of those. The data can stay where it is.",
         )
 
 
@@ -170,8 +170,7 @@ def _faults_as_os_errors() -> Iterator[None]:
     except (TypeError, NotImplementedError):
         raise
     except Exception as error:
-        message = f"{type(error).__name__}: {error}"
-        raise OSError(message) from error
+        raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 def _status(error: BaseException) -> int | None:

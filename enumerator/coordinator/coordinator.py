@@ -220,7 +220,6 @@ class Coordinator(Generic[SplitT, StateT]):
             written = Orders(self._store).waived(running, self.history.load(running).header.orders)
             splits = (split for order in written for split in order_splits(order, self._source))
             self._waived = frozenset(split.split_id for split in splits)
-        # Looked up before the lock is taken: under it nothing waits for a store.
         there = 0 if savepoint else len(self.history.checkpoints())
         with self._threads.lock:
             opened = self._build(restored, flight, attachments)

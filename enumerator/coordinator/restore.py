@@ -159,7 +159,7 @@ def _check_source(header: CheckpointHeader, source: EnumeratorSource[Any, Any]) 
             str(header.ref),
             header.enumerator,
             source.name,
-            ("Use the source that created this state, or start with a new checkpointLocation."),
+            "Use the source that created this state, or start with a new checkpointLocation.",
         )
     # Newer versions are refused before a source looks at the columns.
     source.state_serializer.check_version(header.state_version)
@@ -174,9 +174,7 @@ def folded_state(
 ) -> WrittenState:
     """The whole state as of `ref`, for sources whose enumerator does not keep it itself."""
     restored = restore(history, ref, source, attachments)
-    if restored.state is None:
-        message = f"{ref} has no state"
-        raise AssertionError(message)
+    assert restored.state is not None, f"{ref} has no state"
     rows = source.state_serializer.serialize_all(restored.state)
     return WrittenState(rows, restored.attachments)
 

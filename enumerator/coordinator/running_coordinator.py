@@ -213,7 +213,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
                     self.source.name,
                     f"not finished after {seconds:.0f} s",
                     "a listing that finishes in time",
-                    ("Raise discoveryTimeout, or point the source at fewer files."),
+                    "Raise discoveryTimeout, or point the source at fewer files.",
                 )
 
     def _await_news(self) -> None:

@@ -126,7 +126,7 @@ def check_fresh_start(store: StateStore) -> None:
         "ingested again",
         store.location,
         f"rows read up to {newest}, and no offset in Spark's checkpoint",
-        ("the checkpoint of Spark that belongs to this state, or an empty state directory"),
+        "the checkpoint of Spark that belongs to this state, or an empty state directory",
         "If Spark's checkpoint was lost, resume from this state with "
         f"startingState={store.location}@{newest.checkpoint}; to ingest everything again, delete "
         "the state directory or set ingestAgain=true.",

@@ -41,7 +41,7 @@ class BoundedLock(threading.Condition):
             self._holder,
             f"one step of the enumerator took more than {self._seconds:g} s",
             "steps that do not block: use call_async for input and output",
-            ("Check the storage that the enumerator reads; restart the query when it responds."),
+            "Check the storage that the enumerator reads; restart the query when it responds.",
         )
 
 
