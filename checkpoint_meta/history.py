@@ -17,12 +17,7 @@ from typing import Final
 
 from ..errors import StateCorruptError, StateError, StateMissingError
 from .documents.checkpoint import Checkpoint, CheckpointHeader
-from .documents.checkpoint_ref import (
-    NO_CHECKPOINT,
-    CheckpointIdentity,
-    CheckpointRef,
-    refs_in,
-)
+from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointIdentity, CheckpointRef, refs_in
 from .documents.layout import BASES, CHECKPOINTS, base_object, checkpoint_object
 from .documents.visibility_check import VisibilityCheck
 from .stores.contract import StateStore

@@ -49,11 +49,7 @@ def without_checksum(data: bytes) -> dict[str, Any]:
 
 
 def parsed(
-    model: type[DocumentT],
-    data: bytes,
-    where: str,
-    what: str,
-    remedy: str = "",
+    model: type[DocumentT], data: bytes, where: str, what: str, remedy: str = ""
 ) -> DocumentT:
     """A document as its model; a newer one is reported as newer, even if it cannot be read.
 

@@ -86,11 +86,7 @@ class HybridSplitSerializer(VersionedSerializer[Sequence[HybridSplit]]):
 def rows_by_part(batch: pa.RecordBatch) -> Iterator[tuple[int, int, pa.RecordBatch]]:
     """(part, version of its serializer, the part's own columns) of each run of equal rows."""
     keys = [
-        *zip(
-            batch.column("part").to_pylist(),
-            batch.column("version").to_pylist(),
-            strict=True,
-        )
+        *zip(batch.column("part").to_pylist(), batch.column("version").to_pylist(), strict=True)
     ]
     changes = [at for at, (one, next_) in enumerate(pairwise(keys), 1) if one != next_]
     for start, end in pairwise([0, *changes, len(keys)] if keys else []):

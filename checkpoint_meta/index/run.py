@@ -22,12 +22,7 @@ from ..documents.file_columns import FILES, numbers_array, words_in
 from .fingerprints import Names, SeenKeys, Words
 
 _KEYS = pa.schema(
-    [
-        ("high", pa.uint64()),
-        ("low", pa.uint64()),
-        ("version", pa.uint64()),
-        ("end", pa.int64()),
-    ],
+    [("high", pa.uint64()), ("low", pa.uint64()), ("version", pa.uint64()), ("end", pa.int64())],
     metadata={b"sluice": json.dumps({"format": 1, "kind": "seen files"}).encode()},
 )
 

@@ -27,11 +27,7 @@ from typing import Any, Generic
 
 from ...checkpoint_meta.documents.attachments import AdoptedAttachments, Attachments
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
-from ...checkpoint_meta.documents.checkpoint_ref import (
-    NO_CHECKPOINT,
-    CheckpointRef,
-    new_lineage,
-)
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, new_lineage
 from ...checkpoint_meta.documents.epochs import check_not_fenced, claim_epoch, open_format
 from ...checkpoint_meta.documents.orders import Orders
 from ...checkpoint_meta.history import CheckpointHistory
@@ -235,10 +231,7 @@ class Coordinator(Generic[SplitT, StateT]):
         return restored_records(self.history, newest, complete)
 
     def _build(
-        self,
-        restored: RestoredState[StateT],
-        flight: CheckpointsInFlight,
-        attachments: Attachments,
+        self, restored: RestoredState[StateT], flight: CheckpointsInFlight, attachments: Attachments
     ) -> RunningCoordinator[SplitT, StateT]:
         parts = CoordinatorParts(
             self._source,

@@ -50,9 +50,7 @@ class Cleaning(Generic[SplitT]):
     """For one open coordinator, on a thread of its own."""
 
     def __init__(
-        self,
-        cleaner: SourceCleaner[SplitT],
-        parts: CoordinatorParts[SplitT, Any],
+        self, cleaner: SourceCleaner[SplitT], parts: CoordinatorParts[SplitT, Any]
     ) -> None:
         # What they want read again is not cleaned up before.
         self._orders = [order for order in Orders(parts.store).after(0) if order.reads_again]
