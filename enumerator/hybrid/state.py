@@ -48,30 +48,18 @@ _ROW = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+def _rows(
+    part: int, version: int, position: Any, batches: Sequence[pa.RecordBatch], attachments: int
+) -> pa.RecordBatch:
     """Some record batches of one part, as they go into a checkpoint."""
-
-    part: int
-    version: int
-    position: Any
-    batches: Sequence[pa.RecordBatch]
-    attachments: int
-
-    def to_batch(self) -> pa.RecordBatch:
-        position = json.dumps(self.position, sort_keys=True)
-        # Where there is no state yet, a row still says in which part the source is.
-        packed: list[bytes | None] = [_packed(batch) for batch in self.batches]
-        packed = packed or [None]
-        # In the first row alone: a snapshot of several batches has its attachments once.
-        counts = [self.attachments] + [0] * (len(packed) - 1)
-        heads = [self.part, self.version, position]
-        columns = [[head] * len(packed) for head in heads]
-        arrays = [
-            pa.array(values, of.type)
-            for values, of in zip([*columns, counts, packed], _ROW, strict=True)
-        ]
-        return pa.record_batch(arrays, schema=_ROW)
+    # Where there is no state yet, a row still says in which part the source is.
+    packed: list[bytes | None] = [*map(_packed, batches)] or [None]
+    # In the first row alone: a snapshot of several batches has its attachments once.
+    counts = [attachments] + [0] * (len(packed) - 1)
+    heads = [part, version, json.dumps(position, sort_keys=True)]
+    columns = [*([head] * len(packed) for head in heads), counts, packed]
+    arrays = [pa.array(values, of.type) for values, of in zip(columns, _ROW, strict=True)]
+    return pa.record_batch(arrays, schema=_ROW)
 
 
 class HybridStateSerializer(VersionedSerializer[HybridState]):
@@ -86,17 +74,12 @@ class HybridStateSerializer(VersionedSerializer[HybridState]):
     def serialize(self, value: HybridState) -> pa.RecordBatch:
         source = self._parts[value.part]
         own = source.state_serializer
+        head = (value.part, own.version, value.position)
         rows = [
-            _Rows(
-                value.part,
-                own.version,
-                value.position,
-                own.serialize_all(snapshot),
-                len(source.attachments_of(snapshot)),
-            )
+            _rows(*head, own.serialize_all(snapshot), len(source.attachments_of(snapshot)))
             for snapshot in value.snapshots
-        ] or [_Rows(value.part, own.version, value.position, (), 0)]
-        return pa.concat_batches([part.to_batch() for part in rows])
+        ]
+        return pa.concat_batches(rows or [_rows(*head, (), 0)])
 
     @override
     def deserialize(self, version: int, batch: pa.RecordBatch) -> HybridState:
@@ -124,8 +107,8 @@ class FrozenPart(FrozenState):
     def write(self, attachments: Attachments) -> WrittenState:
         written = self.inner.write(attachments)
         count = len(written.attachments)
-        rows = _Rows(self.part, self.version, self.position, written.rows, count)
-        return replace(written, rows=[rows.to_batch()])
+        rows = _rows(self.part, self.version, self.position, written.rows, count)
+        return replace(written, rows=[rows])
 
 
 @dataclass
