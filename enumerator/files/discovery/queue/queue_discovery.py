@@ -19,7 +19,7 @@ import numpy as np
 from typing_extensions import override
 
 from .....checkpoint_meta.storage.providers import AZURE, S3
-from .....checkpoint_meta.storage.urls import LoadedPath, scheme_of, storage_url
+from .....checkpoint_meta.storage.urls import scheme_of, storage_url
 from .....errors import SourceUnavailable
 from ..api import (
     CHUNK,
