@@ -1,6 +1,6 @@
 """`sluice compact`: what is compacted, and what it comes to.
 
-Not here: how (`enumerator/offline/compaction.py`), and whether a query is at work
+Not here: how (`enumerator/offline/offline_state.py`), and whether a query is at work
 (`views/owner.py`).
 """
 
