@@ -51,7 +51,12 @@ SOONER = {
         "OrphanGoesOn": 2,
         "RestoreForgetsWhatWasHeld": 7,
     },
-    FilesOnly: {"AbortOfTheLast": 2, "CutTakesHeldEventsTwice": 3, "OpensTheNextOne": 3},
+    FilesOnly: {
+        "AbortOfTheLast": 2,
+        "CommitCountedTwice": 7,
+        "CutTakesHeldEventsTwice": 3,
+        "OpensTheNextOne": 3,
+    },
 }
 """Seeds with which a search finds early, and by rows, what it finds late without one."""
 

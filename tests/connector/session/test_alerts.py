@@ -6,7 +6,8 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import pytest
 import yaml
 
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
-from pyspark_sluice.enumerator.files import enumerator as file_enumerator
+from pyspark_sluice.enumerator.files import backlog
 from pyspark_sluice.errors import SluiceError, SourceUnavailable
 from pyspark_sluice.tests.connector.session.monitored_query import BEGIN, TICK, MonitoredQuery
 from pyspark_sluice.tests.connector.session.prometheus_rules import (
@@ -32,18 +33,18 @@ DASHBOARD = ROOT / "examples" / "monitoring" / "dashboard.json"
 HOUR = 3600.0
 
 
-@pytest.fixture
-def monitored(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+@contextmanager
+def _monitored(
+    place: Path, settings: Mapping[str, Any], **options: str
+) -> Iterator[MonitoredQuery]:
     """A query that has read one file."""
-
-    def begun(settings: Mapping[str, Any], **options: str) -> MonitoredQuery:
-        made = MonitoredQuery(tmp_path, alerts_of(RULES), settings, **options)
-        request.addfinalizer(made.close)
+    made = MonitoredQuery(place, alerts_of(RULES), settings, **options)
+    try:
         made.land()
         made.batch()
-        return made
-
-    return begun
+        yield made
+    finally:
+        made.close()
 
 
 def a_healthy_day(query: MonitoredQuery) -> None:
@@ -168,14 +169,17 @@ STORIES = {
 }
 
 
-@pytest.fixture(params=STORIES)
-def story(request: pytest.FixtureRequest, monitored: Any, monkeypatch: Any) -> Any:
+@pytest.fixture(scope="module", params=STORIES)
+def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A query that has lived through it, and the alerts that were to fire."""
-    monkeypatch.setattr(file_enumerator, "_BACK_OFF_LIMIT", 0.05)
-    told = STORIES[request.param]
-    query = monitored(told.settings, **told.options)
-    told.happens(query)
-    return query, told.fires
+    told, place = STORIES[request.param], tmp_path_factory.mktemp("query")
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        _monitored(place, told.settings, **told.options) as query,
+    ):
+        patch.setattr(backlog, "_BACK_OFF_LIMIT", 0.05)
+        told.happens(query)
+        yield query, told.fires
 
 
 def test_each_trouble_fires_its_alert_and_a_healthy_day_none(story):
@@ -241,11 +245,11 @@ def _written(labels: Labels) -> str:
     return name + "{" + ",".join(f'{key}="{value}"' for key, value in sorted(pairs.items())) + "}"
 
 
-def test_rules_and_dashboard_use_only_metrics_that_a_query_has(monitored):
-    query = monitored({})
-    query.query.data.rename(query.query.data.with_name("away"))
-    query.end(SourceUnavailable("gone", "", "", "", ""))
-    query.wait(TICK)
+def test_rules_and_dashboard_use_only_metrics_that_a_query_has(tmp_path):
+    with _monitored(tmp_path, {}) as query:
+        query.query.data.rename(query.query.data.with_name("away"))
+        query.end(SourceUnavailable("gone", "", "", "", ""))
+        query.wait(TICK)
     scraped = {dict(labels)["__name__"] for labels in query.scrapes.taken[-1][1]}
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     shown = [
