@@ -149,14 +149,43 @@ class BlockFormat(FileFormat):
     def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
         with reading(file, f"{options.file_format} file"), opened(file, options) as source:
             found = cls._schema_in(source)
-        return spark_columns(found, file)
+        fields = []
+        for field in found:
+            try:
+                fields.append((field.name, fitted(field.type)))
+            except TypeError as err:
+                raise SchemaMismatchError(
+                    f"column {field.name!r} has a type that Spark does not support",
+                    file.path,
+                    str(err),
+                    "a type that Spark supports",
+                    f"Set its type: .option('schemaHints', '{quoted(field.name)} string'), or give "
+                    "a schema.",
+                ) from None
+        return pa.struct(fields)
 
     @classmethod
     @override
     def common_columns(
         cls, one: pa.DataType, other: pa.DataType, file: FileVersion, options: ReaderOptions
     ) -> pa.DataType:
-        return merged_blocks(one, other, file)
+        kind = merged(one, other, wider)
+        if kind is not None:
+            return kind
+        known = {field.name: field.type for field in one}
+        for field in other:
+            before = known.get(field.name, field.type)
+            if merged(before, field.type, wider) is None:
+                raise SchemaMismatchError(
+                    f"column {field.name!r} has incompatible types",
+                    file.path,
+                    str(field.type),
+                    f"{before}, as in earlier files",
+                    f"Choose a type: .option('schemaHints', '{quoted(field.name)} string'), or "
+                    "give a schema.",
+                )
+        # Only a column that both have can keep `merged` from a type.
+        raise AssertionError
 
     @classmethod
     def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
@@ -180,53 +209,6 @@ class BlockFormat(FileFormat):
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         """Batches in the file's own types, not yet fitted."""
         raise NotImplementedError
-
-
-def spark_columns(found: pa.Schema, file: FileVersion) -> pa.DataType:
-    """The struct of the columns that `file` says it has, in types of Spark's.
-
-    Raises:
-        SchemaMismatchError: a column has a type that Spark does not support.
-    """
-    fields = []
-    for field in found:
-        try:
-            fields.append((field.name, fitted(field.type)))
-        except TypeError as err:
-            raise SchemaMismatchError(
-                f"column {field.name!r} has a type that Spark does not support",
-                file.path,
-                str(err),
-                "a type that Spark supports",
-                f"Set its type: .option('schemaHints', '{quoted(field.name)} string'), or give a "
-                "schema.",
-            ) from None
-    return pa.struct(fields)
-
-
-def merged_blocks(one: pa.DataType, other: pa.DataType, file: FileVersion) -> pa.DataType:
-    """The columns of several files as one struct.
-
-    Raises:
-        SchemaMismatchError: a column has types that no one type takes.
-    """
-    kind = merged(one, other, wider)
-    if kind is not None:
-        return kind
-    known = {field.name: field.type for field in one}
-    for field in other:
-        before = known.get(field.name, field.type)
-        if merged(before, field.type, wider) is None:
-            raise SchemaMismatchError(
-                f"column {field.name!r} has incompatible types",
-                file.path,
-                str(field.type),
-                f"{before}, as in earlier files",
-                f"Choose a type: .option('schemaHints', '{quoted(field.name)} string'), or give "
-                "a schema.",
-            )
-    # Only a column that both have can keep `merged` from a type.
-    raise AssertionError
 
 
 _NUMBER = 16

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain
 
 import numpy as np
 import pyarrow as pa
@@ -177,13 +177,9 @@ class RecordFormat(FileFormat):
         return self._parse_packed(files, [without_mark(content) for content in contents])
 
     def _parse_packed(self, files: Sequence[FileVersion], bodies: Sequence[bytes]) -> Parsed:
-        begins, offset, parts = [], 0, []
-        for data in bodies:
-            begins.append(offset)
-            # A last line without an end must not run into the first line of the next file.
-            whole = data if data.endswith(b"\n") or not data else data + b"\n"
-            parts.append(whole)
-            offset += len(whole)
+        # A last line without an end must not run into the first line of the next file.
+        parts = [data if data.endswith(b"\n") or not data else data + b"\n" for data in bodies]
+        begins = [0, *accumulate(map(len, parts))][:-1]
         return self.parse(b"".join(parts), Source(files, begins))
 
     def all_new_columns(self, seen: NewColumnsSeen, blocks: Iterable[LineBlock]) -> NewColumnsSeen:

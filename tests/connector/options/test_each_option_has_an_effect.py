@@ -1,6 +1,6 @@
 """Every option of a stream has a test of what it changes.
 
-Options of reading have a test of their own (`reader/files/formats/test_option_support.py`).
+Options of reading have a test of their own (`reader/files/formats/test_registry.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What options of a stream change, told by the rows that come.
 
 Options that need other files, services or more than one process have their tests elsewhere, with
-the marker `effect_of`; those of reading are in `reader/files/formats/test_option_support.py`.
+the marker `effect_of`; those of reading are in `reader/files/formats/test_registry.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ doubled, so that a record of any length is looked at a few times at most.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...io.lines import LineBlock, line_blocks
@@ -114,8 +114,7 @@ class MultilineCsv:
             end = data.find(line_break, at + size)
             end = end + len(line_break) if end >= 0 else len(data)
             piece, ends_here = data[at:end], is_last and end == len(data)
-            here = _FileProgress(document.file, document.names, document.line_break)
-            here.position = document.position + at
+            here = replace(document, position=document.position + at, rest=b"")
             parsed, used = self._quick(piece, here, is_last=ends_here) or self._exact(
                 piece, here, is_last=ends_here
             )

@@ -3,6 +3,7 @@
 It knows the parser's every answer to odd quotes (`unescapedQuoteHandling` being
 `STOP_AT_DELIMITER`), because a field that is cut elsewhere than in Spark is another value. Values
 and nulls of a schema are not here (`exact_rows.py`), nor what a line is (`record_splitter.py`).
+`Rules` are the options as the parser sees them: which characters have a meaning, and where.
 """
 
 from __future__ import annotations

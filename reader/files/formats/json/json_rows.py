@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
 
 import pyarrow as pa
 
@@ -116,14 +115,14 @@ class JsonRows(Rows):
             value = {self._single: value}
         stdlib_parser.keep_written(value, self._texts, record)
         rows = stdlib_parser.rows_of(value, self._takers)
-        if self._rescued and self._may_rescue(value):
+        if self._rescued and (
+            type(value) is list
+            or not value.keys() <= self._takers.keys()
+            or self.unknown_fields.anything(value)
+        ):
             # What is rescued is kept as it was written, which only the tokens know.
             raise ValueError("there may be something to rescue")
         return rows
-
-    def _may_rescue(self, value: Any) -> bool:
-        unknown = type(value) is list or not value.keys() <= self._takers.keys()
-        return unknown or self.unknown_fields.anything(value)
 
     def _read(self, record: bytes) -> list[Row]:
         stream = TokenStream(recoded(record)[0], self._options)

@@ -13,8 +13,6 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
-from typing_extensions import override
-
 from ...values.variant.variant_encoding import (
     NULL,
     Names,
@@ -52,7 +50,7 @@ def encode(value: Any) -> dict[str, bytes]:
 
 def _encode(value: Any, names: Names) -> bytes:
     """The value's bytes. No recursion: a thousand levels are allowed."""
-    open_parts: list[_Array] = [_Array([value])]
+    open_parts = [_Open([value], names)]
     while True:
         current = open_parts[-1]
         item = next(current.items, _END)
@@ -61,41 +59,31 @@ def _encode(value: Any, names: Names) -> bytes:
             if not open_parts:
                 return current.parts[0]
             open_parts[-1].parts.append(current.encoded())
-        elif isinstance(item, dict):
-            open_parts.append(_Object(item, names))
-        elif isinstance(item, list):
-            open_parts.append(_Array(item))
+        elif isinstance(item, (dict, list)):
+            open_parts.append(_Open(item, names))
         else:
             current.parts.append(_scalar(item))
 
 
-class _Array:
-    """An array whose items are being encoded, one after the other."""
+class _Open:
+    """An object or array whose items are being encoded, one after the other."""
 
-    def __init__(self, values: list[Any]) -> None:
-        self.items: Iterator[Any] = iter(values)
+    def __init__(self, value: dict[str, Any] | list[Any], names: Names) -> None:
+        self.items = _numbered(value, names) if isinstance(value, dict) else iter(value)
         self.parts: list[bytes] = []
+        self._value, self._names = value, names
 
     def encoded(self) -> bytes:
-        return array_of(self.parts)
+        if isinstance(self._value, list):
+            return array_of(self.parts)
+        return object_of(dict(zip(self._value, self.parts, strict=True)), self._names)
 
 
-class _Object(_Array):
-    """An object: values in the order written, names numbered as they come."""
-
-    def __init__(self, fields: dict[str, Any], names: Names) -> None:
-        super().__init__([])
-        self.items = self._numbered(fields)
-        self._fields, self._names = fields, names
-
-    def _numbered(self, fields: dict[str, Any]) -> Iterator[Any]:
-        for name, item in fields.items():
-            self._names.setdefault(name, len(self._names))
-            yield item
-
-    @override
-    def encoded(self) -> bytes:
-        return object_of(dict(zip(self._fields, self.parts, strict=True)), self._names)
+def _numbered(fields: dict[str, Any], names: Names) -> Iterator[Any]:
+    for name, item in fields.items():
+        # Only now: a name counts behind those within the values before it.
+        names.setdefault(name, len(names))
+        yield item
 
 
 def _scalar(value: Any) -> bytes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -101,22 +103,15 @@ class TextFormat(RecordFormat):
 def _ends(data: bytes, separator: bytes) -> np.ndarray:
     if len(separator) == 1:
         return np.flatnonzero(np.frombuffer(data, np.uint8) == separator[0])
-    found, at = [], data.find(separator)
-    while at >= 0:
-        found.append(at)
-        at = data.find(separator, at + len(separator))
-    return np.array(found, np.int64)
+    found = re.finditer(re.escape(separator), data)
+    return np.array([end.start() for end in found], np.int64)
 
 
 def _normalised(data: bytes, source: Source) -> tuple[bytes, Source]:
     """CR and CR LF as LF; positions of packed files are moved along."""
-    if len(source.files) == 1:
-        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n"), source
-    boundaries = [*source.starts, len(data)]
-    starts, parts, offset = [], [], 0
-    for i in range(len(source.files)):
-        part = data[boundaries[i] : boundaries[i + 1]].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        starts.append(offset)
-        parts.append(part)
-        offset += len(part)
+    parts = [
+        data[begin:end].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        for begin, end in pairwise([*source.starts, len(data)])
+    ]
+    starts = [0, *accumulate(map(len, parts))][:-1]
     return b"".join(parts), replace(source, starts=starts)
