@@ -41,7 +41,6 @@ class SluiceBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """One partition for each reader; none where there is nothing to read."""
         from ...checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY
-        from ...enumerator.batch_budget import UNLIMITED, BatchBudget
         from ...enumerator.files.cutting import wanted_split_bytes
         from ...enumerator.files.discovery.tree_discovery import all_files
         from ...reader.files.io.compressed.cut_places import MemoryCutPlaces
@@ -59,7 +58,7 @@ class SluiceBatchReader(DataSourceReader):
         files = [file for file in found if _may_match(pruning, file)]
         # No limit of a batch applies, so files are cut such that all cores have work.
         wanted = wanted_split_bytes(sum(file.size for file in files), driver_cores())
-        splits = source.cutter(cut_places).cut_all(files, BatchBudget(UNLIMITED), wanted)
+        splits = source.cutter(cut_places).cut_all(files, wanted)
         spreader = source.spreader()
         # A batch read keeps no readers over time, so their number may follow from what there is.
         readers = source.options.parallelism or spreader.readers_wanted(splits)

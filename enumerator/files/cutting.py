@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ..batch_budget import BatchBudget
+from ..batch_budget import UNLIMITED, BatchBudget
 from .split_costs import SplitCosts
 
 _LEAST_SPLIT_BYTES = 4 * 1024 * 1024
@@ -135,17 +135,12 @@ class SplitCutter:
             )
         return _whole_blocks(pending, blocks, budget, target)
 
-    def cut_all(
-        self, files: Sequence[FileVersion], budget: BatchBudget, wanted_bytes: int
-    ) -> list[FileSplit]:
+    def cut_all(self, files: Sequence[FileVersion], wanted_bytes: int) -> list[FileSplit]:
         """All of `files`, as one batch without limits."""
-        splits = []
+        budget, splits = BatchBudget(UNLIMITED), []
         for file in files:
             pending: FileSplit | None = FileSplit(file, 0, file.size)
-            while pending is not None:
-                taken = self.cut(pending, budget, wanted_bytes)
-                if taken is None:
-                    break
+            while pending is not None and (taken := self.cut(pending, budget, wanted_bytes)):
                 splits.append(taken.split)
                 pending = taken.remainder
         return splits

@@ -11,7 +11,7 @@ once; only files of which a part was taken are looked at one by one. Not here: r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,11 +56,6 @@ class FileState:
     tails: tuple[Tail, ...] = ()
     times: Sequence[pa.RecordBatch] = ()
     """In a state that was restored: rows of `TIMED_CHANGES` that say what was remembered."""
-
-    @staticmethod
-    def of(splits: Iterable[FileSplit]) -> FileState:
-        """A state in which these ranges became pending, and their files known."""
-        return FileState([changes_of(ranges_of(list(splits)), known=True)])
 
     def __iter__(self) -> Iterator[FileSplit]:
         """The ranges that are pending, or became so, an object each: for tests and views."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachment, Attachments
-from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
+from pyspark_sluice.checkpoint_meta.documents.file_columns import changes_of, ranges_of
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer, fold
@@ -19,8 +19,9 @@ def document(
     attachments: Sequence[Attachment] = (),
 ) -> StateDocument:
     """What a checkpoint says that became pending in it, and that it assigned."""
-    changes = state if isinstance(state, FileState) else FileState.of(state)
-    rows = FileStateSerializer().serialize_all(changes)
+    if not isinstance(state, FileState):
+        state = FileState([changes_of(ranges_of(state), known=True)])
+    rows = FileStateSerializer().serialize_all(state)
     return StateDocument(checkpoint, checkpoint, 1, rows, 1, [ranges_of(assigned)], attachments)
 
 

@@ -144,7 +144,7 @@ def test_blocks_are_only_asked_for_where_a_cut_is_needed_and_once_a_file():
 
 def test_all_of_some_files_can_be_cut_at_once():
     files = [FileVersion("a", 25, 0), FileVersion("b", 5, 0)]
-    found = SplitCutter(Bytes(), 10).cut_all(files, BatchBudget(UNLIMITED), 100)
+    found = SplitCutter(Bytes(), 10).cut_all(files, 100)
     assert [(s.file.path, s.start, s.end) for s in found] == [
         ("a", 0, 10),
         ("a", 10, 20),

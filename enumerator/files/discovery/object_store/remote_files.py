@@ -160,6 +160,6 @@ class RemoteFiles:
             # It would be on this page, or has been asked for.
             return False
         is_there = bool(self._pages.file(marker).names)
-        if self._marker.is_for_directory:
+        if not self._marker.is_per_file:
             (self._ready if is_there else self._absent).add(marker)
         return is_there

@@ -207,7 +207,6 @@ class ReadyMarker:
             raise ValueError(f"a file name with at most one {_EACH_FILE}")
         if self.is_per_file and not before + after:
             raise ValueError(f"more than {_EACH_FILE}, which alone is the file itself")
-        self.is_for_directory = not self.is_per_file
 
     def of(self, name: str) -> str:
         """The name that has to be there, in the same directory, for a file called `name`."""

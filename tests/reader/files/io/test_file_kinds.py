@@ -15,7 +15,6 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.schemas import schema_without_one_given
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import all_files
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.api import ReaderContext, SplitFinished
@@ -52,7 +51,7 @@ def rows_of(path, schema=SCHEMA, **options):
     parsed = parse_options({"path": str(path), **options}, streaming=False)
     source = FileSource(parsed, schema)
     [file] = all_files(make_listing(parsed))
-    splits = source.cutter().cut_all([file], BatchBudget(UNLIMITED), 2**30)
+    splits = source.cutter().cut_all([file], 2**30)
     return list(source.create_reader(ReaderContext(0, 0, 0)).read(splits))
 
 
