@@ -1,4 +1,4 @@
-"""Event times of files that a test makes up, read by Python's own clock."""
+"""Files of event times that a test makes up, which are read by Python's own clock."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pyspark_sluice.enumerator.files.discovery.selection.event_times import Even
 from pyspark_sluice.enumerator.files.event_time_batches import EventTimePolicy, OnLateFile
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder
+from pyspark_sluice.tests.enumerator.files.bench import file
 
 HOUR = 3_600_000_000
 
@@ -27,3 +28,14 @@ def in_event_time(skew=HOUR, on_late=OnLateFile.READ, found=None):
         "event_time": EventTimePolicy(found, skew, on_late),
         "ledger": LedgerPolicy(EventTimeOrder(found)),
     }
+
+
+def hourly(hour, name="a", modified=0):
+    """A file of one hour of event time."""
+    return file(f"date=2026-01-{1 + hour // 24:02}/hour={hour % 24:02}/{name}", 10, modified)
+
+
+def hours(splits):
+    """Hours since the first of January, of splits in order of their time."""
+    begin = times().of(hourly(0).path)
+    return sorted((times().of(split.file.path) - begin) // HOUR for split in splits)

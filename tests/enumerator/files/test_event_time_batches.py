@@ -13,8 +13,13 @@ from pyspark_sluice.enumerator.files.ledger.pending import PendingRanges
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.bench import Bench, file, whole
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
-from pyspark_sluice.tests.enumerator.files.hourly_files import hourly, hours
-from pyspark_sluice.tests.enumerator.files.in_event_time import HOUR, in_event_time, times
+from pyspark_sluice.tests.enumerator.files.in_event_time import (
+    HOUR,
+    hourly,
+    hours,
+    in_event_time,
+    times,
+)
 
 
 def shuffled(count):
