@@ -53,40 +53,35 @@ def register(spark: Any) -> None:
         run_this_interpreter_in(context)
     # The environment of Spark Connect is out of reach.
     environment = {} if context is None else context.environment
-    with _names_of_streams(environment), _path_of_zip(environment):
+    names = {name: environment.get(name, "") for name in _WRITTEN_BY_STREAMS}
+    with _set_for_now(environment, {**names, **_path_of_zip(environment)}):
         spark.dataSource.register(SluiceDataSource)
 
 
 @contextmanager
-def _names_of_streams(environment: dict[str, str]) -> Iterator[None]:
+def _set_for_now(environment: dict[str, str], names: Mapping[str, str]) -> Iterator[None]:
     """Functions that are handed to Spark within have the names in their environment."""
-    missing = [name for name in _WRITTEN_BY_STREAMS if name not in environment]
-    environment.update(dict.fromkeys(missing, ""))
+    before = dict(environment)
+    environment.update(names)
     try:
         yield
     finally:
-        # Other sources and functions of the session must not see empty values.
-        for name in missing:
-            del environment[name]
+        # Other sources and functions of the session must not see these values.
+        for name in names:
+            if name in before:
+                environment[name] = before[name]
+            else:
+                del environment[name]
 
 
-@contextmanager
-def _path_of_zip(environment: dict[str, str]) -> Iterator[None]:
-    """Functions that are handed to Spark within find this package, if it is in a zip file."""
+def _path_of_zip(environment: Mapping[str, str]) -> dict[str, str]:
+    """Where functions of Spark's find this package, if it is in a zip file."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    archive, before = os.path.dirname(package), environment.get("PYTHONPATH")
+    archive = os.path.dirname(package)
     # Installed or checked out: only a zip file is no directory.
     if os.path.isdir(archive):
-        yield
-        return
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (archive, before)))
-    try:
-        yield
-    finally:
-        if before is None:
-            del environment["PYTHONPATH"]
-        else:
-            environment["PYTHONPATH"] = before
+        return {}
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (archive, environment.get("PYTHONPATH"))))}
 
 
 _VARIABLES = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")

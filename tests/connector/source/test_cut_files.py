@@ -1,4 +1,4 @@
-"""A gzip file is cut by the driver and read in parts, with nothing shared but the state."""
+"""Large files of XML and under gzip are cut by the driver and read in parts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.connector.stream import Stream
 
 pytestmark = pytest.mark.slow
 
@@ -17,6 +18,7 @@ COUNT = 30_000
 
 
 def test_the_parts_of_a_gzip_file_are_found_by_the_points_in_the_state(tmp_path, monkeypatch):
+    """With nothing shared but the state."""
     monkeypatch.setattr(points_of_gzip, "SPACING", 1)
     chance = random.Random(1)
     lines = (
@@ -31,3 +33,18 @@ def test_the_parts_of_a_gzip_file_are_found_by_the_points_in_the_state(tmp_path,
     assert len(query.store.list("points")) == 1
     assert sorted(query.read(ref)) == list(range(COUNT))
     query.coordinator.close()
+
+
+def test_a_large_xml_file_comes_in_bounded_batches_with_each_row_once(tmp_path):
+    options = {"fileFormat": "xml", "rowTag": "r", "maxBytesPerTrigger": "2m"}
+    odd = "<!-- <r><id>-1</id></r> --><![CDATA[<r>]]>"
+    rows = (f"<r><id>{n}</id><r><id>-2</id></r>{'x' * (n % 500)}</r>{odd}" for n in range(20_000))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "large.xml").write_text(f"<rs>{''.join(rows)}</rs>")
+    stream = Stream(tmp_path, options)
+    batches: list[list[int]] = []
+    while sum(len(batch) for batch in batches) < 20_000:
+        batches.append(stream.batch())
+    stream.reader.stop()
+    assert [row for batch in batches for row in batch] == list(range(20_000))
+    assert len([batch for batch in batches if batch]) >= 3
