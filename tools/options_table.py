@@ -162,14 +162,11 @@ def groups() -> dict[str, list[str]]:
     """Heading -> fields, every option once."""
     discovery = [*DiscoveryOptions.model_fields, *DECIDED_ELSEWHERE]
     event_time = list(EventTimeOptions.model_fields)
-    known = (*discovery, *event_time)
-    batches = [name for name in EnumeratorOptions.model_fields if name not in known]
+    batches = [n for n in EnumeratorOptions.model_fields if n not in (*discovery, *event_time)]
     schemas = list(SchemaOptions.model_fields)
     reading = [n for n in ReaderOptions.model_fields if n not in (*schemas, *discovery)]
-    cleaning = list(CleaningOptions.model_fields)
-    others = (*known, *batches, *cleaning, *schemas, *reading)
-    landing = list(LandingOptions.model_fields)
-    others = (*others, *landing)
+    cleaning, landing = list(CleaningOptions.model_fields), list(LandingOptions.model_fields)
+    others = {*discovery, *event_time, *batches, *schemas, *reading, *cleaning, *landing}
     own = [name for name in SluiceOptions.model_fields if name not in others]
     return {
         "Source and state": own,

@@ -85,9 +85,9 @@ class SluicePartition(InputPartition):
 def partitions_of(
     checkpoints: Sequence[Checkpoint],
     state: str,
-    query_id: str = "",
-    waived: Callable[[CheckpointRef], frozenset[str]] = lambda _: frozenset(),
-    claim: int = 0,
+    query_id: str,
+    waived: Callable[[CheckpointRef], frozenset[str]],
+    claim: int,
 ) -> list[SluicePartition]:
     """One partition for each reader that got splits: a pure function of the checkpoints.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -77,11 +78,20 @@ class Trial:
         `fault` kills the first process that comes to it.
         """
         self._make_source = make_source
-        self._limits = limits
-        self._parallelism = parallelism
-        self._checkpoints_ahead = checkpoints_ahead
+        self._settings = CoordinatorSettings(
+            limits=limits,
+            parallelism=parallelism,
+            checkpoints_ahead=checkpoints_ahead,
+            # No split of a suite is given up.
+            max_split_attempts=100,
+            # Bases come soon, so that kills meet their publication as well.
+            deltas_per_base=2,
+            discovery_timeout=0.0,
+            commit_patience=0.0,
+            upkeep_patience=0.0,
+            starting_state=None if starting_state is None else lambda: starting_state,
+        )
         self._bounded = bounded
-        self._starting_state = starting_state
         self.objects = MemoryStateStore("trial" if starting_state is None else "fork")
         """Content of the state directory."""
         self.offsets: list[CheckpointRef] = []
@@ -114,40 +124,23 @@ class Trial:
     # The driver -----------------------------------------------------------------------------
 
     def _start_driver(self) -> None:
-        self._driver_store = self._store()
-        savepoint = self._starting_state
-        settings = CoordinatorSettings(
-            limits=self._limits,
-            parallelism=self._parallelism,
-            checkpoints_ahead=self._checkpoints_ahead,
-            # No split of a suite is given up.
-            max_split_attempts=100,
-            # Bases come soon, so that kills meet their publication as well.
-            deltas_per_base=2,
-            discovery_timeout=0.0,
-            commit_patience=0.0,
-            upkeep_patience=0.0,
-            starting_state=None if savepoint is None else lambda: savepoint,
-        )
-        made: list[HandCrankedCalls] = []
-
         def make_calls(*arguments: Any) -> HandCrankedCalls:
-            made.append(HandCrankedCalls(*arguments))
-            return made[0]
+            self.calls = HandCrankedCalls(*arguments)
+            return self.calls
 
         # One attempt: a fault is a death here, which nobody survives to try again.
-        retrying = RetryingStateStore(self._driver_store, attempts=1, sleep=lambda _: None)
+        retrying = RetryingStateStore(self._store(), attempts=1, sleep=lambda _: None)
         self.source = self._make_source()
         self.coordinator: Coordinator[Any, Any] = Coordinator(
-            self.source, retrying, settings, lambda: 0.0, make_calls
+            self.source, retrying, self._settings, lambda: 0.0, make_calls
         )
-        (self.calls,) = made
         if self._bounded:
             self.coordinator.prepare_available_now()
 
     def restart(self, parallelism: int | None = None) -> None:
         """The driver's process is gone; another one takes over, perhaps with other readers."""
-        self._parallelism = parallelism or self._parallelism
+        if parallelism is not None:
+            self._settings = replace(self._settings, parallelism=parallelism)
         self._start_driver()
 
     @property
