@@ -7,7 +7,7 @@ effect.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -115,22 +115,16 @@ def event_time_problems(
 
 
 def _order_problems(options: EnumeratorOptions, file_format: str) -> Iterator[str]:
-    is_ordered = options.file_order is FileOrder.EVENT_TIME
-    given = options.model_fields_set
-    for field in (
+    of_order = (
         *("max_event_time_skew", "on_late_file", "event_time_column", "on_missing_event_time"),
         *("alignment_group", "alignment_idle_timeout"),
-    ):
-        name = to_camel(field)
-        if (
-            field not in given
-            or getattr(options, field) == type(options).model_fields[field].default
-        ):
-            continue
-        if not is_ordered:
-            yield f"{name}: found with fileOrder={options.file_order.value}; expected eventTime"
-        elif field == "alignment_idle_timeout" and not options.alignment_group:
-            yield f"{name}: found without alignmentGroup; expected both"
+    )
+    for name in _chosen(options, of_order):
+        if options.file_order is not FileOrder.EVENT_TIME:
+            order = options.file_order.value
+            yield f"{to_camel(name)}: found with fileOrder={order}; expected eventTime"
+        elif name == "alignment_idle_timeout" and not options.alignment_group:
+            yield "alignmentIdleTimeout: found without alignmentGroup; expected both"
     if options.event_time_column and not format_class(file_format).has_time_statistics:
         saying = ", ".join(f for f in FileFormatName if format_class(f).has_time_statistics)
         yield (
@@ -304,8 +298,7 @@ def refuse_streaming_options(options: EnumeratorOptions) -> None:
     problems = [
         f"{fields[name].alias}: found {_shown(getattr(options, name))} in a batch read; "
         "expected it with readStream only"
-        for name in sorted(ONLY_STREAMS & options.model_fields_set)
-        if getattr(options, name) != fields[name].default
+        for name in _chosen(options, sorted(ONLY_STREAMS))
     ]
     if problems:
         listed = "".join(f"\n  - {problem}" for problem in problems)
@@ -313,6 +306,14 @@ def refuse_streaming_options(options: EnumeratorOptions) -> None:
             f'spark.read.format("sluice") reads all files at once, without a state:{listed}\n'
             "Leave these out, or use readStream with trigger(availableNow=True)"
         )
+
+
+def _chosen(options: EnumeratorOptions, names: Iterable[str]) -> Iterator[str]:
+    """Of these fields those that were given, and with another value than the default."""
+    for name in names:
+        value, default = getattr(options, name), type(options).model_fields[name].default
+        if name in options.model_fields_set and value != default:
+            yield name
 
 
 def _shown(value: object) -> object:
