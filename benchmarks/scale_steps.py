@@ -16,7 +16,6 @@ from fsspec.spec import AbstractFileSystem
 from typing_extensions import override
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
 from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
@@ -93,39 +92,18 @@ class MadeUpFiles(AbstractFileSystem):  # type: ignore[misc]
         return {"name": self._strip_protocol(path), "size": 0, "type": "directory"}
 
 
-class Counting(StateStore):
-    """Counts what is written to another store."""
+class Counting(LocalStateStore):
+    """Counts what is written to it."""
 
-    def __init__(self, inner: StateStore) -> None:
-        self._inner = inner
-        self.location = inner.location
+    def __init__(self, directory: str) -> None:
+        super().__init__(directory)
         self.written: dict[str, int] = {}
 
     @override
     def publish(self, name: str, data: bytes) -> None:
         kind = name.partition("/")[0]
         self.written[kind] = self.written.get(kind, 0) + len(data)
-        self._inner.publish(name, data)
-
-    @override
-    def read(self, name: str) -> bytes:
-        return self._inner.read(name)
-
-    @override
-    def read_part(self, name: str, start: int, length: int) -> bytes:
-        return self._inner.read_part(name, start, length)
-
-    @override
-    def list(self, directory: str) -> list[str]:
-        return self._inner.list(directory)
-
-    @override
-    def delete(self, name: str) -> None:
-        self._inner.delete(name)
-
-    @override
-    def refresh(self, directory: str) -> None:
-        self._inner.refresh(directory)
+        super().publish(name, data)
 
 
 class Driver:
@@ -139,7 +117,7 @@ class Driver:
             {"path": f"made-up://{files}/", "discoveryTimeout": "1h", "parallelism": "2", **more},
             streaming=False,
         )
-        self.store = Counting(LocalStateStore(directory))
+        self.store = Counting(directory)
         settings = CoordinatorSettings(
             BatchLimits(files=limit),
             2,
