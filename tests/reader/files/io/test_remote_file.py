@@ -131,15 +131,15 @@ def test_a_file_that_is_gone_is_named(server, bucket, storage):
 
 
 def test_a_store_that_stays_away_is_named_with_the_file(server, bucket, monkeypatch):
-    from pyspark_sluice.checkpoint_meta.storage import retries
+    from pyspark_sluice.checkpoint_meta.storage import storage_errors
 
     storage = {**server.options, "retry_config": {"max_retries": 1}}
     _put(server, bucket, "in/a", b"abc")
     (file,) = _found(bucket, storage)
     waited = []
-    monkeypatch.setattr(retries.time, "sleep", waited.append)
+    monkeypatch.setattr(storage_errors.time, "sleep", waited.append)
     server.fail_next(server.slow_down, times=999)
-    monkeypatch.setattr(retries.patiently, "__defaults__", (8, waited.append, 0.1))
+    monkeypatch.setattr(storage_errors.patiently, "__defaults__", (8, waited.append, 0.1))
     with pytest.raises(SplitReadError, match=r"in/a; found the store answered 503.*SlowDown"):
         SourceFile(file, storage).content()
     assert 10 < sum(waited) < 30
