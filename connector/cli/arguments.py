@@ -17,20 +17,6 @@ from ...checkpoint_meta.stores.contract import StateStore
 from .output import plainly
 from .state_argument import find_state
 
-State = Annotated[
-    str,
-    typer.Argument(
-        metavar="STATE",
-        help="Use the state in this directory. The checkpointLocation or stateLocation of the "
-        "query works too: a local path, or a URL such as s3://bucket/checkpoints/flights.",
-    ),
-]
-SourceName = Annotated[
-    str, typer.Option("--source-name", help="Select the source with this sourceName.")
-]
-StorageOptions = Annotated[
-    str, typer.Option("--storage-options", help="Use the query's storageOptions: a JSON object.")
-]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 New = Annotated[
@@ -60,7 +46,6 @@ Force = Annotated[
         "--force", help="Run even if another host owns the state, where a query may be running."
     ),
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Store this reason in the permanent record.")]
 Matching = Annotated[
     str, typer.Option("--matching", help="Select only paths that match a pattern with * ? [].")
 ]
@@ -70,8 +55,13 @@ Matching = Annotated[
 class SharedArguments:
     """What every command about a source accepts."""
 
-    source_name: SourceName = "source"
-    storage_options: StorageOptions = "{}"
+    source_name: Annotated[
+        str, typer.Option("--source-name", help="Select the source with this sourceName.")
+    ] = "source"
+    storage_options: Annotated[
+        str,
+        typer.Option("--storage-options", help="Use the query's storageOptions: a JSON object."),
+    ] = "{}"
     as_json: Json = False
 
 
@@ -79,7 +69,14 @@ class SharedArguments:
 class ViewArguments(SharedArguments):
     """A command about a state that exists."""
 
-    state: State
+    state: Annotated[
+        str,
+        typer.Argument(
+            metavar="STATE",
+            help="Use the state in this directory. The checkpointLocation or stateLocation of the "
+            "query works too: a local path, or a URL such as s3://bucket/checkpoints/flights.",
+        ),
+    ]
 
     def opened(self) -> StateStore:
         """Find the state directory, in any of the forms in which `state` may name it."""
@@ -91,7 +88,9 @@ class OrderArguments(ViewArguments):
     """A command that orders something for the next start of a query."""
 
     matching: Matching = ""
-    reason: Reason = ""
+    reason: Annotated[
+        str, typer.Option("--reason", help="Store this reason in the permanent record.")
+    ] = ""
     yes: Yes = False
     force: Force = False
 

@@ -150,6 +150,7 @@ def formatted(value: Any, name: str = "") -> str:
         return "yes" if value else "no"
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    # The name of a column says that its numbers are bytes, in views and in the answers of commands.
     if "bytes" in name or name == "size":
         return format_bytes(value)
     if isinstance(value, int | float):

@@ -82,6 +82,7 @@ def find_state(place: str, source_name: str, storage_options: str) -> StateStore
     """
     options = parsed_storage_options(storage_options)
     root = absolute(place)
+    # A state directory itself, and what the query has below checkpointLocation and stateLocation.
     places = [root, join(root, "sluice", source_name), join(root, source_name)]
     for candidate in places:
         store = open_store(candidate, options)

@@ -20,11 +20,8 @@ def main(arguments: list[str]) -> int:
     target = arguments[1] if len(arguments) == 2 else "sluice-report.html"
     try:
         path = write_report(open_store(arguments[0]), target)
-    except SluiceError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    except OSError as error:
-        sys.stderr.write(f"{of_system(error)}\n")
+    except (SluiceError, OSError) as error:
+        sys.stderr.write(f"{of_system(error) if isinstance(error, OSError) else error}\n")
         return 1
     sys.stdout.write(f"{path}\n")
     return 0

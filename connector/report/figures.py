@@ -78,6 +78,7 @@ def figures_of(store: StateStore) -> Figures:
         OptionError: the state is of a source that has no files.
         StateError: there is no state, or what is needed of it is damaged.
     """
+    # Three looks, each as of one moment: a running query may cut a checkpoint between two of them.
     files = table_of(store, "files")
     checkpoints = table_of(store, "checkpoints")
     readers = table_of(store, "readers")
@@ -99,6 +100,7 @@ def _query_id(readers: pa.Table) -> str:
     rows = [
         row for row in readers.select(["checkpoint", "query_id"]).to_pylist() if row["query_id"]
     ]
+    # Several queries may have read this state, one after another.
     newest: str = max(rows, key=lambda row: row["checkpoint"])["query_id"] if rows else ""
     return newest
 

@@ -89,25 +89,25 @@ def page_of(figures: Figures, charts: Mapping[str, str]) -> str:
 
 def _summary(figures: Figures) -> str:
     batches = figures.batches
-    pairs = [
-        ("query id", figures.query_id or "unknown until Spark has finished a task"),
-        ("owner", masked(str(figures.owner))),
-        ("report written", f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"),
-    ]
+    pairs = {
+        "query id": figures.query_id or "unknown until Spark has finished a task",
+        "owner": masked(str(figures.owner)),
+        "report written": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
+    }
     if batches:
         first, last = batches[0], batches[-1]
-        pairs += [
-            ("checkpoints retained", f"{first.checkpoint} to {last.checkpoint}"),
-            (
-                "planned",
-                f"{first.planned:%Y-%m-%d %H:%M:%S} to {last.planned:%Y-%m-%d %H:%M:%S} UTC",
-            ),
-            ("rows read", f"{sum(batch.rows for batch in batches):,}"),
-            ("bytes read", format_bytes(sum(batch.bytes for batch in batches))),
-            ("backlog", f"{last.backlog_files:,} files, {format_bytes(last.backlog_bytes)}"),
-        ]
-    pairs.append(("in quarantine", counted(len(figures.quarantine), "split")))
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
+        when = f"{first.planned:%Y-%m-%d %H:%M:%S} to {last.planned:%Y-%m-%d %H:%M:%S} UTC"
+        pairs |= {
+            "checkpoints retained": f"{first.checkpoint} to {last.checkpoint}",
+            "planned": when,
+            "rows read": f"{sum(batch.rows for batch in batches):,}",
+            "bytes read": format_bytes(sum(batch.bytes for batch in batches)),
+            "backlog": f"{last.backlog_files:,} files, {format_bytes(last.backlog_bytes)}",
+        }
+    pairs["in quarantine"] = counted(len(figures.quarantine), "split")
+    listed = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs.items()
+    )
     return f"<dl>{listed}</dl>\n"
 
 

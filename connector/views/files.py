@@ -93,10 +93,10 @@ def _superseded(table: pa.Table, again: set[str]) -> pa.Table:
 
 
 def _given_up(quarantined: Sequence[QuarantinedSplit]) -> pa.Table:
-    found = [(file, split) for split in quarantined if (file := file_of(split.split_id))]
     rows = [
         {**file, "state": "quarantined", "reason": split.reason, "checkpoint": split.checkpoint}
-        for file, split in found
+        for split in quarantined
+        if (file := file_of(split.split_id))
     ]
     return pa.Table.from_pylist(rows, schema=SPLITS)
 
@@ -123,15 +123,15 @@ def _facts(ranges: pa.Table) -> pa.Table:
     pending = pc.equal(state, "pending")
     assigned = ranges.column("reader").is_valid()
     length = pc.subtract(ranges.column("end"), ranges.column("start"))
-    columns = {
-        "order": pa.array(order),
-        "assignment": pc.if_else(assigned, pa.array(at), None),
-        "explained": pc.if_else(ranges.column("reason").is_valid(), pa.array(at), None),
-        "pending_bytes": pc.if_else(pending, length, 0),
-    }
-    for name in ("rows", "bytes", "microseconds"):
-        columns[name] = ranges.column(name)
-    return pa.table({**{name: ranges.column(name) for name in _KEY}, **columns})
+    return pa.table(
+        {
+            **{name: ranges.column(name) for name in (*_KEY, "rows", "bytes", "microseconds")},
+            "order": pa.array(order),
+            "assignment": pc.if_else(assigned, pa.array(at), None),
+            "explained": pc.if_else(ranges.column("reason").is_valid(), pa.array(at), None),
+            "pending_bytes": pc.if_else(pending, length, 0),
+        }
+    )
 
 
 def _grouped(seen: pa.Table, facts: pa.Table) -> pa.Table:

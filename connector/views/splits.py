@@ -190,6 +190,7 @@ def _figures(commit: ReaderCommit, first: int, last: int) -> dict[str, Any]:
     state = ["read"] * (last - first)
     reason: list[str | None] = [None] * (last - first)
     dropped = [0] * (last - first)
+    # Indexes are those of the reader's whole part, of which this batch is a piece.
     for index, why in commit.skipped.items():
         if first <= index < last:
             state[index - first], reason[index - first] = "skipped", why

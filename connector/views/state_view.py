@@ -109,28 +109,27 @@ class StateView:
     """One look at one state directory."""
 
     def __init__(self, store: StateStore) -> None:
+        """Look at `store`.
+
+        Raises:
+            StateMissingError: there is no state directory; names the place.
+        """
         self.store = store
         self.history = CheckpointHistory(store)
         self.commits = ReaderCommits(store)
-
-    def check_is_state(self) -> None:
-        """Raise unless there is a state directory.
-
-        Raises:
-            StateMissingError: names the place.
-        """
         try:
-            self.store.read(FORMAT)
+            store.read(FORMAT)
         except FileNotFoundError as error:
-            if self.store.list(CHECKPOINTS):
-                return
-            raise StateMissingError(
-                "no state of a sluice source found",
-                self.store.location,
-                "no such directory, or one without FORMAT",
-                "the state of a query that has been started",
-                "Pass the checkpointLocation (or stateLocation) and the sourceName of the query.",
-            ) from error
+            # A lost FORMAT is restored by the next query, so without it this is a state as well.
+            if not store.list(CHECKPOINTS):
+                raise StateMissingError(
+                    "no state of a sluice source found",
+                    store.location,
+                    "no such directory, or one without FORMAT",
+                    "the state of a query that has been started",
+                    "Pass the checkpointLocation (or stateLocation) and the sourceName of the "
+                    "query.",
+                ) from error
 
     @cached_property
     def refs(self) -> Sequence[CheckpointRef]:

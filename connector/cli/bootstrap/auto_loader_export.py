@@ -26,6 +26,7 @@ from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import OptionError
 from .file_log_import import OtherFile, OtherLog
 
+# A CSV has no null; each tool writes it in its own way.
 _NULLS: Final = ("", "null", "NULL", r"\N")
 _ENDINGS: Final = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")
 _COLUMNS: Final = ("path", "size", "create_time", "discovery_time", "commit_time", "source_id")
@@ -78,7 +79,15 @@ def auto_loader_log(
             "commit times, which newer runtimes record (16.4 with cloudFiles.cleanSource, 18.2)",
             "If the stream had finished before it was exported, add --all-processed.",
         )
-    files = {path: _file(row, is_quoted=quoted_paths) for path, row in newest.items()}
+    files = {
+        path: OtherFile(
+            path,
+            quoted_paths,
+            None if row["size"] is None else int(row["size"]),
+            _microseconds(row["create_time"]),
+        )
+        for path, row in newest.items()
+    }
     origin = {"export": absolute(export), "source_id": source_id, "all_processed": all_processed}
     return OtherLog(
         {path: file for path, file in files.items() if path in done},
@@ -89,16 +98,6 @@ def auto_loader_log(
 
 def _order(row: Mapping[str, Any]) -> tuple[int, int]:
     return (_microseconds(row["create_time"]) or 0, _microseconds(row["discovery_time"]) or 0)
-
-
-def _file(row: Mapping[str, Any], *, is_quoted: bool) -> OtherFile:
-    size = row["size"]
-    return OtherFile(
-        row["path"],
-        is_quoted,
-        size=None if size is None else int(size),
-        modified=_microseconds(row["create_time"]),
-    )
 
 
 def _microseconds(value: Any) -> int | None:

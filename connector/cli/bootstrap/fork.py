@@ -171,7 +171,6 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
         StateError: no state, or it is damaged.
     """
     view = StateView(store)
-    view.check_is_state()
     chain = view.chain()
     ref = _chosen(view, chain, at, at_time)
     source = view.history.load(ref).header.enumerator

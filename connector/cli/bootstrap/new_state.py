@@ -68,19 +68,6 @@ class Target:
         if self.store.list(READERS) or any(not _is_ours(self.store, leaf) for leaf in claims):
             raise _in_use(self.store.location, "the state of a query")
 
-    def publish_sparks_own(self) -> None:
-        """Write Spark's checkpoint, if the new query continues another one.
-
-        Raises:
-            OptionError: something else is there, or the old query has gone on.
-        """
-        if self.continues is None:
-            return
-        try:
-            self.continues.write(self.spark)
-        except FileExistsError as error:
-            raise _in_use(self.location, f"the checkpoint of another query: {error}") from None
-
 
 def target_at(
     place: str,
@@ -147,7 +134,12 @@ def write_seed(
     # Durable from here on, and yet nothing: without the seed no query starts after it.
     made = publish_bootstrap(make(attachments), store, attachments, epoch, now)
     check_not_fenced(store, epoch)
-    target.publish_sparks_own()
+    if target.continues is not None:
+        try:
+            target.continues.write(target.spark)
+        except FileExistsError as error:
+            found = f"the checkpoint of another query: {error}"
+            raise _in_use(target.location, found) from None
     user, host = who_and_where()
     seed = Seed(
         purpose=purpose,

@@ -106,6 +106,7 @@ def _entries(store: StateStore, directory: str) -> Iterator[tuple[int, OtherFile
     first = compact[-1] if compact else -1
     names = [f"{directory}/{first}{_COMPACT}"] if compact else []
     after = [number for number in plain if number > first]
+    # The files of a log that is missing would be read a second time.
     for expected, number in enumerate(after, first + 1):
         if number != expected:
             raise damaged(store, f"{directory}/{expected}", "no such object", "a log without gaps")

@@ -20,42 +20,40 @@ if TYPE_CHECKING:
     from ..bootstrap.new_state import Target
 
 
-Path = Annotated[str, typer.Argument(metavar="PATH", help="Let the new query load this path.")]
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        help="Use this option of the new query that selects files, as NAME=VALUE, such as "
-        "pathGlobFilter=*.json. Repeat it for more options.",
-    ),
-]
-Rewrites = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--rewrite",
-        help="Replace the beginning of paths, as OLD=NEW, if files were moved. Repeat it for more.",
-    ),
-]
-ReadChanged = Annotated[
-    bool,
-    typer.Option("--read-changed", help="Read files again that have changed since they were read."),
-]
-Force = Annotated[
-    bool,
-    typer.Option("--force", help="Continue although none of the files that were read is at PATH."),
-]
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Import(SharedArguments):
     """The arguments that both imports accept."""
 
-    path: Path
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Let the new query load this path.")]
     new: New
-    option: Options = None
-    rewrite: Rewrites = None
-    read_changed: ReadChanged = False
-    force: Force = False
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            help="Use this option of the new query that selects files, as NAME=VALUE, such as "
+            "pathGlobFilter=*.json. Repeat it for more options.",
+        ),
+    ] = None
+    rewrite: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rewrite",
+            help="Replace the beginning of paths, as OLD=NEW, if files were moved. Repeat it for "
+            "more.",
+        ),
+    ] = None
+    read_changed: Annotated[
+        bool,
+        typer.Option(
+            "--read-changed", help="Read files again that have changed since they were read."
+        ),
+    ] = False
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Continue although none of the files that were read is at PATH."
+        ),
+    ] = False
     yes: Yes = False
 
     def run(self, purpose: str, log: OtherLog, continued: ContinuedQuery | None = None) -> None:

@@ -95,7 +95,6 @@ def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> C
         StateError: no state, or it is damaged.
     """
     view = StateView(store)
-    view.check_is_state()
     chain = view.chain()
     # What a reader has acknowledged is in Spark's log, and so is all that it descends from.
     known = [at for at, link in enumerate(chain) if link.commits or link.abandoned]
@@ -153,12 +152,9 @@ def _known_sizes(store: StateStore) -> dict[str, int]:
 
 def _names(store: StateStore) -> Iterator[str]:
     yield from (name for name in _SINGLE if _size(store, name))
-    for directory in _FLAT:
+    nested = (f"{directory}/{leaf}" for directory in _NESTED for leaf in store.list(directory))
+    for directory in (*_FLAT, *nested):
         yield from (f"{directory}/{leaf}" for leaf in store.list(directory))
-    for directory in _NESTED:
-        for folder in store.list(directory):
-            below = f"{directory}/{folder}"
-            yield from (f"{below}/{leaf}" for leaf in store.list(below))
 
 
 def _size(store: StateStore, name: str) -> int:

@@ -37,10 +37,11 @@ def difference(store: StateStore, first: str, second: str) -> pa.Table:
 
 
 def _difference(view: StateView, first: str, second: str) -> pa.Table:
-    view.check_is_state()
+    # A difference goes forward, in whatever order the two are given.
     older, newer = sorted([checkpoint_named(view, first), checkpoint_named(view, second)])
     try:
         links = view.history.between(older, newer)
+    # No damage here: two incarnations that began at one checkpoint have two chains.
     except StateCorruptError as error:
         raise OptionError(
             "the two checkpoints are not on the same chain",

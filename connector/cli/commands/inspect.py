@@ -31,9 +31,9 @@ def inspected(store: StateStore, name: str) -> dict[str, Any]:
 
 
 def _inspected(view: StateView, name: str) -> dict[str, Any]:
-    view.check_is_state()
     ref = checkpoint_named(view, name)
     on_chain = {link.ref: link for link in view.chain()}
+    # Alone is an orphan, or a base whose checkpoint has been deleted.
     link = on_chain.get(ref) or _alone(view, ref)
     header = link.checkpoint.header.model_dump()
     state = "orphan"

@@ -126,6 +126,8 @@ def waive(given: OrderArguments) -> None:
     from ..spark_checkpoint import under_way_in_spark
     from ..state_argument import parsed_storage_options
 
+    # Only Spark's log says which batch is under way: the state may have checkpoints that were cut
+    # ahead.
     options = parsed_storage_options(given.storage_options)
 
     submit_order(

@@ -38,7 +38,6 @@ def status_of(store: StateStore) -> dict[str, Any]:
 
 
 def _status(view: StateView) -> dict[str, Any]:
-    view.check_is_state()
     owner = owner_of(view.store)
     # Not the whole chain: `watch` asks every two seconds, and each link is a request on a bucket.
     links = view.chain(_RECENT)
@@ -69,6 +68,7 @@ def _status(view: StateView) -> dict[str, Any]:
 
 
 def _of_files(view: StateView) -> dict[str, Any]:
+    # Without names: a status of ten million files needs their number alone.
     known = FilesAsOf(view.store, view.head)
     splits = size = 0
     oldest: int | None = None

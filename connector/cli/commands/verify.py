@@ -235,6 +235,7 @@ class Verification:
             self._bad_commits.add(ref)
             return
         try:
+            # The checksum is right, and this is how a restart reads it.
             commit = ReaderCommit.from_bytes(self._store.read(name), name)
         except (SluiceError, FileNotFoundError) as error:
             self._damaged(name, error)
@@ -330,9 +331,7 @@ class Verification:
             at = ref
             # A restore reads deltas back to the nearest base; without one, to the very first
             # checkpoint.
-            while at != NO_CHECKPOINT and at not in self._whole_bases:
-                if at not in self._checkpoints:
-                    break
+            while at in self._checkpoints and at not in self._whole_bases:
                 at = self._checkpoints[at].header.parent
             yield ref, at == NO_CHECKPOINT or at in self._whole_bases
 

@@ -139,6 +139,7 @@ def _problems(status: dict[str, Any]) -> dict[str, str]:
         found["owner"] = "red"
     if status["quarantined"]:
         found["quarantined"] = "red"
+    # A state of a source without files has no backlog.
     age = (status["pending"] or {}).get("oldest_modified_seconds")
     if age is not None and age > _OLD:
         found["oldest pending"] = "yellow"

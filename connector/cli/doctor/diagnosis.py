@@ -28,7 +28,7 @@ from .storage import (
     created,
     left_as_it_was,
     no_place,
-    path_findings,
+    path_finding,
     state_findings,
 )
 
@@ -42,7 +42,7 @@ def findings(patient: Patient) -> Iterator[Finding]:
     places = [each for each in (patient.state, patient.path) if each]
     failed = False
     # First the clients: without its client a place fails with an error that says less.
-    for finding in extra_findings(places, patient.path, options):
+    for finding in _extra_findings(places, patient.path, options):
         failed = failed or finding.verdict == "failed"
         yield finding
     place = ""
@@ -55,10 +55,10 @@ def findings(patient: Patient) -> Iterator[Finding]:
             else:
                 yield from state_findings(place, patient.storage_options)
         if patient.path:
-            yield from path_findings(patient.path, patient.storage_options, options)
+            yield path_finding(patient.path, patient.storage_options, options)
     if patient.master or patient.spark:
         master = patient.master or "local[2]"
-        yield from executor_findings(master, place, patient.storage_options)
+        yield from _executor_findings(master, place, patient.storage_options)
 
 
 def _place_of(patient: Patient) -> str:
@@ -103,7 +103,7 @@ def _print(finding: Finding) -> None:
 _TASKS = 4
 
 
-def executor_findings(master: str, place: str, storage_options: str) -> Iterator[Finding]:
+def _executor_findings(master: str, place: str, storage_options: str) -> Iterator[Finding]:
     """The session, the source in it, and tasks that write to the place of the state."""
     try:
         from pyspark.sql import SparkSession
@@ -170,6 +170,7 @@ def _writing(spark: Any, place: str, storage_options: str) -> Finding:
     if not all(saw for _, saw, _, _ in answers):
         found = f"the state that the driver has written is missing on {', '.join(hosts)}"
         return Finding(what, "failed", found, expected, shared)
+    # Disks that are not shared let each host create it, and some file systems let several succeed.
     if winners != 1:
         found = f"{winners} of {_TASKS} tasks learned that they had created the object"
         return Finding(what, "failed", found, expected, shared)
@@ -212,16 +213,10 @@ _QUEUE_CLIENTS: Final = {
 """What paths begin with -> what the queue of their events is asked through."""
 
 
-def extra_findings(
+def _extra_findings(
     places: Sequence[str], path: str, options: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """What the given places and options need.
-
-    Args:
-        places: paths and URLs.
-        path: the one of them that is read; may be empty.
-        options: of the query, in any case.
-    """
+    """What the places need, one of which may be the `path` that is read, and the options."""
     seen: set[str] = set()
     for place in places:
         scheme = scheme_of(storage_url(place))

@@ -137,7 +137,7 @@ def _name() -> str:
     return f"doctor-{uuid.uuid4().hex}"
 
 
-def path_findings(path: str, storage_options: str, options: Mapping[str, str]) -> Iterator[Finding]:
+def path_finding(path: str, storage_options: str, options: Mapping[str, str]) -> Finding:
     """List the first files of what is to be loaded."""
     from ....enumerator.files.discovery.tree_discovery import all_files
     from ...options.model import parse_options
@@ -150,10 +150,8 @@ def path_findings(path: str, storage_options: str, options: Mapping[str, str]) -
         first = next(all_files(listing), None)
     except (SluiceError, ImportError, OSError) as error:
         way_out = "Repair access, or correct the path."
-        yield Finding(what, "failed", str(error), "a path that can be listed", way_out)
-        return
+        return Finding(what, "failed", str(error), "a path that can be listed", way_out)
     if first is None:
         way_out = "See docs/it-does-not-start.md: It runs, but ingests nothing."
-        yield Finding(what, "warning", f"nothing at {path}", "files to be read", way_out)
-        return
-    yield Finding(what, "ok", f"{first.path} and others, if any", "files to be read")
+        return Finding(what, "warning", f"nothing at {path}", "files to be read", way_out)
+    return Finding(what, "ok", f"{first.path} and others, if any", "files to be read")

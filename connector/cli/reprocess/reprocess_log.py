@@ -40,11 +40,6 @@ _WORDS = {
 
 _AGAIN_BY = frozenset({"requeue", "rewind"})
 
-_AGAIN = (
-    "rows that were read are delivered again: use a sink that upserts, or delete the rows "
-    "from it first"
-)
-
 ORDERS = pa.schema(
     [
         ("order", pa.int64()),
@@ -91,7 +86,6 @@ def submit_order(
 
     def look() -> tuple[StateView, Chosen]:
         view = StateView(store)
-        view.check_is_state()
         newest = newest_in_spark(store, options)
         if newest is not None and newest in view.refs:
             # What was cut ahead of Spark may never be taken up, so the choice ignores it.
@@ -127,6 +121,7 @@ def _written(
         action=action,
         enumerator=view.source,
         split_version=serializer.version,
+        # As JSON columns, because an order is a document that people read, too.
         splits={name: batch.column(name).to_pylist() for name in batch.schema.names},
         released=list(chosen.released),
         checkpoint=view.head.checkpoint,
@@ -185,7 +180,10 @@ def _tell(
     if chosen.released:
         typer.echo(f"leave the quarantine: {len(chosen.released):,} splits")
     if action in _AGAIN_BY:
-        typer.echo(_AGAIN)
+        typer.echo(
+            "rows that were read are delivered again: use a sink that upserts, or delete the rows "
+            "from it first"
+        )
     if action == "waive":
         typer.echo(
             f"{chosen.rows:,} of their rows were acknowledged; the sink may have some of those"
@@ -204,7 +202,6 @@ def recorded_orders(store: StateStore) -> pa.Table:
 
 
 def _recorded(view: StateView) -> pa.Table:
-    view.check_is_state()
     rows = [_row(order, view.orders_done) for order in Orders(view.store).after(0)]
     return pa.Table.from_pylist(rows[::-1], schema=ORDERS)
 
