@@ -32,7 +32,7 @@ from ....reader.files.io.compressed.cut_places import take_over
 from ...views.state_view import CheckpointView, StateView
 from ..state_argument import checkpoint_named, parsed_moment
 from ..view_filter import matching_pattern
-from .new_state import Target, write_seed
+from .new_state import Target, in_use, write_seed
 
 _SCHEMAS = "schemas"
 _SHOWN = 10
@@ -141,13 +141,8 @@ def _copy(old: StateStore, new: StateStore, name: str) -> None:
     except FileExistsError:
         if new.read(name) == data:
             return  # Of a fork that was killed half-way.
-        raise OptionError(
-            "the target directory is not empty",
-            f"{new.location}/{name}",
-            "an object that differs from the source state's",
-            "a directory that is empty or does not exist",
-            "Give the new query its own checkpointLocation.",
-        ) from None
+        found = "an object that differs from the source state's"
+        raise in_use(f"{new.location}/{name}", found) from None
 
 
 def _files(state: OfflineState[Any, Any]) -> OfflineEnumerator:

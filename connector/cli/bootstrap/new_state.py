@@ -59,14 +59,14 @@ class Target:
         ours = {_OURS} | (SPARKS_OWN if self.continues and claims else set())
         there = [leaf for leaf in self.spark.list("") if leaf not in ours]
         if there:
-            raise _in_use(self.location, ", ".join(sorted(there)[:5]))
+            raise in_use(self.location, ", ".join(sorted(there)[:5]))
         seed = find_seed(self.store)
         if seed is not None:
             found = f"a state that `sluice {seed.purpose}` has prepared"
-            raise _in_use(self.store.location, found)
+            raise in_use(self.store.location, found)
         # A reader commit is there only if a query has run.
         if self.store.list(READERS) or any(not _is_ours(self.store, leaf) for leaf in claims):
-            raise _in_use(self.store.location, "the state of a query")
+            raise in_use(self.store.location, "the state of a query")
 
 
 def target_at(
@@ -93,7 +93,8 @@ def _is_ours(store: StateStore, leaf: str) -> bool:
     return not stem.isdecimal() or purpose_of(store, int(stem)) not in ("", COMPACTION)
 
 
-def _in_use(where: str, found: str) -> OptionError:
+def in_use(where: str, found: str) -> OptionError:
+    """The error where a new query should get a directory that has something else in it."""
     return OptionError(
         "the target directory is not empty",
         where,
@@ -139,7 +140,7 @@ def write_seed(
             target.continues.write(target.spark)
         except FileExistsError as error:
             found = f"the checkpoint of another query: {error}"
-            raise _in_use(target.location, found) from None
+            raise in_use(target.location, found) from None
     user, host = who_and_where()
     seed = Seed(
         purpose=purpose,
@@ -158,7 +159,7 @@ def write_seed(
     try:
         publish_seed(store, seed)
     except FileExistsError:
-        raise _in_use(store.location, "a state that another process has just prepared") from None
+        raise in_use(store.location, "a state that another process has just prepared") from None
     # A query that began in between has not seen it, and does not follow it.
     check_not_fenced(store, epoch)
     return seed

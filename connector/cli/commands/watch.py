@@ -98,6 +98,7 @@ def _looks(
     looked = 0
     while True:
         try:
+            # Once found, it stays the one that is watched.
             store = store or find()
             yield time.monotonic(), status_of(store), store
         except StateMissingError as error:

@@ -20,7 +20,7 @@ from ....checkpoint_meta.storage.urls import absolute, join, local_path, scheme_
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import SluiceError, StateMissingError
 from ..output import Ended, Exit, print_json
-from ..state_argument import find_state, parsed_storage_options
+from ..state_argument import find_state, parsed_options, parsed_storage_options
 from .interpreters import python_findings
 from .patient import Finding, Patient
 from .storage import (
@@ -37,7 +37,7 @@ _MARKS = {"ok": "ok     ", "warning": "warning", "failed": "FAILED "}
 
 def findings(patient: Patient) -> Iterator[Finding]:
     """One after the other: the later ones take longer."""
-    options = patient.options
+    options = parsed_options(patient.option or ())
     yield from python_findings()
     places = [each for each in (patient.state, patient.path) if each]
     failed = False

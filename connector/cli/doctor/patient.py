@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 import typer
 
 from ..arguments import SharedArguments
-from ..state_argument import parsed_options
 
 Verdict = Literal["ok", "warning", "failed"]
 
@@ -42,15 +41,6 @@ class Patient(SharedArguments):
     master: Annotated[
         str, typer.Option("--master", help="Use this master for that session; implies --spark.")
     ] = ""
-
-    @property
-    def options(self) -> dict[str, str]:
-        """Those of the query.
-
-        Raises:
-            OptionError: one is not NAME=VALUE.
-        """
-        return parsed_options(self.option or ())
 
 
 @dataclass(frozen=True)

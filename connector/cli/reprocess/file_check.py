@@ -73,6 +73,7 @@ def unreadable(splits: Sequence[FileSplit], storage_options: Mapping[str, Any]) 
     Raises:
         SourceUnavailable: it cannot be found out.
     """
+    # One request for each file, of which several splits may be assigned.
     found = _present(list({split.file for split in splits}), storage_options)
 
     def is_there(file: FileVersion) -> bool:

@@ -207,6 +207,8 @@ def waived(
 
 def _read_again(known: KnownFiles, wanted: ByteRanges, released: Sequence[str] = ()) -> Chosen:
     chosen = splits_of(wanted)
+    # What is under way is read when the query starts in any case; an order would read it a second
+    # time.
     idle = splits_without(chosen, known.under_way)
     left_out = _count("in flight: read when the query starts", chosen, idle)
     splits = splits_without(idle, known.pending)
