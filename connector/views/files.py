@@ -20,8 +20,8 @@ from ...enumerator.files.ledger.files_as_of import FilesAsOf
 from .quarantine import FILE_OF_SPLIT, file_of
 from .splits import (
     SPLITS,
-    DoneOrders,
     assigned_splits,
+    done_orders,
     files_as_of_head,
     forgotten_splits,
     moments,
@@ -67,13 +67,15 @@ def files(view: StateView) -> pa.Table:
         StateError: a link of the chain is damaged, or newer than this release.
     """
     known = files_as_of_head(view)
-    orders = DoneOrders.of(view)
+    orders = done_orders(view)
     chain = view.chain()
     parts = [*pending_splits(known), *forgotten_splits(orders, chain)]
     for link in chain:
         # A checkpoint contains all orders up to a number; only later ones change what became of its
         # files.
-        again = orders.read_again_after(link.checkpoint.header.orders)
+        contained = link.checkpoint.header.orders
+        later = [order for order in orders if order.number > contained and order.reads_again]
+        again = {path for order in later for path in order.splits.get("path", ())}
         parts += [_superseded(table, again) for table in assigned_splits([link])]
     parts.append(_given_up(known.quarantined()))
     ranges = pa.concat_tables(parts).combine_chunks()

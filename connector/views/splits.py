@@ -6,7 +6,6 @@ Not here: files as a whole (`files.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -36,45 +35,30 @@ SPLITS: Final = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class DoneOrders:
-    """Orders that a state contains, in turn."""
+def done_orders(view: StateView) -> Sequence[Order]:
+    """The orders that the newest checkpoint contains, in turn.
 
-    orders: Sequence[Order]
+    Raises:
+        StateError: one of them is gone or damaged.
+    """
+    store = Orders(view.store)
+    return [store.read(number) for number in range(1, view.orders_done + 1)]
 
-    @classmethod
-    def of(cls, view: StateView) -> DoneOrders:
-        """Those that the newest checkpoint contains.
 
-        Raises:
-            StateError: one of them is gone or damaged.
-        """
-        store = Orders(view.store)
-        return cls([store.read(number) for number in range(1, view.orders_done + 1)])
-
-    def forgotten(self) -> list[tuple[Order, list[FileSplit]]]:
-        """What was dropped and was not ordered again since."""
-        found: list[tuple[Order, list[FileSplit]]] = []
-        for order in self.orders:
-            # It drops what a batch under way was to read, which `CheckpointView.waived` shows.
-            if order.action == "waive":
-                continue
-            splits = splits_of_order(order)
-            # A later order about the same bytes replaces what an earlier one said, whether it reads
-            # or drops them.
-            found = [(by, splits_without(of, byte_ranges_of(splits))) for by, of in found]
-            if not order.reads_again:
-                found.append((order, splits))
-        return [(order, splits) for order, splits in found if splits]
-
-    def read_again_after(self, contained: int) -> set[str]:
-        """Paths that were ordered to be read again, by orders after that number."""
-        return {
-            path
-            for order in self.orders
-            if order.number > contained and order.reads_again
-            for path in order.splits.get("path", ())
-        }
+def _forgotten(orders: Sequence[Order]) -> list[tuple[Order, list[FileSplit]]]:
+    """What was dropped and was not ordered again since."""
+    found: list[tuple[Order, list[FileSplit]]] = []
+    for order in orders:
+        # It drops what a batch under way was to read, which `CheckpointView.waived` shows.
+        if order.action == "waive":
+            continue
+        splits = splits_of_order(order)
+        # A later order about the same bytes replaces what an earlier one said, whether it reads or
+        # drops them.
+        found = [(by, splits_without(of, byte_ranges_of(splits))) for by, of in found]
+        if not order.reads_again:
+            found.append((order, splits))
+    return [(order, splits) for order, splits in found if splits]
 
 
 def splits(view: StateView) -> Iterator[pa.Table]:
@@ -87,7 +71,7 @@ def splits(view: StateView) -> Iterator[pa.Table]:
         StateError: a link of the chain is damaged, or newer than this release.
     """
     yield from pending_splits(files_as_of_head(view))
-    yield from forgotten_splits(DoneOrders.of(view), view.chain())
+    yield from forgotten_splits(done_orders(view), view.chain())
     yield from assigned_splits(view.chain())
 
 
@@ -114,9 +98,11 @@ def pending_splits(known: FilesAsOf) -> Iterator[pa.Table]:
         yield _table(ranges, {"state": pa.scalar("pending")})
 
 
-def forgotten_splits(orders: DoneOrders, chain: Sequence[CheckpointView]) -> Iterator[pa.Table]:
+def forgotten_splits(
+    orders: Sequence[Order], chain: Sequence[CheckpointView]
+) -> Iterator[pa.Table]:
     """What was dropped by an order, with its reason."""
-    for order, splits in orders.forgotten():
+    for order, splits in _forgotten(orders):
         # What was being read when the order was made, and was read, was not pending any more.
         begun = [
             link
