@@ -37,7 +37,7 @@ def difference(store: StateStore, first: str, second: str) -> pa.Table:
 
 
 def _difference(view: StateView, first: str, second: str) -> pa.Table:
-    # A difference goes forward, in whatever order the two are given.
+    # A difference goes forward; the two may be given in either order.
     older, newer = sorted([checkpoint_named(view, first), checkpoint_named(view, second)])
     try:
         links = view.history.between(older, newer)
