@@ -177,7 +177,7 @@ def test_decimals_that_do_not_say_their_digits_are_refused_where_they_are_wanted
     orc.write_table(pa.table({"id": [1], "price": price}), path)
 
     def unscaled(found: list[Field]) -> list[Field]:
-        types = [[p for p in fields(v) if p[0] < 5] for i, v in found if i == 4]  # type: ignore[arg-type]
+        types = [[p for p in fields(v) if p[0] < 5] for i, v in found if i == 4]
         return [pair for pair in found if pair[0] != 4] + [(4, message(t)) for t in types]
 
     _with_tail(path, footer=unscaled)
