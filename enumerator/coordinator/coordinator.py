@@ -275,7 +275,4 @@ class Coordinator(Generic[SplitT, StateT]):
             opened.cutter.adopt(restored)
             counter = opened.acknowledgements.counter
             Adoption(start.savepoint, counter, opened.send_again).run()
-        if opened.cleaning is not None:
-            # Spark has gone beyond it in an earlier run, or is about to: it never goes back.
-            opened.cleaning.completed(opened.flight.latest_completed)
-            opened.cleaning.start()
+        opened.upkeep.start()

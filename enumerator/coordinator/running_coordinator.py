@@ -31,7 +31,6 @@ from .cut import CheckpointCutter
 from .in_flight import CheckpointRecord, CheckpointsInFlight, CustomEvent, Stage
 from .restore import RestoredState
 from .returned_splits import ReturnedSplits
-from .source_cleanup import Cleaning
 from .upkeep import Upkeep
 
 
@@ -84,9 +83,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             CommitCounter(source, self.enumerator, self.returned_splits, threads.journal),
             self.sizing,
         )
-        cleaner = source.create_cleaner()
-        self.cleaning = None if cleaner is None else Cleaning(cleaner, parts)
-        self.upkeep = Upkeep(parts, flight, self.enumerator, self.returned_splits, self.cleaning)
+        self.upkeep = Upkeep(parts, flight, self.enumerator, self.returned_splits)
         self._lock = threads.lock
         self._check_still_ours = parts.check_still_ours
         self.heartbeat = Heartbeat(self.store, flight.epoch, parts.clock)
@@ -233,19 +230,14 @@ class RunningCoordinator(Generic[SplitT, StateT]):
     def _await_upkeep(self) -> None:
         # Runs that end as soon as they can would never come to a base.
         if self.context.bounded:
-            cleaning = self.cleaning
-            self.threads.wait_for(
-                lambda: not (self.upkeep.is_overdue or (cleaning and cleaning.is_behind)),
-                self.settings.upkeep_patience,
-            )
+            patience = self.settings.upkeep_patience
+            self.threads.wait_for(lambda: not self.upkeep.is_overdue, patience)
 
     def commit(self, end: CheckpointRef) -> None:
         """See `Coordinator.commit`."""
         with self._lock:
             # Perhaps of a batch of other sources of the query, which must not wait for this one.
             self._was_idle = False
-            if self.cleaning is not None:
-                self.cleaning.completed(end)
             self.upkeep.completed(end)
 
     def report(self) -> dict[str, Any]:
@@ -261,7 +253,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
                 "abandonedReaders": self.acknowledgements.counter.abandoned_readers,
                 "abandonedSplits": self.acknowledgements.counter.abandoned_splits,
                 **({"unreadableState": list(damaged)} if damaged else {}),
-                **({"cleaned": dict(self.cleaning.figures())} if self.cleaning else {}),
+                **self.upkeep.report(),
                 **self.enumerator.backlog(),
             }
 

@@ -3,10 +3,11 @@
 One piece of work at a time, each bounded, on a worker thread; a worker that is killed in the middle
 of it leaves the work to the next incarnation. A base is frozen at a cut, and written once its
 checkpoint has been handed out; one that is overdue when a query starts is frozen from what was
-restored, so that runs of a single batch come to their bases, too.
+restored, so that runs of a single batch come to their bases, too. The source is cleaned up next to
+that, and says what it still needs of the state.
 
 Not here: what a base is made of (`restore.py`, `large_state.py`), what may go
-(`checkpoint_meta/retention.py`).
+(`checkpoint_meta/retention.py`), what is cleaned up when (`source_cleanup.py`).
 """
 
 from __future__ import annotations
@@ -35,14 +36,13 @@ class Upkeep:
         flight: CheckpointsInFlight,
         enumerator: SplitEnumerator[Any, Any],
         returned_splits: ReturnedSplits,
-        cleaning: Cleaning[Any] | None = None,
     ) -> None:
-        """`cleaning` says what it still needs of the state."""
         self._parts = parts
         self._enumerator = enumerator
         self._returned_splits = returned_splits
         self._settings, self._threads = parts.settings, parts.threads
-        self._cleaning = cleaning
+        cleaner = parts.source.create_cleaner()
+        self._cleaning = None if cleaner is None else Cleaning(cleaner, parts)
         self._flight = flight
         self._deltas = 0
         """Checkpoints that Spark knows of, since the last one of which a base was frozen."""
@@ -96,6 +96,13 @@ class Upkeep:
             frozen = self._enumerator.freeze_state()
             self._write_soon(FrozenBase(head, list(restored.quarantined), frozen))
 
+    def start(self) -> None:
+        """Begin to clean up, if the source has a cleaner."""
+        if self._cleaning is not None:
+            # Spark has gone beyond it in an earlier run, or is about to: it never goes back.
+            self._cleaning.completed(self._flight.latest_completed)
+            self._cleaning.start()
+
     def cut(self, record: CheckpointRecord) -> None:
         """A checkpoint has just been cut. If it is taken back, so is what was frozen with it."""
         # At the cut, since the next change of the state belongs to the next checkpoint.
@@ -119,6 +126,8 @@ class Upkeep:
 
     def completed(self, end: CheckpointRef) -> None:
         """Spark will never ask for `end` or before again."""
+        if self._cleaning is not None:
+            self._cleaning.completed(end)
         if end.checkpoint > 0 and self._new_bases:
             self._new_bases = False
             self._prune_to = end
@@ -131,8 +140,14 @@ class Upkeep:
 
     @property
     def is_overdue(self) -> bool:
-        """True if a base or a deletion was long overdue at the start, and is not done yet."""
+        """True if there is cleaning to do, or a base or deletion long overdue at the start."""
+        if self._cleaning is not None and self._cleaning.is_behind:
+            return True
         return self._was_overdue and (self._due is not None or self._prune_to is not None)
+
+    def report(self) -> dict[str, Any]:
+        """For Spark's progress: how far cleaning up has come."""
+        return {} if self._cleaning is None else {"cleaned": dict(self._cleaning.figures())}
 
     @property
     def _is_due(self) -> bool:
