@@ -106,18 +106,18 @@ class S3Pages(Pages):
 
     @override
     def exists(self, prefix: str) -> bool:
-        bucket, _, key = prefix.partition("/")
-        return bool(
-            self._files.call_s3("list_objects_v2", Bucket=bucket, Prefix=key, MaxKeys=1)["KeyCount"]
-        )
+        return self._first(prefix).is_there
 
     @override
     def file(self, name: str) -> Page:
-        bucket, _, key = name.partition("/")
-        answer = self._files.call_s3("list_objects_v2", Bucket=bucket, Prefix=key, MaxKeys=1)
-        page = _s3_page(bucket, answer)
         # A prefix, so the first key may be a longer one.
+        page = self._first(name)
         return page if list(page.names) == [name] else _page([])
+
+    def _first(self, prefix: str) -> Page:
+        bucket, _, key = prefix.partition("/")
+        asked = {"Bucket": bucket, "Prefix": key, "MaxKeys": 1}
+        return _s3_page(bucket, self._files.call_s3("list_objects_v2", **asked))
 
 
 class BucketPages(Pages):

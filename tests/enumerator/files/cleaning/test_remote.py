@@ -17,14 +17,14 @@ pytestmark = pytest.mark.slow
 def store(request):
     """(URL of a bucket, storage options, the file system to look with, the place expected)."""
     if request.param == "memory":
-        return "memory://river", {}, fsspec.filesystem("memory"), FsspecPlace
+        return "memory://cleaned", {}, fsspec.filesystem("memory"), FsspecPlace
     server = request.getfixturevalue("server")
     server.fault, options = None, server.options
     files = fsspec.filesystem("s3", skip_instance_cache=True, use_listings_cache=False, **options)
-    files.call_s3("create_bucket", Bucket="river")
+    files.call_s3("create_bucket", Bucket="cleaned")
     by_fsspec = request.param != "s3"
     given = {**options, "client": "fsspec"} if by_fsspec else options
-    return "s3://river", given, files, FsspecPlace if by_fsspec else BucketPlace
+    return "s3://cleaned", given, files, FsspecPlace if by_fsspec else BucketPlace
 
 
 @pytest.mark.parametrize("mode", ["delete", "archive"])
