@@ -23,7 +23,7 @@ from typing_extensions import override
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
-from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings

@@ -1,27 +1,129 @@
-"""The one door to durable state: which store a path or URL means, and retries around it.
+"""The one door to durable state: which store a path or URL means.
 
-State in an object store is here as well, with the list of those whose create is atomic.
+On a local, or locally mounted, file system; in a bucket; or on an object store by fsspec, if its
+create is atomic.
 
-Not here: the contract (`contract.py`), local files (`local.py`), and requests (`storage/`).
+Not here: the contract, and retries (`contract.py`), durable files (`storage/durable.py`), and
+requests (`storage/bucket.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeVar
+import errno
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
 
 from typing_extensions import override
 
 from ...errors import StateError
+from ..storage import durable
 from ..storage.bucket import Bucket, open_bucket
 from ..storage.client_options import by_fsspec
 from ..storage.providers import PROVIDERS
-from ..storage.storage_errors import BeyondTheEnd, is_final, patiently
+from ..storage.storage_errors import BeyondTheEnd
 from ..storage.urls import local_path, scheme_of, storage_url
-from .contract import StateStore
-from .local import LocalStateStore
+from .contract import RetryingStateStore, StateStore
+
+__all__ = [
+    "BucketStateStore",
+    "LocalStateStore",
+    "ObjectStateStore",
+    "RetryingStateStore",
+    "StateStore",
+    "open_store",
+]
+
+_NO_HARD_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""What link(2) says on FAT, on SMB and on most FUSE mounts."""
+
+
+class LocalStateStore(StateStore):
+    """Temporary file, fsync, hard link, fsync of the directory.
+
+    A crash leaves the object whole or leaves a temporary file that nobody reads. Where there are
+    no hard links the file is renamed, which must not replace; where neither is to be had the
+    first publication is refused.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = Path(root)
+        self.location = str(self._root)
+
+    @override
+    def publish(self, name: str, data: bytes) -> None:
+        target = self._root / name
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+        # The directory comes first: a file in it is durable only if its own entry in its parent is.
+        durable.make_directory(target.parent, self._root)
+        try:
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            _create(temporary, target)
+        finally:
+            # After a rename it is gone already. A crash before leaves it, and listings skip its
+            # name.
+            temporary.unlink(missing_ok=True)
+        # Last: without it a crash of the machine may lose the name of a file whose bytes are safe.
+        durable.sync(target.parent)
+
+    @override
+    def read(self, name: str) -> bytes:
+        return (self._root / name).read_bytes()
+
+    @override
+    def read_part(self, name: str, start: int, length: int) -> bytes:
+        with open(self._root / name, "rb") as file:
+            file.seek(start)
+            return file.read(length)
+
+    @override
+    def list(self, directory: str) -> list[str]:
+        try:
+            names = os.listdir(self._root / directory)
+        except FileNotFoundError:
+            return []
+        # Temporary files, of other processes as well, and what NFS keeps of files that are still
+        # open.
+        return sorted(name for name in names if not name.startswith("."))
+
+    @override
+    def delete(self, name: str) -> None:
+        target = self._root / name
+        with contextlib.suppress(FileNotFoundError):
+            if target.is_dir():
+                # A crash half-way leaves the directory with the rest, and the next deletion
+                # finishes it.
+                for child in target.iterdir():
+                    child.unlink(missing_ok=True)
+                target.rmdir()
+            else:
+                target.unlink()
+
+    @override
+    def refresh(self, directory: str) -> None:
+        # A client of a network file system remembers for up to a minute that a name was not
+        # there. It learns otherwise when it changes the directory itself.
+        probe = self._root / directory / f".{uuid.uuid4().hex}.tmp"
+        with contextlib.suppress(OSError):
+            probe.touch(exist_ok=False)
+            probe.unlink()
+
+
+def _create(temporary: Path, target: Path) -> None:
+    # A link, unlike a plain rename, fails where the target exists.
+    try:
+        os.link(temporary, target)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        durable.rename_exclusively(temporary, target)
+
 
 ATOMIC_CREATE: Final = {
     known: provider.create for provider in PROVIDERS for known in provider.schemes.values()
@@ -180,100 +282,6 @@ def _status(error: BaseException) -> int | None:
         return None
     status: int | None = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     return status
-
-
-__all__ = [
-    "BucketStateStore",
-    "LocalStateStore",
-    "ObjectStateStore",
-    "RetryingStateStore",
-    "StateStore",
-    "open_store",
-]
-
-T = TypeVar("T")
-
-
-class RetryingStateStore(StateStore):
-    """Retries passing faults of another store, with back-off, and raises the last one by name.
-
-    With the defaults a store may be away for some 20 seconds.
-
-    A publish whose answer was lost may have succeeded, and clients repeat requests on their own
-    without a word: an object that is there already is ours exactly if its content is. The caller
-    must not share an object with anybody therefore puts something unique into it.
-    """
-
-    def __init__(
-        self,
-        inner: StateStore,
-        attempts: int = 8,
-        first_delay: float = 0.1,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._inner = inner
-        self.location = inner.location
-        self._attempts = attempts
-        self._first_delay = first_delay
-        self._sleep = sleep
-
-    def _retry(self, verb: str, name: str, action: Callable[[], T]) -> T:
-        try:
-            return patiently(action, self._attempts, self._sleep, self._first_delay)
-        except (FileExistsError, FileNotFoundError):
-            raise
-        except OSError as error:
-            # A final error was not retried.
-            times = "" if is_final(error) else f" {self._attempts} times in a row"
-            raise StateError(
-                f"the state store failed to {verb}{times}",
-                f"{self.location}/{name}",
-                _told(error),
-                "a store that responds",
-                "Repair access to the state directory, then restart: nothing is lost.",
-            ) from error
-
-    @override
-    def publish(self, name: str, data: bytes) -> None:
-        self._retry("publish", name, lambda: self._publish_or_compare(name, data))
-
-    def _publish_or_compare(self, name: str, data: bytes) -> None:
-        try:
-            self._inner.publish(name, data)
-        except FileExistsError as error:
-            try:
-                # Equal content means that our earlier request succeeded and only its answer was
-                # lost.
-                found = self._inner.read(name)
-            except FileNotFoundError:
-                # It was deleted meanwhile, or this machine does not see it yet: the caller decides.
-                raise error from None
-            if found != data:
-                raise
-
-    @override
-    def read(self, name: str) -> bytes:
-        return self._retry("read", name, lambda: self._inner.read(name))
-
-    @override
-    def read_part(self, name: str, start: int, length: int) -> bytes:
-        return self._retry("read", name, lambda: self._inner.read_part(name, start, length))
-
-    @override
-    def list(self, directory: str) -> list[str]:
-        return self._retry("list", directory, lambda: self._inner.list(directory))
-
-    @override
-    def delete(self, name: str) -> None:
-        self._retry("delete", name, lambda: self._inner.delete(name))
-
-    @override
-    def refresh(self, directory: str) -> None:
-        self._inner.refresh(directory)
-
-
-def _told(error: OSError) -> str:
-    return f"{type(error).__name__}: {error.strerror or error}"
 
 
 def open_store(

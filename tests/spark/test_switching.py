@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 
-from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.examples.delta import delta
 from pyspark_sluice.examples.iceberg import iceberg

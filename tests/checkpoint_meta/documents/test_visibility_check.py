@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import FaultyStateStore, MemoryStateStore
 from pyspark_sluice.errors import StateNotSharedError
 

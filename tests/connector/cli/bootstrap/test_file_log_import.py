@@ -10,7 +10,7 @@ import fsspec
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
-from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tests.connector.cli.bootstrap.imports import (
     ODD,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.errors import SplitReadError
 from pyspark_sluice.reader.files.formats.api import FormatContext, Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format

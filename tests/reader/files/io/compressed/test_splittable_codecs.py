@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
-from pyspark_sluice.checkpoint_meta.stores.local import LocalStateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.api import SplitFinished
