@@ -309,7 +309,7 @@ def refuse_streaming_options(options: EnumeratorOptions) -> None:
 
 
 def _chosen(options: EnumeratorOptions, names: Iterable[str]) -> Iterator[str]:
-    """Of these fields those that were given, and with another value than the default."""
+    """The fields among these that were given, with another value than the default."""
     for name in names:
         value, default = getattr(options, name), type(options).model_fields[name].default
         if name in options.model_fields_set and value != default:
