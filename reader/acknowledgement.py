@@ -46,10 +46,7 @@ class Outcome:
         self.unfinished += [part for part in earlier.unfinished if part.index in indexes]
 
     def note(
-        self,
-        report: SplitReport,
-        index: int,
-        serializer: VersionedSerializer[Sequence[Any]],
+        self, report: SplitReport, index: int, serializer: VersionedSerializer[Sequence[Any]]
     ) -> None:
         """Take the report on one split."""
         if isinstance(report, SplitFinished):

@@ -126,11 +126,7 @@ class Predicate:
 
     @classmethod
     def parse(
-        cls,
-        text: str,
-        schema: pa.Schema,
-        others: Collection[str] | None = (),
-        zone: str = "UTC",
+        cls, text: str, schema: pa.Schema, others: Collection[str] | None = (), zone: str = "UTC"
     ) -> Predicate:
         """The conditions of `text` on columns of `schema`; those on `others` are left out.
 

@@ -52,10 +52,7 @@ def cut(path: Path, boundaries: Iterable[int]) -> list[FileSplit]:
 
 
 def read(
-    splits: Sequence[FileSplit],
-    schema: pa.Schema,
-    context: ReaderContext = CONTEXT,
-    **options: Any,
+    splits: Sequence[FileSplit], schema: pa.Schema, context: ReaderContext = CONTEXT, **options: Any
 ) -> tuple[pa.Table, list[Report]]:
     """Rows and reports of `splits`; every batch is checked to equal the schema."""
     reader = FileSplitReader(schema, ReaderOptions(**options), context)

@@ -33,11 +33,7 @@ class Swept:
 
 
 def sweep(
-    place: Place,
-    store: StateStore,
-    refs: Collection[CheckpointRef] | None = None,
-    *,
-    delete: bool,
+    place: Place, store: StateStore, refs: Collection[CheckpointRef] | None = None, *, delete: bool
 ) -> Swept:
     """Look at all files of one query, or of some of its checkpoints.
 

@@ -206,11 +206,7 @@ class _Members:
     """
 
     def __init__(
-        self,
-        raw: _Raw,
-        start: Callable[[], Any],
-        decoder: Decoder | None = None,
-        rest: bytes = b"",
+        self, raw: _Raw, start: Callable[[], Any], decoder: Decoder | None = None, rest: bytes = b""
     ) -> None:
         self._raw = raw
         self._start = start

@@ -19,8 +19,7 @@ def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    message = "a number longer than ten bytes"
-    raise ValueError(message)
+    raise ValueError("a number longer than ten bytes")
 
 
 def varint(value: int) -> bytes:

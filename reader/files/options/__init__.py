@@ -7,11 +7,4 @@ of discovery, of batches and of state; the connector's model inherits from this 
 from .reading import ReaderOptions
 from .values import Compression, FileFormatName, ParseMode, RebaseMode, Secret
 
-__all__ = [
-    "Compression",
-    "FileFormatName",
-    "ParseMode",
-    "ReaderOptions",
-    "RebaseMode",
-    "Secret",
-]
+__all__ = ["Compression", "FileFormatName", "ParseMode", "ReaderOptions", "RebaseMode", "Secret"]

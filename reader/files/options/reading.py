@@ -310,8 +310,7 @@ class TimeOptions(XmlOptions):
         "are refused).",
     )
     int96_rebase_mode: RebaseMode = Field(
-        RebaseMode.CORRECTED,
-        description="Parquet: the same for timestamps stored as INT96.",
+        RebaseMode.CORRECTED, description="Parquet: the same for timestamps stored as INT96."
     )
     locale: AmericanEnglish = Field(
         "en-US",

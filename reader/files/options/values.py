@@ -209,11 +209,10 @@ def _format_name(value: object) -> str:
         if ":" in text or entry_points(group=ENTRY_POINTS, name=text):
             return text
     names = ", ".join(FileFormatName)
-    message = (
+    raise ValueError(
         f"one of {names}; or a format of your own (docs/adding-a-format.md): package.module:Class, "
         f"or the name of an entry point in the group {ENTRY_POINTS}"
     )
-    raise ValueError(message)
 
 
 FormatName = Annotated[str, BeforeValidator(_format_name)]
