@@ -86,11 +86,13 @@ drivers_and_state() {
     lane "not spark and not drivers" $with_drivers || failed=$?
     return "$failed"
 }
+# Next to each other as well: the types are one process, and there is a second core.
+in_background site tools/site.sh "$bin"
 archive &
-runs="archive=$!"
+runs="$runs archive=$!"
 types_and_borders
-wait "${runs#*=}"
-runs=""
+wait "${runs##*=}"
+runs="${runs% archive=*}"
 
 # All others side by side: what runs with Spark waits more than it computes. Each of the four runs
 # of pytest takes about as long as the others: the reader's has a session of Spark, and time left,
@@ -104,8 +106,7 @@ in_background drivers drivers_and_state
 # shellcheck disable=SC2046,SC2086
 in_background others lane "not spark and not drivers" tests --ignore tests/reader \
     $(printf ' --ignore %s' $with_drivers)
-in_background site tools/site.sh "$bin"
-echo "--- pytest: queries in one session of Spark here, all others and the site next to them"
+echo "--- pytest: queries in one session of Spark here, all others next to them"
 status=0
 # shellcheck disable=SC2046,SC2086
 lane "spark and not drivers" tests --ignore tests/reader $(printf ' --ignore %s' $with_reader) ||
