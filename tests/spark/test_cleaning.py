@@ -38,14 +38,15 @@ def test_each_mode_keeps_every_row_and_touches_only_what_is_complete(lake, spark
             "mode": "FAILFAST",
             "onSplitError": "return",
         }
-        for run in range(2):
+        runs = 1 if mode == "off" else 2
+        for run in range(runs):
             for number in range(4):
                 first = 100 * run + 10 * number
                 lake.land(f"{run}{number}.json", range(first, first + 10), folder="day=1")
             report = report_of(lake.drain(**options))
         lost, doubled = lake.landed - lake.ingested(), lake.ingested() - lake.landed
         assert (lost, doubled) == (Counter(), Counter())
-        whole = {f"day=1/{run}{number}.json" for run in range(2) for number in range(4)}
+        whole = {f"day=1/{run}{number}.json" for run in range(runs) for number in range(4)}
         left, archived = names(lake.source), names(lake.source.parent / "old")
         if mode == "off":
             assert left == {*whole, "day=1/bad.json"}
