@@ -89,14 +89,25 @@ def in_the_first_of_the_log(seam: Seam) -> bool:
     return seam.running_part() == 1
 
 
+SEAM = (at_the_seam, in_the_first_of_the_log)
+
+
 @pytest.mark.drivers
-def test_kills_around_the_seam_lose_nothing_and_double_nothing(spark, tmp_path):
+@pytest.mark.parametrize(
+    "moments",
+    [
+        pytest.param(SEAM, id="seam"),
+        # A kill in a batch of files meets the source of files alone, too.
+        pytest.param((in_the_last_files, *SEAM), id="files and seam", marks=pytest.mark.sweep),
+    ],
+)
+def test_kills_around_the_seam_lose_nothing_and_double_nothing(spark, tmp_path, moments):
     (tmp_path / "logs").mkdir()
     logs = Logs(tmp_path / "logs")
     landed = [row for part in range(PARTITIONS) for row in logs.land(part, 50)]
     command = [sys.executable, hybrid_query.__file__, str(tmp_path)]
     seam = Seam(tmp_path / "checkpoint")
-    for moment in (in_the_last_files, at_the_seam, in_the_first_of_the_log):
+    for moment in moments:
         driver = Driver(command, lambda line: None)
         try:
             deadline = time.monotonic() + PATIENCE
