@@ -5,12 +5,10 @@ Conversion of one column is in `convert.py`; reading of any format is not here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
 from ..evolution.type_growth import is_variant
-from .convert import Misfit, converter, find_name, require_nullable
+from .convert import ColumnNames, Misfit, converter, require_nullable
 from .map_nested import Change, Path, same
 from .rows import empty_columns
 
@@ -49,7 +47,7 @@ class ColumnFitter:
 
     def source_of(self, column: str, found: pa.Schema) -> pa.Field | None:
         """The file's field that a column of the target schema is read from."""
-        index = find_name(found.names, column)
+        index = ColumnNames(found.names).index_of(column)
         return found.field(index) if index >= 0 else None
 
     def fit(self, batch: pa.RecordBatch, path: str, first_row: int = -1) -> pa.RecordBatch:
@@ -79,7 +77,7 @@ class ColumnFitter:
     def _plan_for(self, found: pa.Schema, path: str) -> list[tuple[int, Change]]:
         if self._planned_for is None or not found.equals(self._planned_for):
             try:
-                names = found.names
+                names = ColumnNames(found.names)
                 self._plan = [_plan_column(found, names, f, self._zone) for f in self.schema]
             except Misfit as misfit:
                 self._planned_for = None
@@ -93,10 +91,10 @@ def _struct_paths(found: pa.Field, target: pa.DataType) -> list[Path]:
     both = pa.types.is_struct(found.type) and pa.types.is_struct(target)
     if not both or is_variant(target):
         return [(found.name,)]
-    names = [found.type.field(i).name for i in range(found.type.num_fields)]
+    names = ColumnNames([found.type.field(i).name for i in range(found.type.num_fields)])
     below: list[Path] = []
     for field in target:
-        index = find_name(names, field.name)
+        index = names.index_of(field.name)
         if index >= 0:
             below += _struct_paths(found.type.field(index), field.type)
     # With none of its fields wanted, the struct is still read to know where it is null.
@@ -104,9 +102,9 @@ def _struct_paths(found: pa.Field, target: pa.DataType) -> list[Path]:
 
 
 def _plan_column(
-    found: pa.Schema, names: Sequence[str], field: pa.Field, zone: str
+    found: pa.Schema, names: ColumnNames, field: pa.Field, zone: str
 ) -> tuple[int, Change]:
-    index = find_name(names, field.name)
+    index = names.index_of(field.name)
     if index >= 0:
         return index, converter(found.field(index).type, field, field.name, zone)
     require_nullable(field, field.name)

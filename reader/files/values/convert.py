@@ -7,7 +7,8 @@ file that needs that has another schema than was said.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,22 +45,36 @@ class Misfit(Exception):
         )
 
 
-def find_name(names: Sequence[str], wanted: str, within: str = "") -> int:
-    """Index of `wanted` in `names`, -1 if absent: exact first, then as Spark does, without case.
+class ColumnNames:
+    """Finds a name as Spark does: as it is written, or else without case."""
 
-    Raises:
-        Misfit: several names match equally well.
-    """
-    if names.count(wanted) == 1:
-        return names.index(wanted)
-    hits = [i for i, name in enumerate(names) if name == wanted]
-    if not hits:
-        folded = wanted.lower()
-        hits = [i for i, name in enumerate(names) if name.lower() == folded]
-    if len(hits) > 1:
-        found = f"{len(hits)} columns of that name: {', '.join(names[i] for i in hits)}"
-        raise Misfit(within + wanted, found, "exactly one")
-    return hits[0] if hits else -1
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._exact = _places(names)
+
+    def index_of(self, wanted: str, within: str = "") -> int:
+        """-1 if it is absent; an error shows `within` before the name.
+
+        Raises:
+            Misfit: several names match equally well.
+        """
+        hits = self._exact.get(wanted) or self._folded.get(wanted.lower(), ())
+        if len(hits) > 1:
+            found = f"{len(hits)} columns of that name: {', '.join(self._names[i] for i in hits)}"
+            raise Misfit(within + wanted, found, "exactly one")
+        return hits[0] if hits else -1
+
+    @cached_property
+    def _folded(self) -> Mapping[str, Sequence[int]]:
+        return _places(name.lower() for name in self._names)
+
+
+def _places(names: Iterable[str]) -> Mapping[str, Sequence[int]]:
+    # A search for each of twenty thousand columns takes seconds.
+    places: dict[str, list[int]] = {}
+    for index, name in enumerate(names):
+        places.setdefault(name, []).append(index)
+    return places
 
 
 def require_nullable(field: pa.Field, column: str) -> None:
@@ -162,11 +177,11 @@ def _variant_converter(found: pa.StructType, target: pa.StructType, column: str)
 def _struct_converter(
     found: pa.StructType, target: pa.StructType, column: str, zone: str
 ) -> Change:
-    names = [found.field(i).name for i in range(found.num_fields)]
+    names = ColumnNames([found.field(i).name for i in range(found.num_fields)])
     plan: list[tuple[int, Change]] = []
     for field in target:
         name = f"{column}.{field.name}"
-        index = find_name(names, field.name, f"{column}.")
+        index = names.index_of(field.name, f"{column}.")
         if index < 0:
             require_nullable(field, name)
             plan.append((-1, same))

@@ -23,7 +23,7 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
-from ...values.convert import Misfit, find_name
+from ...values.convert import ColumnNames, Misfit
 from ...values.map_nested import on_columns
 from ...values.rows import empty_columns, gc_paused
 from ...values.spark_metadata import rebasing
@@ -112,7 +112,8 @@ class AvroFormat(BlockFormat):
             if has_endless_arrays(schema.stripped()):
                 raise malformed(file, self.what, "an array whose elements take no bytes")
             names = list(schema.fields)
-            hits = (find_name(names, field.name) for field in self.schema)
+            known = ColumnNames(names)
+            hits = (known.index_of(field.name) for field in self.schema)
             columns = {names[i]: schema.column(names[i]) for i in sorted({*hits} - {-1})}
         except Misfit as misfit:
             raise misfit.in_file(file.path) from None

@@ -83,7 +83,8 @@ class CsvFast:
         intermediate = self._intermediate | dict.fromkeys(
             self._numbers if in_doubt else (), pa.string()
         )
-        kept = [f.name for f in self._data if f.name in names]
+        known = set(names)
+        kept = [f.name for f in self._data if f.name in known]
         try:
             table = pa_csv.read_csv(
                 pa.BufferReader(data),

@@ -140,7 +140,8 @@ def _stripes(
     meant = _as_meant(found, next(iter(made.values())))
     paths = fitter.paths(meant, path)
     _refuse_unscaled(tail, found, paths, path)
-    tops = sorted({found.names.index(names[0]) for names in paths})
+    wanted = {names[0] for names in paths}
+    tops = [name for name in found.names if name in wanted]
     shown = dict(zip(found.names, reader.schema.names, strict=True))
     # The names below a number may still have dots, so such a column is read whole.
     parts = [(shown[names[0]], *(() if numbered else names[1:])) for names in paths]
@@ -155,7 +156,7 @@ def _stripes(
             asked = f"more than {held_at_most(options)} bytes to decode it"
             place = f"stripe {index}"
             raise too_long(path, place, options, what="stripe", found=asked) from err
-        batch = batch.rename_columns([found.names[top] for top in tops])
+        batch = batch.rename_columns(tops)
         if batch.num_rows != stripe.rows:
             counted = f"{batch.num_rows} rows where the footer says {stripe.rows}"
             raise malformed(split.file, OrcFormat.what, counted)

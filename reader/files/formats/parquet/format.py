@@ -245,7 +245,8 @@ class BatchRows:
 
     def read(self, index: int, group: RowGroup, paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
         """The rows of a row group, of these columns."""
-        chunks = {path: chunk for path, chunk in group.chunks.items() if _is_below(path, paths)}
+        wanted = frozenset(paths)
+        chunks = {path: chunk for path, chunk in group.chunks.items() if _is_below(path, wanted)}
         self._most = self._bound(index, group.rows, chunks)
         self._rows = min(self._rows, self._most)
         ready, held = list[pa.RecordBatch](), 0
@@ -312,13 +313,14 @@ def selected(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of one row group, of the columns at these paths and what is below them."""
     # `ParquetFile` itself takes dotted names only, which mean several paths at once.
-    reader = parquet.reader
-    leaves = [i for i, names in enumerate(reader.column_paths) if _is_below(tuple(names), paths)]
+    reader, wanted = parquet.reader, frozenset(paths)
+    leaves = [i for i, names in enumerate(reader.column_paths) if _is_below(tuple(names), wanted)]
     # Spark has a task on each core, so no core is left for threads of Arrow's.
     yield from reader.iter_batches(
         rows, row_groups=[group], column_indices=leaves, use_threads=False
     )
 
 
-def _is_below(leaf: Path, paths: Sequence[Path]) -> bool:
-    return any(leaf[: len(path)] == path for path in paths)
+def _is_below(leaf: Path, paths: frozenset[Path]) -> bool:
+    # A file may have thousands of columns: no search through all paths for each of them.
+    return any(leaf[:length] in paths for length in range(1, len(leaf) + 1))
