@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 
@@ -14,7 +15,7 @@ from pyspark_sluice.tests.reader.files.reading import read_rows
 
 pytestmark = pytest.mark.slow
 
-FEW, MANY = 1_000, 8_000
+FEW, MANY = 2_000, 16_000
 
 
 def _csv(path, row):
@@ -42,24 +43,31 @@ WRITERS = {"csv": _csv, "json": _json, "parquet": _parquet, "arrow": _arrow, "xm
 OPTIONS = {"csv": {"header": "true"}, "xml": {"rowTag": "ROW"}}
 
 
-@pytest.mark.parametrize("name", ["c{}", "x{}"], ids=["all in the file", "none in the file"])
-@pytest.mark.parametrize("file_format", WRITERS)
-def test_eight_times_as_many_columns_do_not_take_twenty_times_as_long(tmp_path, file_format, name):
+@pytest.mark.parametrize(
+    ("file_format", "name"),
+    [*((file_format, "c{}") for file_format in WRITERS), ("parquet", "not in the file {}")],
+)
+def test_eight_times_as_many_columns_take_about_eight_times_as_long(tmp_path, file_format, name):
     def seconds(columns):
         row = {f"c{number}": number for number in range(columns)}
         path = tmp_path / f"{columns}.data"
         WRITERS[file_format](path, row)
         schema = pa.schema([(name.format(number), pa.int64()) for number in range(columns)])
-        begin = time.process_time()
-        found = read_rows([path], schema, file_format=file_format, **OPTIONS.get(file_format, {}))
+        options = OPTIONS.get(file_format, {})
+        # A collection would go through what all earlier tests have left.
+        gc.disable()
+        try:
+            begin = time.process_time()
+            found = read_rows([path], schema, file_format=file_format, **options)
+            taken = time.process_time() - begin
+        finally:
+            gc.enable()
         assert len(found) == 1
-        taken = time.process_time() - begin
-        # Columns of CSV are found by their place, as in Spark.
-        is_there = name == "c{}" or file_format == "csv"
-        expected = row.values() if is_there else [None] * columns
+        expected = row.values() if name == "c{}" else [None] * columns
         assert list(found[0].values()) == list(expected)
         return taken
 
     # The first reading imports the format.
     few = min(seconds(FEW) for _ in range(3))
-    assert seconds(MANY) < 20 * few
+    # By the square it would be sixty-four times as long.
+    assert min(seconds(MANY) for _ in range(2)) < 24 * few
