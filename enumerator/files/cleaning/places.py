@@ -12,7 +12,8 @@ import os
 import shutil
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -147,18 +148,55 @@ def _finish(source: Path, goal: Path) -> None:
     os.unlink(source)
 
 
-class BucketPlace(Place):
-    """Objects of one bucket; a move is a copy that the store makes, then a deletion."""
+class _CopyingPlace(Place):
+    """Where no rename replaces nothing: a move is a copy that appears whole, then a deletion."""
 
     workers = _WORKERS
+    kind: str
+    elsewhere: str
 
     def __init__(self, storage_options: Mapping[str, Any]) -> None:
         self._storage_options = storage_options
 
-    def _opened(self, url: str) -> tuple[Bucket, str]:
-        opened = open_bucket(url, self._storage_options)
-        assert opened is not None
-        return opened
+    @override
+    def move(self, file: FileVersion, target: str) -> None:
+        store, name = self._opened(file.path)
+        other, goal = self._opened(target)
+        if other is not store:
+            raise OSError(errno.EXDEV, f"the archive is {self.elsewhere}", target)
+        there = self.present(FileVersion(target, 0, -1))
+        if there is None:
+            # A crash before the deletion leaves both, and the next attempt finds them equal.
+            self._copy(store, name, goal)
+            there = self.present(FileVersion(target, 0, -1))
+            if there is None or there.size != file.size:
+                raise OSError(errno.EIO, "the copy in the archive is incomplete", target)
+        elif there.size != file.size or not self._same(store, name, goal):
+            found = f"the archive has another {self.kind} with that name"
+            raise FileExistsError(errno.EEXIST, found, target)
+        self.delete(file)
+
+    def _same(self, store: Any, name: str, goal: str) -> bool:
+        pairs = zip_longest(self._blocks(store, name), self._blocks(store, goal))
+        return all(one == other for one, other in pairs)
+
+    @abstractmethod
+    def _opened(self, url: str) -> tuple[Any, str]:
+        """What `url` is in, the same object each time, and its name there."""
+
+    @abstractmethod
+    def _copy(self, store: Any, name: str, goal: str) -> None:
+        """Make the copy, of which nothing is at `goal` before all of it is."""
+
+    @abstractmethod
+    def _blocks(self, store: Any, name: str) -> Iterator[bytes]:
+        """The content."""
+
+
+class BucketPlace(_CopyingPlace):
+    """Objects of one bucket, which the store itself copies."""
+
+    kind, elsewhere = "object", "in another bucket"
 
     @override
     def present(self, file: FileVersion) -> FileVersion | None:
@@ -175,46 +213,30 @@ class BucketPlace(Place):
         patiently(lambda: bucket.delete_one(key), attempts=4)
 
     @override
-    def move(self, file: FileVersion, target: str) -> None:
-        bucket, key = self._opened(file.path)
-        other, goal = self._opened(target)
-        if other is not bucket:
-            raise OSError(errno.EXDEV, "the archive is in another bucket", target)
-        there = self.present(FileVersion(target, 0, -1))
-        if there is None:
-            # The store makes the copy appear whole, so it needs no temporary name. A crash before
-            # the deletion leaves both objects, and the next attempt finds them equal.
-            patiently(lambda: bucket.copy(key, goal), attempts=4)
-            there = self.present(FileVersion(target, 0, -1))
-            if there is None or there.size != file.size:
-                raise OSError(errno.EIO, "the copy in the archive is incomplete", target)
-        elif there.size != file.size or not self._same(bucket, key, goal, file.size):
-            raise FileExistsError(
-                errno.EEXIST, "the archive has another object with that name", target
-            )
-        self.delete(file)
+    def _opened(self, url: str) -> tuple[Bucket, str]:
+        opened = open_bucket(url, self._storage_options)
+        assert opened is not None
+        return opened
 
-    def _same(self, bucket: Bucket, key: str, goal: str, size: int) -> bool:
-        return all(
-            bucket.part(key, at, _BLOCK).data == bucket.part(goal, at, _BLOCK).data
-            for at in range(0, size, _BLOCK)
-        )
+    @override
+    def _copy(self, store: Bucket, name: str, goal: str) -> None:
+        # The store makes the copy appear whole, so it needs no temporary name.
+        patiently(lambda: store.copy(name, goal), attempts=4)
+
+    @override
+    def _blocks(self, store: Bucket, name: str) -> Iterator[bytes]:
+        for at in range(0, store.head(name).size, _BLOCK):
+            yield store.part(name, at, _BLOCK).data
 
 
-class FsspecPlace(Place):
+class FsspecPlace(_CopyingPlace):
     """Any file system of fsspec, by its own copy and delete."""
 
-    workers = _WORKERS
-
-    def __init__(self, storage_options: Mapping[str, Any]) -> None:
-        self._options = storage_options
-
-    def _files(self, url: str) -> tuple[Any, str]:
-        return by_fsspec(storage_url(url), self._options)
+    kind, elsewhere = "file", "on another file system"
 
     @override
     def present(self, file: FileVersion) -> FileVersion | None:
-        files, path = self._files(file.path)
+        files, path = self._opened(file.path)
         files.invalidate_cache()
         page = DirectoryPages(files).file(path)
         if not page.names:
@@ -223,42 +245,28 @@ class FsspecPlace(Place):
 
     @override
     def delete(self, file: FileVersion) -> None:
-        files, path = self._files(file.path)
+        files, path = self._opened(file.path)
         with contextlib.suppress(FileNotFoundError):
             files.rm_file(path)
 
     @override
-    def move(self, file: FileVersion, target: str) -> None:
-        files, path = self._files(file.path)
-        others, goal = self._files(target)
-        if others is not files:
-            raise OSError(errno.EXDEV, "the archive is on another file system", target)
-        there = self.present(FileVersion(target, 0, -1))
-        if there is None:
-            files.makedirs(goal.rpartition("/")[0], exist_ok=True)
-            # Hadoop's name for an incomplete copy, which is never read. After a crash it is written
-            # again.
-            temporary = f"{goal}._COPYING_"
-            files.cp_file(path, temporary)
-            files.mv(temporary, goal)
-            there = self.present(FileVersion(target, 0, -1))
-            if there is None or there.size != file.size:
-                raise OSError(errno.EIO, "the copy in the archive is incomplete", target)
-        elif there.size != file.size or not _same(files, path, goal):
-            raise FileExistsError(
-                errno.EEXIST, "the archive has another file with that name", target
-            )
-        files.rm_file(path)
+    def _opened(self, url: str) -> tuple[Any, str]:
+        return by_fsspec(storage_url(url), self._storage_options)
 
+    @override
+    def _copy(self, store: Any, name: str, goal: str) -> None:
+        store.makedirs(goal.rpartition("/")[0], exist_ok=True)
+        # Hadoop's name for an incomplete copy, which is never read. After a crash it is written
+        # again.
+        temporary = f"{goal}._COPYING_"
+        store.cp_file(name, temporary)
+        store.mv(temporary, goal)
 
-def _same(files: Any, one: str, other: str) -> bool:
-    with files.open(one, "rb") as first, files.open(other, "rb") as second:
-        while True:
-            data = first.read(_BLOCK)
-            if data != second.read(_BLOCK):
-                return False
-            if not data:
-                return True
+    @override
+    def _blocks(self, store: Any, name: str) -> Iterator[bytes]:
+        with store.open(name, "rb") as stream:
+            while data := stream.read(_BLOCK):
+                yield data
 
 
 def remote_place(url: str, storage_options: Mapping[str, Any]) -> Place:

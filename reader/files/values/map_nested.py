@@ -12,6 +12,12 @@ Path = tuple[str, ...]
 Leaf = Callable[[pa.DataType, Path], Change | None]
 
 
+def is_within(leaf: Path, paths: frozenset[Path]) -> bool:
+    """True if `leaf` is one of `paths`, or within one."""
+    # A file may have thousands of columns: no search through all paths for each of them.
+    return any(leaf[:length] in paths for length in range(1, len(leaf) + 1))
+
+
 def plain(found: pa.DataType) -> tuple[pa.DataType, Change | None]:
     """The type beneath an encoding (dictionary, run-end, view, extension) and the way down to it.
 

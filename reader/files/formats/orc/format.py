@@ -20,7 +20,7 @@ from ...io.memory_bounds import held_at_most, too_long
 from ...io.source_file import is_local
 from ...options import ReaderOptions
 from ...values.column_fitter import ColumnFitter
-from ...values.map_nested import Change, Path, map_nested, on_columns
+from ...values.map_nested import Change, Path, is_within, map_nested, on_columns
 from ...values.rows import in_place_of, only_rows
 from ...values.spark_metadata import hybrid_calendar
 from ...values.times.zones import zone_of
@@ -195,11 +195,12 @@ def _named(shown: pa.Schema, tail: Tail, schema: pa.Schema, path: str) -> pa.Sch
 
 
 def _refuse_unscaled(tail: Tail, found: pa.Schema, paths: list[Path], path: str) -> None:
+    wanted = frozenset(paths)
     for (index, *below), kind in _leaves(tail):
         if kind.kind != DECIMAL or kind.precision:
             continue
         at = (found.field(int(index)).name, *below)
-        if any(at[: len(wanted)] == wanted for wanted in paths):
+        if is_within(at, wanted):
             raise SchemaMismatchError(
                 f"column {'.'.join(at)!r} cannot be read without loss",
                 path,

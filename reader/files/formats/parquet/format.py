@@ -18,7 +18,7 @@ from ...io.source_file import is_local
 from ...options import ReaderOptions
 from ...row_filter import Predicate, Range
 from ...values import spark_metadata
-from ...values.map_nested import Change, Path, on_columns
+from ...values.map_nested import Change, Path, is_within, on_columns
 from ...values.rows import only_rows
 from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
 from ..blocks import (
@@ -246,7 +246,7 @@ class BatchRows:
     def read(self, index: int, group: RowGroup, paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
         """The rows of a row group, of these columns."""
         wanted = frozenset(paths)
-        chunks = {path: chunk for path, chunk in group.chunks.items() if _is_below(path, wanted)}
+        chunks = {path: chunk for path, chunk in group.chunks.items() if is_within(path, wanted)}
         self._most = self._bound(index, group.rows, chunks)
         self._rows = min(self._rows, self._most)
         ready, held = list[pa.RecordBatch](), 0
@@ -314,13 +314,8 @@ def selected(
     """Batches of one row group, of the columns at these paths and what is below them."""
     # `ParquetFile` itself takes dotted names only, which mean several paths at once.
     reader, wanted = parquet.reader, frozenset(paths)
-    leaves = [i for i, names in enumerate(reader.column_paths) if _is_below(tuple(names), wanted)]
+    leaves = [i for i, names in enumerate(reader.column_paths) if is_within(tuple(names), wanted)]
     # Spark has a task on each core, so no core is left for threads of Arrow's.
     yield from reader.iter_batches(
         rows, row_groups=[group], column_indices=leaves, use_threads=False
     )
-
-
-def _is_below(leaf: Path, paths: frozenset[Path]) -> bool:
-    # A file may have thousands of columns: no search through all paths for each of them.
-    return any(leaf[:length] in paths for length in range(1, len(leaf) + 1))
