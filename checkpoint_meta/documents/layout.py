@@ -22,6 +22,7 @@ INDEX = "index"
 CLEANED = "cleaned"
 SEED = "seed.json"
 ORDERS = "orders"
+SCHEMAS = "schemas"
 
 ALIGNMENT = "_alignment"
 """Next to the state directories of a query's sources, not below one. No source has such a name."""
@@ -36,6 +37,11 @@ def epoch_object(epoch: int) -> str:
 def order_object(number: int) -> str:
     """What a person has asked of the query."""
     return f"{ORDERS}/{number:010d}.json"
+
+
+def schema_object(version: int) -> str:
+    """What is known of the schema since this version of it."""
+    return f"{SCHEMAS}/{version:010d}.json"
 
 
 def checkpoint_object(ref: CheckpointRef) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 
 from ...errors import StateCorruptError, StateVersionError
 from ..stores.open_store import StateStore
+from . import layout
 from .checksummed_json import with_checksum, without_checksum
 
-_DIRECTORY = "schemas"
 _FORMAT = 1
 
 
@@ -52,7 +52,7 @@ class SchemaHistory:
         return [self._read(name) for name in self._names()]
 
     def _names(self) -> list[str]:
-        return [name for name in self._store.list(_DIRECTORY) if name[:-5].isdigit()]
+        return [name for name in self._store.list(layout.SCHEMAS) if name[:-5].isdigit()]
 
     def grow(
         self, change: Callable[[StoredSchema | None], tuple[Mapping[str, Any], str]]
@@ -74,15 +74,15 @@ class SchemaHistory:
                 # The number is the lock: of two writers one fails, and grows the other's version
                 # instead.
                 data = with_checksum({"format": _FORMAT, **vars(made)})
-                self._store.publish(f"{_DIRECTORY}/{made.version:010d}.json", data)
+                self._store.publish(layout.schema_object(made.version), data)
             except FileExistsError:
                 # An old listing may have hidden the other version.
-                self._store.refresh(_DIRECTORY)
+                self._store.refresh(layout.SCHEMAS)
                 continue
             return made
 
     def _read(self, leaf: str) -> StoredSchema:
-        name = f"{_DIRECTORY}/{leaf}"
+        name = f"{layout.SCHEMAS}/{leaf}"
         where = f"{self._store.location}/{name}"
         try:
             data = self._store.read(name)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
@@ -34,7 +35,6 @@ from ..state_argument import checkpoint_named, parsed_moment
 from ..view_filter import matching_pattern
 from .new_state import Target, in_use, write_seed
 
-_SCHEMAS = "schemas"
 _SHOWN = 10
 _ORIGIN = ("state", "checkpoint", "epoch", "known_to_be_complete")
 
@@ -128,8 +128,8 @@ class Fork:
     def _copy_what_readers_need(self, store: StateStore) -> None:
         old = self.view.store
         # An inferred schema is part of the state: without it the new query might infer another one.
-        for leaf in old.list(_SCHEMAS):
-            _copy(old, store, f"{_SCHEMAS}/{leaf}")
+        for leaf in old.list(layout.SCHEMAS):
+            _copy(old, store, f"{layout.SCHEMAS}/{leaf}")
         # Also of files that are not pending: what is in quarantine may be ordered later.
         take_over(old, store)
 

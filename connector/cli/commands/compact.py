@@ -30,7 +30,7 @@ from ...views.state_view import StateView, in_parallel
 _NESTED: Final = (layout.READERS, layout.ABANDONED)
 _FLAT: Final = (
     *(layout.EPOCHS, layout.HEARTBEATS, layout.CHECKPOINTS, layout.BASES, layout.INDEX),
-    *(layout.CLEANED, layout.ORDERS, FOLDER, "schemas"),
+    *(layout.CLEANED, layout.ORDERS, FOLDER, layout.SCHEMAS),
 )
 _SINGLE: Final = (layout.FORMAT, layout.SEED)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from xxhash import xxh3_128_hexdigest
 
@@ -33,8 +33,6 @@ from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....errors import SluiceError
 from ...views.state_view import in_parallel
-
-_SCHEMAS: Final = "schemas"
 
 
 @dataclass(frozen=True)
@@ -294,15 +292,15 @@ class Verification:
             self._damaged(name, error)
 
     def _schemas(self) -> None:
-        leaves = self._store.list(_SCHEMAS)
+        leaves = self._store.list(layout.SCHEMAS)
         versions = [int(leaf[:-5]) for leaf in leaves if leaf[:-5].isdecimal()]
         for version in range(max(versions, default=-1) + 1):
-            name = f"{_SCHEMAS}/{version:010d}.json"
+            name = layout.schema_object(version)
             if version not in versions:
                 self._missing(name, f"versions are stored consecutively up to {max(versions)}")
             else:
                 self._json(name)
-        newest = f"{_SCHEMAS}/{max(versions, default=0):010d}.json"
+        newest = layout.schema_object(max(versions, default=0))
         self._check(newest, SchemaHistory(self._store).all)
 
     def _seed(self) -> None:
