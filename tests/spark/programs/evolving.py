@@ -91,7 +91,7 @@ class Stream:
         later = {"size": longest(self._home), "other": {"a": 1}}
         _land(self._home, "later", {"size": 1, "new": 1}, later)
         _until(lambda: not query.isActive)
-        (self._home / "failed").write_text(str(query.exception()))
+        self._note("failed", query.exception())
 
     def drain(self) -> None:
         """Go on where the kill has left everything, to the end."""
@@ -99,9 +99,15 @@ class Stream:
         try:
             run_with_evolution(start)
         except StreamingQueryException as error:
-            (self._home / "failed again").write_text(str(error))
+            self._note("failed again", error)
             # As the user would: let the columns in.
             run_with_evolution(partial(start, mode="addNewColumns"))
+
+    def _note(self, name: str, error: Exception | None) -> None:
+        """Store the error whole: the test kills as soon as the file exists."""
+        hidden = self._home / f".{name}"
+        hidden.write_text(str(error))
+        hidden.rename(self._home / name)
 
 
 def _land(home: Path, name: str, *columns: dict[str, Any]) -> None:
