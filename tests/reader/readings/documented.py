@@ -31,12 +31,14 @@ _MARK = "\ufeff".encode()
 def _text_after_a_record(d: Difference) -> bool:
     options = d.group.options
     # An array is as many rows as it has elements; malformed it is one.
-    if not from_spark("json")(d) or not (we_call_it_malformed(d) or _has_more_malformed(d)):
+    ours = we_call_it_malformed(d) or _has_more_malformed(d) or _has_no_values(d)
+    if not from_spark("json")(d) or not ours:
         return False
     text = d.data.decode(options.get("encoding", "utf-8"), "replace")
     if "multiLine" in options:
         return _goes_on(text)
-    ends = meant(options.get("lineSep", ""))
+    # Unlike the one of CSV, this is no Java string: a backslash is one.
+    ends = options.get("lineSep", "")
     records = text.split(ends) if ends else re.split(r"[\r\n]+", text)
     return any(map(_goes_on, records))
 
@@ -48,6 +50,17 @@ def _has_more_malformed(d: Difference) -> bool:
         sum(row.get(CORRUPT) is not None for row in rows) for rows in (d.expected, d.found)
     )
     return theirs < ours
+
+
+def _has_no_values(d: Difference) -> bool:
+    """A record with a value that does not fit is malformed on both sides, but only here empty."""
+    if isinstance(d.expected, str) or isinstance(d.found, str) or len(d.expected) != len(d.found):
+        return False
+    return any(
+        theirs.get(CORRUPT) is not None and ours == dict.fromkeys(ours) | {CORRUPT: ours[CORRUPT]}
+        for theirs, ours in zip(d.expected, d.found, strict=True)
+        if theirs != ours
+    )
 
 
 _STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", re.DOTALL)

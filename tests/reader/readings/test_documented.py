@@ -50,6 +50,8 @@ def test_what_is_near_a_documented_difference_is_a_finding(name):
 DOCUMENTED: dict[str, Any] = {
     "text after": ("json", MULTI, b'{"a":"x"} y', [GOOD], [BAD]),
     "text after a JSON object or array": ("json", {}, b"[]{\n", [], [BAD]),
+    "text after a": ("json", {}, b'{"b":"x","a":"x"}{', [{**BAD, "a": "x"}], [BAD]),
+    "text after a JSON": ("json", {"lineSep": r"\n"}, b'{"a":"x"}\n{', [GOOD], [BAD]),
     "header with": ("csv", BY_NAME, b"b,a\n", "refused: CSV header does not conform", [GOOD]),
     "CSV: a `sep`": ("csv", {"sep": "||"}, b'"x |1\n', [GOOD], [OTHER]),
     "CSV with a `lineSep`": ("csv", {"lineSep": "||"}, b"\rx,1||", [GOOD], [OTHER]),
