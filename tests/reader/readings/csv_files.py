@@ -75,8 +75,8 @@ def _options(chance: Random) -> dict[str, str]:
 
 def _file(chance: Random, schema: pa.Schema, options: dict[str, str]) -> bytes:
     sep = _MEANT.get(options.get("sep", ","), options.get("sep", ","))
-    end = _MEANT.get(options.get("lineSep", ""), options.get("lineSep", ""))
-    end = end or chance.choice(["\n"] * 6 + ["\r\n", "\r"])
+    # Unlike `sep` it has no escapes.
+    end = options.get("lineSep", "") or chance.choice(["\n"] * 6 + ["\r\n", "\r"])
     lines = []
     if "header" in options:
         lines.append(

@@ -37,7 +37,6 @@ def _text_after_a_record(d: Difference) -> bool:
     text = d.data.decode(options.get("encoding", "utf-8"), "replace")
     if "multiLine" in options:
         return _goes_on(text)
-    # Unlike the one of CSV, this is no Java string: a backslash is one.
     ends = options.get("lineSep", "")
     records = text.split(ends) if ends else re.split(r"[\r\n]+", text)
     return any(map(_goes_on, records))
@@ -154,14 +153,14 @@ def _by_name(d: Difference) -> bool:
 
 
 def _other_line_breaks(d: Difference) -> bool:
-    end = meant(d.group.options.get("lineSep", ""))
+    end = d.group.options.get("lineSep", "")
     if not from_spark("csv")(d) or len(end) != 2 or "multiLine" in d.group.options:
         return False
-    return any(record[:1] in ("\n", "\r") for record in _text_of(d).split(end))
+    return any("\n" in record or record[:1] == "\r" for record in _text_of(d).split(end))
 
 
 def _other_line_breaks_and_quotes(d: Difference) -> bool:
-    end = meant(d.group.options.get("lineSep", ""))
+    end = d.group.options.get("lineSep", "")
     if not from_spark("csv")(d) or len(end) != 2 or "multiLine" not in d.group.options:
         return False
     quote, text = d.group.options.get("quote", '"'), _text_of(d)

@@ -70,8 +70,7 @@ def _options(chance: Random) -> dict[str, str]:
 
 
 def _file(chance: Random, schema: pa.Schema, options: dict[str, str]) -> bytes:
-    end = options.get("lineSep", "").replace("\\n", "\n")
-    end = end or chance.choice(["\n"] * 6 + ["\r\n", "\r"])
+    end = options.get("lineSep", "") or chance.choice(["\n"] * 6 + ["\r\n", "\r"])
     records = [_record(chance, schema, options) for _ in range(chance.randint(1, 4))]
     if "multiLine" in options:
         text = _document(chance, records)

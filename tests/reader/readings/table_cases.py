@@ -182,6 +182,15 @@ CASES = (
         {"lineSep": "||"},
     ),
     Case(
+        "CSV with a `lineSep`",
+        "csv",
+        TEXT,
+        b"1,a\nb||2,c||3,d",
+        [("1", "a", None), ("b", None, ",c"), ("3", "d", None)],
+        [("1", "a\nb", None), ("2", "c", None), ("3", "d", None)],
+        {"lineSep": "||"},
+    ),
+    Case(
         "CSV with `multiLine` and a `lineSep`",
         "csv",
         TEXT,

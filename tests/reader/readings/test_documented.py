@@ -23,7 +23,7 @@ NEAR: dict[str, Any] = {
     "a header that only Sluice refuses": ("csv", BY_NAME, b"a,b\n1,2\n", [GOOD], "refused: column"),
     "a tab as separator": ("csv", {"sep": "\\t"}, b'"x \t1\n', [GOOD], [OTHER]),
     "no quote before the blank": ("csv", {"sep": "||"}, b"x |1\n", [GOOD], [OTHER]),
-    "a newline as line separator": ("csv", {"lineSep": "\\n"}, b"\rx,1\n", [GOOD], [OTHER]),
+    "a newline as line separator": ("csv", {"lineSep": "\n"}, b"\rx,1\n", [GOOD], [OTHER]),
     "no line break at a beginning": ("csv", {"lineSep": "||"}, b"x,1||", [GOOD], [OTHER]),
     "a mark within a file": ("csv", {}, b"y,1\n" + MARK + b"x,1\n", [OTHER, GOOD], [OTHER, OTHER]),
     "UTF-16 whose lines are known": (
@@ -54,6 +54,8 @@ DOCUMENTED: dict[str, Any] = {
     "text after a JSON": ("json", {"lineSep": r"\n"}, b'{"a":"x"}\n{', [GOOD], [BAD]),
     "header with": ("csv", BY_NAME, b"b,a\n", "refused: CSV header does not conform", [GOOD]),
     "CSV: a `sep`": ("csv", {"sep": "||"}, b'"x |1\n', [GOOD], [OTHER]),
+    "CSV with a": ("csv", {"lineSep": r"\t"}, b"\r\n5", [{**BAD, CORRUPT: ""}], [BAD]),
+    "CSV with a `line": ("csv", {"lineSep": "||"}, b"x,1\n||", [GOOD], [OTHER]),
     "CSV with a `lineSep`": ("csv", {"lineSep": "||"}, b"\rx,1||", [GOOD], [OTHER]),
     "CSV: a second": ("csv", {}, 2 * MARK + b"x,1\n", [GOOD], [OTHER]),
     "lines in UTF-16": ("csv", {"encoding": "UTF-16"}, b"", [GOOD], [OTHER]),
