@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from pyspark_sluice.tests.reader.readings.kinds import FIELD_NAMES, atom
 from pyspark_sluice.tests.reader.readings.model import Group
+from pyspark_sluice.tests.reader.readings.predicates import meant
 from pyspark_sluice.tests.reader.readings.texts import DATE_PATTERNS, TIME_PATTERNS, text_of
 
 SEPARATORS = (",", ",", ",", "\t", "\\t", "|", "||", ";", "\\|", "::")
@@ -23,7 +24,6 @@ ENCODINGS = (
     "UTF-16BE",
     "UTF-16",
 )
-_MEANT = {"\\t": "\t", "\\|": "|", "\\n": "\n"}
 
 
 def group(chance: Random, files: int) -> Group:
@@ -74,8 +74,7 @@ def _options(chance: Random) -> dict[str, str]:
 
 
 def _file(chance: Random, schema: pa.Schema, options: dict[str, str]) -> bytes:
-    sep = _MEANT.get(options.get("sep", ","), options.get("sep", ","))
-    # Unlike `sep` it has no escapes.
+    sep = meant(options.get("sep", ","))
     end = options.get("lineSep", "") or chance.choice(["\n"] * 6 + ["\r\n", "\r"])
     lines = []
     if "header" in options:
@@ -96,7 +95,7 @@ def _file(chance: Random, schema: pa.Schema, options: dict[str, str]) -> bytes:
 
 def _dense(chance: Random, schema: pa.Schema, options: dict[str, str]) -> bytes:
     """Nothing but the characters that matter: quotes, escapes, separators, blanks, line ends."""
-    sep = _MEANT.get(options.get("sep", ","), options.get("sep", ","))
+    sep = meant(options.get("sep", ","))
     end = chance.choice(["\n", "\r\n"])
     pieces = ["a", "b", sep, sep, " ", "\t", "é", "\\", '"', '"', "'", "#"]
     if "multiLine" in options:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pyspark_sluice.tests.reader.readings import documented_xml
-from pyspark_sluice.tests.reader.readings.model import CORRUPT, Difference
+from pyspark_sluice.tests.reader.readings.model import CORRUPT, Difference, Row
 from pyspark_sluice.tests.reader.readings.predicates import (
     Documented,
     from_spark,
@@ -53,13 +53,17 @@ def _has_more_malformed(d: Difference) -> bool:
 
 def _has_no_values(d: Difference) -> bool:
     """A record with a value that does not fit is malformed on both sides, but only here empty."""
-    if isinstance(d.expected, str) or isinstance(d.found, str) or len(d.expected) != len(d.found):
-        return False
     return any(
         theirs.get(CORRUPT) is not None and ours == dict.fromkeys(ours) | {CORRUPT: ours[CORRUPT]}
-        for theirs, ours in zip(d.expected, d.found, strict=True)
-        if theirs != ours
+        for theirs, ours in _differing_rows(d)
     )
+
+
+def _differing_rows(d: Difference) -> list[tuple[Row, Row]]:
+    """Spark's and ours, if both sides have the same number of rows."""
+    if isinstance(d.expected, str) or isinstance(d.found, str) or len(d.expected) != len(d.found):
+        return []
+    return [rows for rows in zip(d.expected, d.found, strict=True) if rows[0] != rows[1]]
 
 
 _STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", re.DOTALL)
@@ -208,12 +212,10 @@ def _lines_without_a_separator(d: Difference) -> bool:
 def _others_in_malformed_records(d: Difference) -> bool:
     if not from_spark("json")(d) or d.mode != "PERMISSIVE" or "encoding" not in d.group.options:
         return False
-    if isinstance(d.expected, str) or isinstance(d.found, str):
-        return False
-    pairs = zip(d.expected, d.found, strict=False)
-    differ = [(one, other) for one, other in pairs if one != other]
-    are_malformed = all(one[CORRUPT] == other[CORRUPT] is not None for one, other in differ)
-    return len(d.expected) == len(d.found) and are_malformed
+    differ = _differing_rows(d)
+    return bool(differ) and all(
+        theirs[CORRUPT] == ours[CORRUPT] is not None for theirs, ours in differ
+    )
 
 
 def _not_characters(d: Difference) -> bool:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
+Rows = list[Row]
 Outcome = Rows | str
 """Rows, or why they are missing: `refused` for an error that names the file."""
 

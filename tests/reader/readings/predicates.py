@@ -44,6 +44,6 @@ def we_call_it_malformed(difference: Difference) -> bool:
 
 
 def meant(separator: str) -> str:
-    """The characters that a separator in an option means."""
+    """The characters that the option `sep` means; `lineSep` has no escapes."""
     escapes = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\|": "|", "\\\\": "\\"}
     return escapes.get(separator, separator)
