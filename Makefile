@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # The site needs a few packages only, and no Spark; where everything is there already, that does.
 DOCS := $(if $(wildcard $(READY)),$(VENV),.versions/docs)
 
-.PHONY: help demo test quick sweeps docs test-versions soak simulate prove fuzz format bench clean
+.PHONY: help demo test quick thorough docs test-versions soak simulate prove fuzz format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -23,8 +23,8 @@ test: $(READY)  ## Check format, lint, types and borders, then run every test (o
 quick: $(READY)  ## The same without Spark and without slow tests: before each commit, a minute at most
 	@tools/check.sh --quick
 
-sweeps: $(READY)  ## Run what `make test` leaves out: more codecs, seeds, kills and examples of what it tests (an hour)
-	@tools/check.sh --sweeps
+thorough: $(READY)  ## Run what `make test` leaves out: more codecs, seeds, kills and examples of what it tests
+	@tools/check.sh --thorough
 
 docs: $(DOCS)/.ready  ## Make the site of the documentation: build/site/index.html
 	@tools/site.sh $(DOCS)/bin

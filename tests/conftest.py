@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pyspark_sluice.tests.spark_home import use_a_quick_home
+from pyspark_sluice.tests.thorough import without_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 use_a_quick_home()
 
-# dev: a person waits. ci: the same examples every time, as a regression test. sweeps: ten times as
-# many, others each time. nightly: a search.
+# dev: a person waits. ci: the same examples every time, as a regression test. thorough: ten times
+# as many, others each time. nightly: a search.
 # A strategy that filters much is a matter of the strategy's speed as well.
 _SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 settings.register_profile(
@@ -34,7 +35,7 @@ settings.register_profile(
     "ci", max_examples=50, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINE
 )
 settings.register_profile(
-    "sweeps",
+    "thorough",
     max_examples=500,
     deadline=None,
     print_blob=True,
@@ -68,6 +69,10 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what asks for the session, and run it last: the cheap failures come first."""
+    unexplained = without_reason(items)
+    if unexplained:
+        msg = f"each `thorough` needs one text, why `make test` does without: {unexplained}"
+        raise pytest.UsageError(msg)
     for item in items:
         asked = getattr(item, "fixturenames", ())
         if "spark" in asked:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
 
-CHECK = Path(__file__).resolve().parent.parent / "tools" / "check.sh"
+ROOT = Path(__file__).resolve().parent.parent
+CHECK = ROOT / "tools" / "check.sh"
 FAILS_ON = '#!/bin/sh\ncase "$0 $*" in *"$FAILING"*) exit 3;; esac\n'
 """A tool that fails on a certain argument."""
 
@@ -36,11 +38,11 @@ def clone(tmp_path):
         ("nothing that is there", 0),
         ("format", 3),
         ("-p pyspark_sluice", 3),
-        ("-m not drivers and not sweep tests/reader", 3),
-        ("-m not spark and not drivers and not sweep tests --ignore tests/reader --ignore", 3),
-        ("-m not spark and not drivers and not sweep tests/checkpoint_meta tests/protocol", 3),
-        ("-m drivers and not sweep tests/spark", 3),
-        ("-m spark and not drivers and not sweep tests --ignore tests/reader", 3),
+        ("-m not drivers and not thorough tests/reader", 3),
+        ("-m not spark and not drivers and not thorough tests --ignore tests/reader --ignore", 3),
+        ("-m not spark and not drivers and not thorough tests/checkpoint_meta tests/protocol", 3),
+        ("-m drivers and not thorough tests/spark", 3),
+        ("-m spark and not drivers and not thorough tests --ignore tests/reader", 3),
         ("site", 3),
     ],
 )
@@ -48,7 +50,7 @@ def test_the_run_fails_if_and_only_if_one_of_its_steps_does(clone, failing, expe
     assert status_of(clone, failing) == expected
 
 
-QUICK = "-m not spark and not drivers and not slow and not sweep tests"
+QUICK = "-m not spark and not drivers and not slow and not thorough tests"
 
 
 @pytest.mark.parametrize(
@@ -75,3 +77,27 @@ def status_of(clone, failing, *arguments):
         timeout=PATIENCE,
     )
     return ran.returncode
+
+
+@pytest.mark.parametrize(
+    ("mark", "expected"),
+    [
+        ('thorough("a longer run of the same")', 0),
+        ("thorough", 4),
+        ("thorough()", 4),
+        ('thorough(" ")', 4),
+        ('thorough(reason="not read")', 4),
+    ],
+)
+def test_what_is_left_to_the_thorough_run_tells_why(tmp_path, mark, expected):
+    (tmp_path / "test_one.py").write_text(
+        f"import pytest\n\n@pytest.mark.{mark}\ndef one():\n    pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "--rootdir", tmp_path]
+    chosen = ["-o", "python_functions=one", "-m", "thorough"]
+    ran = subprocess.run(
+        [*command, "-p", "pyspark_sluice.tests.conftest", *chosen, tmp_path],
+        capture_output=True, check=False, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert ran.returncode == expected, ran.stdout + ran.stderr
+    assert ("each `thorough` needs one text" in ran.stderr) == bool(expected)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Everything a change has to pass, cheapest first. Called by `make test`, which prepares .venv.
 # With --quick neither Spark nor slow tests nor the site; with a path below tests/ only its tests;
-# with --sweeps what all of these leave out.
+# with --thorough what all of these leave out.
 set -eu
 cd "$(dirname "$0")/.."
 bin="$PWD/.venv/bin"
@@ -31,10 +31,10 @@ archive() {
     "$bin/python" -m pyspark_sluice.tests.spark_home
 }
 
-if [ "${1:-}" = --sweeps ]; then
+if [ "${1:-}" = --thorough ]; then
     archive
     # Tests of properties look at ten times as many examples, and at others each time.
-    HYPOTHESIS_PROFILE=sweeps tests --durations 10 -m "sweep or hypothesis" tests
+    HYPOTHESIS_PROFILE=thorough tests --durations 10 -m "thorough or hypothesis" tests
     exit
 fi
 if [ -n "${1:-}" ] && [ "$1" != --quick ]; then
@@ -65,7 +65,7 @@ end_with() {
 }
 
 if [ "${1:-}" = --quick ]; then
-    quick="not spark and not drivers and not slow and not sweep"
+    quick="not spark and not drivers and not slow and not thorough"
     in_background types types_and_borders
     in_background formats_and_queries tests -q -m "$quick" tests/reader tests/connector
     echo "--- pytest: half of the tests here, the other half and the types next to them"
@@ -77,7 +77,7 @@ fi
 lane() {
     chosen="$1"
     shift
-    tests --durations 10 -m "$chosen and not sweep" "$@"
+    tests --durations 10 -m "$chosen and not thorough" "$@"
 }
 drivers_and_state() {
     failed=0

@@ -21,7 +21,7 @@ from pyspark_sluice.errors import ProtocolError, SourceUnavailable, StateError
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
 from pyspark_sluice.tests.protocol.opened import opened
-from pyspark_sluice.tests.sweeps import sampled
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -330,7 +330,7 @@ def test_a_restart_restores_once_and_sends_nothing_back(query):
 # 6.7 Exactly-once ITCases -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", sampled(range(10), lambda seed: seed < 4))
+@pytest.mark.parametrize("seed", sampled(range(10), lambda seed: seed < 4, reason="more seeds"))
 def test_numbers_sent_to_a_reader_arrive_exactly_once_and_in_order(seed):
     """CoordinatorEventsExactlyOnceITCase.test.
 

@@ -16,7 +16,7 @@ from pyspark_sluice.tests.protocol.broken import (
 from pyspark_sluice.tests.protocol.query import LIMITS
 from pyspark_sluice.tests.protocol.rows_only import FilesOnly, RowsOnly
 from pyspark_sluice.tests.protocol.simulation import Simulation
-from pyspark_sluice.tests.sweeps import sampled
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -98,7 +98,11 @@ SHOWN_BY_FILES = [broken for broken in IN_FLIGHT if broken not in _NOT_SEARCHED]
 
 @pytest.mark.parametrize(
     "broken",
-    sampled(SHOWN_BY_FILES, lambda broken: broken.__name__ not in LATE),
+    sampled(
+        SHOWN_BY_FILES,
+        lambda broken: broken.__name__ not in LATE,
+        reason="found late, and shown by the other simulation",
+    ),
     ids=lambda broken: broken.__name__,
 )
 def test_a_query_over_files_loses_or_doubles_rows_by_all_that_is_not_about_continuations(broken):

@@ -68,8 +68,16 @@ def kill_in_the_tasks(driver: Driver, watch: Watch) -> None:
     ("file_format", "sink"),
     [
         ("csv", "delta"),
-        pytest.param("json", "parquet", marks=pytest.mark.sweep),
-        pytest.param("xml", "parquet", marks=pytest.mark.sweep),
+        pytest.param(
+            "json",
+            "parquet",
+            marks=pytest.mark.thorough("bad records of each format take the same way"),
+        ),
+        pytest.param(
+            "xml",
+            "parquet",
+            marks=pytest.mark.thorough("bad records of each format take the same way"),
+        ),
     ],
 )
 def test_a_kill_loses_and_doubles_no_bad_record_and_no_row(spark, tmp_path, file_format, sink):

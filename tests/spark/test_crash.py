@@ -120,7 +120,13 @@ def _name(moments) -> str:
 
 @pytest.mark.parametrize(
     "moments",
-    [MOMENTS, *(pytest.param([moment], marks=pytest.mark.sweep) for moment in MOMENTS)],
+    [
+        MOMENTS,
+        *(
+            pytest.param([moment], marks=pytest.mark.thorough("the moments in turn"))
+            for moment in MOMENTS
+        ),
+    ],
     ids=_name,
 )
 def test_kills_lose_nothing_and_double_nothing(spark, program, moments):

@@ -91,7 +91,7 @@ def test_the_quick_start_in_an_activated_environment(environment, tmp_path, else
     assert processor_seconds() - began < 60
 
 
-@pytest.mark.sweep  # As the two below it are started, too.
+@pytest.mark.thorough("the two below are started in the same way")
 def test_the_quick_start_by_the_path_of_the_interpreter(environment, tmp_path, elsewhere):
     check(run(quick_start(), tmp_path, str(environment / "bin" / "python"), elsewhere))
 

@@ -97,8 +97,13 @@ SEAM = (at_the_seam, in_the_first_of_the_log)
     "moments",
     [
         pytest.param(SEAM, id="seam"),
-        # A kill in a batch of files meets the source of files alone, too.
-        pytest.param((in_the_last_files, *SEAM), id="files and seam", marks=pytest.mark.sweep),
+        pytest.param(
+            (in_the_last_files, *SEAM),
+            id="files and seam",
+            marks=pytest.mark.thorough(
+                "a kill in a batch of files meets the source of files alone"
+            ),
+        ),
     ],
 )
 def test_kills_around_the_seam_lose_nothing_and_double_nothing(spark, tmp_path, moments):

@@ -78,7 +78,13 @@ class Bucket:
 
 @pytest.mark.parametrize(
     "any_server",
-    ["s3", *(pytest.param(name, marks=pytest.mark.sweep) for name in ("google", "azure"))],
+    [
+        "s3",
+        *(
+            pytest.param(name, marks=pytest.mark.thorough("the same stream on S3"))
+            for name in ("google", "azure")
+        ),
+    ],
     indirect=True,
 )
 def test_a_bucket_is_ingested_once_with_its_state_in_the_bucket_on_bad_days_too(

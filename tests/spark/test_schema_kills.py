@@ -102,7 +102,11 @@ def drain(homes: Iterable[Path]) -> None:
     "streams",
     [
         pytest.param(SOME, id="some"),
-        pytest.param(evolving.STREAMS, id="all", marks=pytest.mark.sweep),
+        pytest.param(
+            evolving.STREAMS,
+            id="all",
+            marks=pytest.mark.thorough("some of the streams show each kind"),
+        ),
     ],
 )
 def test_a_kill_between_new_columns_and_the_restart_loses_and_doubles_nothing(tmp_path, streams):

@@ -11,7 +11,9 @@ from pyspark_sluice.tests.spark.soak_grounds import OneMachine
 
 @pytest.mark.spark
 @pytest.mark.drivers
-@pytest.mark.parametrize("kills", [3, pytest.param(5, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize(
+    "kills", [3, pytest.param(5, marks=pytest.mark.thorough("two kills more"))]
+)
 def test_random_kills_of_a_stream_into_a_table_leave_each_row_and_no_file_too_many(tmp_path, kills):
     ground = OneMachine(tmp_path / "soak", lands=True)
     figures = Soak(ground, kills=kills, seconds=PATIENCE, seed=12).run()
@@ -23,7 +25,7 @@ def test_random_kills_of_a_stream_into_a_table_leave_each_row_and_no_file_too_ma
 
 @pytest.mark.spark
 @pytest.mark.drivers
-@pytest.mark.sweep
+@pytest.mark.thorough("the run into a table has the same kills")
 def test_five_random_kills_lose_nothing_and_repeat_nothing(tmp_path):
     figures = Soak(OneMachine(tmp_path / "soak"), kills=5, seconds=PATIENCE, seed=11).run()
     print(figures)

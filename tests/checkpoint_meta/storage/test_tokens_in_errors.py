@@ -14,7 +14,7 @@ from pyspark_sluice.connector.session.processes import plain_errors
 from pyspark_sluice.enumerator.files.discovery.queue.sqs import SqsQueue
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.masking import masked
-from pyspark_sluice.tests.sweeps import sampled
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +75,7 @@ STATUSES = ["400 Bad Request", "403 Forbidden", "404 Not Found", "500 Internal S
         itertools.product(STATUSES, ["xml", "json"], [True, False]),
         # The kinds of answers and the knowledge of the token in turns.
         lambda case: (case[1] == "xml") == (case[2] == (case[0] < "404")),
+        reason="each status has an answer of one kind, each kind several statuses",
     ),
 )
 def test_no_error_of_a_request_tells_a_token(server, opened, monkeypatch, status, kind, known):

@@ -25,7 +25,7 @@ class TestLogSource(SourceSuite):
     def land(self, place, part, rows):
         return Logs(place).land(part, rows, archived=0)
 
-    @pytest.mark.sweep  # The hybrid source below ends with this one.
+    @pytest.mark.thorough("the hybrid source below ends with this one")
     def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
         super().test_a_kill_at_any_operation_on_the_state(tmp_path)
 
@@ -51,7 +51,7 @@ class TestFileSource(SourceSuite):
 
 
 class TestTableSource(table_source_test.TestTableSource):
-    @pytest.mark.sweep
+    @pytest.mark.thorough("kills of all kinds meet the hybrid source below")
     def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
         super().test_a_kill_at_any_operation_on_the_state(tmp_path)
 

@@ -150,10 +150,16 @@ def test_a_first_checkpoint_that_is_taken_back_gives_its_runs_to_the_next(tmp_pa
     assert sorted(query.taken) == NEW_FILES
 
 
-# After one operation is before the next one.
 @pytest.mark.parametrize(
     "kind",
-    ["crash before", "crash half-way", pytest.param("crash after", marks=pytest.mark.sweep)],
+    [
+        "crash before",
+        "crash half-way",
+        pytest.param(
+            "crash after",
+            marks=pytest.mark.thorough("a crash after one operation is a crash before the next"),
+        ),
+    ],
 )
 def test_a_crash_at_any_operation_reads_no_old_file_and_every_new_one(tmp_path, kind):
     for dies_at in range(1000):

@@ -14,7 +14,7 @@ from pyspark_sluice.reader.files.io.memory_bounds import held_at_most
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.reader.files.io import bombs
 from pyspark_sluice.tests.reader.files.reading import read, whole
-from pyspark_sluice.tests.sweeps import sampled
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,12 @@ def test_what_has_to_be_decoded_at_once_and_swells_is_refused_by_name(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    "codec", sampled(bombs.COMPRESSED, lambda codec: codec not in ("xz", "lz4", "hadoop.lz4"))
+    "codec",
+    sampled(
+        bombs.COMPRESSED,
+        lambda codec: codec not in ("xz", "lz4", "hadoop.lz4"),
+        reason="the slowest codecs, bounded by the same code",
+    ),
 )
 def test_compressed_text_without_an_end_is_refused_by_name(tmp_path, codec):
     write = partial(bombs.without_end, codec=codec)

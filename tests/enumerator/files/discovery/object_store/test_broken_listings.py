@@ -13,7 +13,7 @@ from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json, kind_of
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
-from pyspark_sluice.tests.sweeps import sampled
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -78,6 +78,7 @@ def _listed(server, bucket, client="obstore", **options):
             for position in (0, 1, 4)
         ],
         lambda case: case[2] == 1 or case[:2] == ("obstore", "an error"),
+        reason="a first and a last answer are read as the second is",
     ),
 )
 def test_a_listing_is_complete_or_an_error(server, lake, body, position, client):
@@ -107,7 +108,11 @@ def test_a_bucket_that_is_missing_in_the_middle_of_a_listing_is_no_empty_path(
 
 @pytest.mark.parametrize(
     ("body", "position"),
-    sampled(itertools.product(BODIES, [0, 2]), lambda case: case[1] == 2 or case[0] == "an error"),
+    sampled(
+        itertools.product(BODIES, [0, 2]),
+        lambda case: case[1] == 2 or case[0] == "an error",
+        reason="a first answer is read as the third is",
+    ),
 )
 def test_names_of_the_state_are_complete_or_an_error(server, lake, body, position):
     opened = open_bucket(f"s3://{lake}", {**server.options, "retry_config": {"max_retries": 1}})

@@ -20,7 +20,7 @@ from pyspark_sluice.enumerator.files.discovery.queue import message_receiver as 
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.sweeps import sampled
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -159,8 +159,12 @@ REQUESTS = [
 ONE_OF_A_KIND = dict(REQUESTS).items()
 """The last one of each."""
 
+MORE = "the others of a kind; the queue answers each alike"
 
-@pytest.mark.parametrize(("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__))
+
+@pytest.mark.parametrize(
+    ("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__, reason=MORE)
+)
 def test_an_available_now_run_that_ends_without_an_error_has_delivered_everything(
     service, make_stream, kind, position
 ):
@@ -179,7 +183,9 @@ def test_an_available_now_run_that_ends_without_an_error_has_delivered_everythin
     assert sorted(stream.delivered) == sorted(OLD + NEW)
 
 
-@pytest.mark.parametrize(("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__))
+@pytest.mark.parametrize(
+    ("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__, reason=MORE)
+)
 def test_a_continuous_run_delivers_each_object_once_when_any_request_fails(
     service, make_stream, kind, position
 ):
@@ -197,7 +203,9 @@ def test_a_continuous_run_delivers_each_object_once_when_any_request_fails(
     assert sorted(stream.delivered) == sorted(OLD + NEW)
 
 
-@pytest.mark.parametrize(("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__))
+@pytest.mark.parametrize(
+    ("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__, reason=MORE)
+)
 def test_what_was_there_at_the_start_is_never_read_as_new_when_any_request_fails(
     service, make_stream, kind, position
 ):

@@ -14,7 +14,7 @@ from pyarrow import parquet as pq
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.files.formats.api import FileFormat
-from pyspark_sluice.tests.sweeps import sampled
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ def test_a_file_of_another_format_is_refused(
         list(fmt(kind).decode(FileSplit(file, 0, file.size)))
 
 
-@pytest.mark.parametrize("seed", sampled(range(150), lambda seed: seed < 30))
+@pytest.mark.parametrize("seed", sampled(range(150), lambda seed: seed < 30, reason="more seeds"))
 def test_flipped_bits_give_an_error_or_every_row(
     kind: str, seed: int, write: Any, fmt: Any, version_of: Any
 ) -> None:
@@ -70,7 +70,9 @@ def test_flipped_bits_give_an_error_or_every_row(
     assert rows_or_error(fmt(kind), file) in (COUNT, str(path))
 
 
-@pytest.mark.parametrize("step", sampled([11, 3], lambda step: step == 11))
+@pytest.mark.parametrize(
+    "step", sampled([11, 3], lambda step: step == 11, reason="more places of a footer")
+)
 def test_no_damage_to_a_parquet_footer_aborts_the_process(
     step: int, write: Any, fmt: Any, version_of: Any
 ) -> None:

@@ -22,7 +22,7 @@ from pyspark_sluice.reader.files.formats.orc.encoding import (
     stored,
 )
 from pyspark_sluice.reader.files.formats.orc.tail import read_tail
-from pyspark_sluice.tests.sweeps import sampled
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -119,6 +119,7 @@ def test_more_columns_by_position_than_the_schema_has_are_refused(
     sampled(
         itertools.product(["uncompressed", "zlib", "snappy", "lz4", "zstd"], ["0.11", "0.12"]),
         lambda case: case[1] == "0.12" or case[0] == "zlib",
+        reason="the old version has the same footers in each codec",
     ),
 )
 def test_footers_of_every_size_are_read_in_every_codec_and_version(

@@ -1,0 +1,30 @@
+"""What `make test` leaves to `make thorough`: tests with that mark, and cases of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+
+def sampled(cases: Iterable[T], kept: Callable[[T], object], *, reason: str) -> list[Any]:
+    """All of the cases, for `parametrize`; those that are not `kept` are `thorough`."""
+    return [case if kept(case) else _left(case, reason) for case in cases]
+
+
+def _left(case: Any, reason: str) -> Any:
+    values = case if isinstance(case, tuple) else (case,)
+    return pytest.param(*values, marks=pytest.mark.thorough(reason))
+
+
+def without_reason(items: Iterable[pytest.Item]) -> list[str]:
+    """The names of the tests that are `thorough`, and do not tell why in one text."""
+    return [
+        item.nodeid
+        for item in items
+        for mark in item.iter_markers("thorough")
+        if mark.kwargs or len(mark.args) != 1 or not str(mark.args[0]).strip()
+    ]
