@@ -223,8 +223,9 @@ class CsvOptions(JsonOptions):
     header: bool = Field(False, description="CSV: the first line of each file contains the names.")
     enforce_schema: bool = Field(
         True,
-        description="CSV: match columns by position; false checks the header's names against the "
-        "schema and matches by name. A header with too few columns is refused in both cases.",
+        description="CSV: match columns by position, and refuse a header in another order; false "
+        "matches by the header's names, and refuses one that lacks a column. With a rescued data "
+        "column, columns are matched by name in any case, and may be missing.",
     )
     null_value: str | None = Field(
         None,

@@ -142,7 +142,6 @@ def _header_refused(d: Difference) -> bool:
     return (
         from_spark("csv")(d)
         and "header" in d.group.options
-        and d.mode == "FAILFAST"
         and isinstance(d.found, str)
         and "the header" in d.found
     )
@@ -350,7 +349,7 @@ DOCUMENTED = (
     Documented("lines in UTF-16 and UTF-32", _wide_lines),
     Documented("`text` with `encoding`", _encoded_text),
     Documented("header that names a column twice", _names_twice),
-    Documented("header under `FAILFAST`", _header_refused),
+    Documented("header that has a column of the schema at another position", _header_refused),
     Documented("header with `enforceSchema=false`", _header_by_name),
     Documented("CSV with a `lineSep`", _other_line_breaks),
     Documented("CSV with `multiLine` and a `lineSep`", _other_line_breaks_and_quotes),

@@ -244,7 +244,7 @@ CASES = (
         [("\ufeffa", "b", None)],
     ),
     Case(
-        "header under `FAILFAST`",
+        "header that has a column of the schema at another position",
         "csv",
         TEXT,
         b"b,a\n1,2\n",

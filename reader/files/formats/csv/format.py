@@ -38,7 +38,7 @@ from .univocity_scanner import Token
 
 
 class CsvFormat(FastThenExactFormat):
-    """Records of fields. By position, or by the header's names with `enforceSchema` false."""
+    """Records of fields, matched by position or by the header's names; see `Header`."""
 
     _rows: CsvRows
 

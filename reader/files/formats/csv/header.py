@@ -58,27 +58,32 @@ class Header:
         """
         expected, options = self.columns, self._options
         # Inferred columns come from the headers of several files, which may order them differently.
-        if self._context.schema_is_inferred or not options.enforce_schema:
+        # A field that no column takes is rescued under its name, so the header has to be right.
+        if self._may_lack or not options.enforce_schema:
             return self._by_name(field_names(tokens, file), file)
-        # The other modes go by position, as Spark does with a warning in its log.
-        if options.mode is ParseMode.FAILFAST and not options.rescued_data_column:
-            # Positions count here, so that a name may be empty or come twice.
-            names = [(token or "").strip() for token in tokens]
-            folded, wanted = [n.lower() for n in names], [n.lower() for n in expected]
-            if len(names) != len(expected):
-                raise header_misfit(file, names, expected, "the number of columns differs")
-            # Other names are taken by position: only a changed order is sure to be a mistake.
-            if folded != wanted and sorted(folded) == sorted(wanted):
+        # Positions count here, so that a name may be empty or come twice.
+        names = [(token or "").strip() for token in tokens]
+        folded, wanted = [n.lower() for n in names], [n.lower() for n in expected]
+        # The other modes take a record of another length as malformed.
+        if options.mode is ParseMode.FAILFAST and len(names) != len(expected):
+            raise header_misfit(file, names, expected, "the number of columns differs")
+        # Other names are taken by position: only a column that the header has elsewhere is sure to
+        # be a mistake. Spark reads it by position, with a warning in its log.
+        elsewhere = set(folded)
+        for index, name in enumerate(wanted):
+            if name in elsewhere and folded[index : index + 1] != [name]:
                 raise header_misfit(file, names, expected, "the order differs")
         return list(expected)
 
-    def _by_name(self, names: Sequence[str], file: FileVersion) -> list[str]:
-        """The header's names as the schema spells them.
+    @property
+    def _may_lack(self) -> bool:
+        """True if a file may lack columns of the schema, and have others."""
+        return self._context.schema_is_inferred or bool(self._options.rescued_data_column)
 
-        With an inferred schema columns may be new, or not there.
-        """
+    def _by_name(self, names: Sequence[str], file: FileVersion) -> list[str]:
+        """The header's names as the schema spells them."""
         given = {name.lower(): name for name in self.columns}
-        if not self._context.schema_is_inferred:
+        if not self._may_lack:
             folded = {name.lower() for name in names}
             if missing := [name for name in self.columns if name.lower() not in folded]:
                 raise header_misfit(

@@ -84,7 +84,7 @@ FILES: list[tuple[str, dict[str, str], list[bytes]]] = [
     (
         "headers over lines",
         MULTI | {"header": "true"},
-        [b'"a\nb",c,d\n1,2,3\n', b'\n\n"a\r\nb",c,d\r\n1,2\r\n', b'"a', b"a,b,c", b""],
+        [b'"a\nx",b,c\n1,2,3\n', b'\n\n"a\r\nx",b,c\r\n1,2\r\n', b'"a', b"a,b,c", b""],
     ),
     (
         "comments over lines",

@@ -1,4 +1,4 @@
-"""Headers of CSV that name a column twice: refused where columns go by name."""
+"""Headers of CSV: a name that comes twice is refused, and another order never read by position."""
 
 from __future__ import annotations
 
@@ -64,3 +64,46 @@ def test_columns_by_position_read_it_as_spark_does(tmp_path):
     path = _file(tmp_path, "id,n,n")
     rows = read_rows([path], SCHEMA, file_format="csv", header=True)
     assert [tuple(row.values()) for row in rows] == [(1, "x", "y"), (2, None, "z")]
+
+
+ORDERED = pa.schema([("id", pa.int64()), ("qty", pa.int64()), ("price", pa.int64())])
+SWAPPED = {"all": "price,id,qty", "one more": "x,id,qty,price", "one less": "price,x"}
+BY_POSITION = [{"mode": mode} for mode in ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")]
+BY_POSITION.append({"mode": "DROPMALFORMED", "bad_records_path": "bad"})
+
+
+@pytest.mark.parametrize("header", SWAPPED.values(), ids=list(SWAPPED))
+@pytest.mark.parametrize("given", BY_POSITION)
+@pytest.mark.parametrize("more", [{}, {"multi_line": True}])
+def test_another_order_is_refused_in_every_mode_that_reads_by_position(
+    tmp_path, header, given, more
+):
+    path = _file(tmp_path, header, "a.csv", "30,10,20")
+    good = _file(tmp_path, "ID,other,price", "good.csv", "1,2,3")
+    options: dict[str, Any] = {"file_format": "csv", "header": True, **given, **more}
+    [row] = read_rows([good], ORDERED, **options)
+    assert row == {"id": 1, "qty": 2, "price": 3}, "other names are read by position"
+    for paths in ([path], [good, path]):
+        with pytest.raises(SchemaMismatchError, match="does not fit the schema") as raised:
+            read_rows(paths, ORDERED, **options)
+        assert str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE", "DROPMALFORMED"])
+@pytest.mark.parametrize("more", [{}, {"multi_line": True}])
+@pytest.mark.parametrize("rescue", [{}, {"schema_evolution_mode": "rescue"}])
+def test_with_a_rescued_data_column_the_header_names_the_columns(tmp_path, mode, more, rescue):
+    paths = [
+        _file(tmp_path, "id,qty,price", "1.csv", "1,2,3"),
+        _file(tmp_path, "price,id,qty", "2.csv", "30,10,20"),
+        _file(tmp_path, "new,price,ID", "3.csv", "x,300,100", "y,bad,200"),
+    ]
+    schema = ORDERED.append(pa.field("_r", pa.string()))
+    options = {"file_format": "csv", "header": True, "rescued_data_column": "_r", "mode": mode}
+    rows = read_rows(paths, schema, **options, **more, **rescue)
+    assert [tuple(row.values()) for row in rows] == [
+        (1, 2, 3, None),
+        (10, 20, 30, None),
+        (100, None, 300, '{"new":"x"}'),
+        (200, None, None, '{"new":"y","price":"bad"}'),
+    ]
