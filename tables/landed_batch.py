@@ -22,7 +22,7 @@ from ..checkpoint_meta.storage.bucket import open_bucket
 from ..checkpoint_meta.storage.urls import absolute
 from ..errors import FileChangedError, FileVanishedError, TableError
 from ..reader.files.io.source_file import SourceFile
-from ..reader.landing.statistics import Path, leaves
+from ..reader.landing.statistics import Path, leaves, null_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -153,7 +153,7 @@ class LandedBatch:
         footers = _of_each(self._footer_of, self.files)
         for file, footer in zip(self.files, footers, strict=True):
             for path in columns:
-                if file.partition.get(path[0]) is None and not _is_never_null(footer, path):
+                if file.partition.get(path[0]) is None and not _is_never_null(file, footer, path):
                     raise TableError(
                         "the table allows no nulls in a column, and a file may have some",
                         file.path,
@@ -208,7 +208,10 @@ def _of_each(ask: Callable[[LandedFile], T], files: Sequence[LandedFile]) -> Seq
         return list(pool.map(ask, files))
 
 
-def _is_never_null(footer: pq.FileMetaData, path: Path) -> bool:
+def _is_never_null(file: LandedFile, footer: pq.FileMetaData, path: Path) -> bool:
+    # Of columns with NaN the footer has no statistics.
+    if null_count(file.statistics, path) == 0:
+        return True
     schema = footer.schema.to_arrow_schema()
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     for number, leaf in enumerate(leaves(schema)):

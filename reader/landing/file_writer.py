@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,8 @@ from ...checkpoint_meta.documents.landed_file import FileName, LandedFile
 from ...errors import OptionError
 from .landing_options import LandingOptions
 from .partitioning import Partitioning, Values
-from .place import Place
-from .statistics import Leaf, float_paths, leaves, statistics_of
-from .statistics import Path as Column
+from .place import Draft, Place
+from .statistics import Leaf, float_arrays, leaves, statistics_of
 
 _BUFFERED: Final = 64 * 1024 * 1024
 """Bytes in Arrow's form that wait for their row group, of all partitions together."""
@@ -90,6 +89,7 @@ class DataFileWriter:
         self._buffered = 0
         self._spill = _Spill(self._partitioning.schema)
         self._landed: list[LandedFile] = []
+        self._not_a_number: set[str] = set()
         # A name has six digits for it.
         self._numbers = iter(range(10**6))
 
@@ -158,12 +158,17 @@ class DataFileWriter:
         if self._options.land_sort_by:
             keys = [(name, "ascending") for name in self._options.land_sort_by]
             table = table.take(pc.sort_indices(table, sort_keys=keys))
+        floats = _floats(table)
+        self._not_a_number.update(name for name, (_, has_nan) in floats.items() if has_nan)
+        if partition.file is not None and not partition.file.may_hold(floats):
+            self._close(partition)
         if partition.file is None:
             name = str(replace(self._name, number=next(self._numbers)))
             directory = self._partitioning.directory(partition.values)
             schema = self._partitioning.schema
-            partition.file = _DataFile(self._place, directory + name, schema, self._options)
-        partition.file.write(table)
+            draft = self._place.begin(directory + name)
+            partition.file = _DataFile(draft, schema, self._options, frozenset(self._not_a_number))
+        partition.file.write(table, floats)
         # Only what was sorted at once is in order, so each sorted part is a file of its own.
         if self._options.land_sort_by or partition.file.size >= self._options.land_file_bytes:
             self._close(partition)
@@ -176,28 +181,39 @@ class DataFileWriter:
 
 
 class _DataFile:
-    """One Parquet file that is being written."""
+    """One Parquet file that is being written.
 
-    def __init__(self, place: Place, name: str, schema: pa.Schema, options: LandingOptions) -> None:
-        self._draft = place.begin(name)
+    Arrow leaves NaN out of minimum and maximum, although Spark and DuckDB order it after all other
+    numbers. They would skip the row group, so columns with NaN have no statistics in the footer.
+    """
+
+    def __init__(
+        self,
+        draft: Draft,
+        schema: pa.Schema,
+        options: LandingOptions,
+        not_a_number: Collection[str],
+    ) -> None:
+        """`not_a_number` are the columns that may hold NaN."""
+        self._draft = draft
         self._schema = schema
         self._compression = options.land_compression
         self._footers: list[pq.FileMetaData] = []
-        self._floats = float_paths(schema)
-        self._not_a_number: set[Column] = set()
+        self._nulls = dict.fromkeys(not_a_number, 0)
         self._opened: pq.ParquetWriter | None = None
 
     @property
     def size(self) -> int:
         return self._draft.sink.tell()
 
-    def write(self, table: pa.Table) -> None:
+    def may_hold(self, floats: Mapping[str, _Floats]) -> bool:
+        """False if a column has NaN, and the footer has bounds of it."""
+        return all(name in self._nulls for name, (_, has_nan) in floats.items() if has_nan)
+
+    def write(self, table: pa.Table, floats: Mapping[str, _Floats]) -> None:
         """Add rows as a row group."""
-        for path in self._floats:
-            # Arrow leaves NaN out of minimum and maximum, although it is greater than any number in
-            # Spark.
-            if path not in self._not_a_number and _holds_nan(table, path):
-                self._not_a_number.add(path)
+        for name in self._nulls.keys() & floats.keys():
+            self._nulls[name] += floats[name].nulls
         if self._opened is None:
             # Opened with the first rows, which show for which columns a dictionary pays.
             self._opened = pq.ParquetWriter(
@@ -205,7 +221,9 @@ class _DataFile:
                 self._schema,
                 compression=self._compression,
                 use_dictionary=_repeating(table),
-                write_statistics=True,
+                write_statistics=[
+                    leaf.name for leaf in leaves(self._schema) if leaf.name not in self._nulls
+                ],
                 store_schema=False,
                 metadata_collector=self._footers,
             )
@@ -218,8 +236,9 @@ class _DataFile:
         # After the footer was written, and before `publish` closes the sink.
         size = self.size
         (footer,) = self._footers
+        # Before `publish`: an error must not leave a file under its name.
+        statistics = statistics_of(footer, self._schema, self._nulls, self._nulls)
         path = self._draft.publish()
-        statistics = statistics_of(footer, self._schema, self._not_a_number)
         return LandedFile(
             path=path, rows=footer.num_rows, bytes=size, partition=mapping, statistics=statistics
         )
@@ -286,11 +305,21 @@ class _Spill:
             self._file.close()
 
 
-def _holds_nan(table: pa.Table, path: Column) -> bool:
-    column = table.column(path[0])
-    for name in path[1:]:
-        column = pc.struct_field(column, name)
-    return bool(pc.any(pc.is_nan(column)).as_py())
+class _Floats(NamedTuple):
+    nulls: int
+    has_nan: bool
+
+
+def _floats(table: pa.Table) -> Mapping[str, _Floats]:
+    """What the columns of floats hold, by their name in Parquet."""
+    floats: dict[str, _Floats] = {}
+    for column in table.schema:
+        for chunk in table.column(column.name).chunks:
+            for name, values in float_arrays(chunk, column.name):
+                nulls, has_nan = floats.get(name, _Floats(0, False))
+                has_nan = has_nan or pc.any(pc.is_nan(values)).as_py() is True
+                floats[name] = _Floats(nulls + values.null_count, has_nan)
+    return floats
 
 
 def _checked(batch: object, schema: pa.Schema) -> pa.RecordBatch:

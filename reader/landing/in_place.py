@@ -23,7 +23,7 @@ from ..files.formats.parquet.format import rebasing
 from ..files.io.source_file import SourceFile
 from ..files.reader import FileSplitReader
 from .partitioning import partition_text
-from .statistics import float_paths, statistics_of
+from .statistics import leaves, statistics_of
 
 _types = pa.types
 _TEXTS = (pa.string(), pa.large_string(), pa.string_view())
@@ -70,13 +70,14 @@ class InPlaceReader(FileSplitReader):
         if not parquet.metadata.num_rows:
             return
         given = self._columns.partition(path)
+        floats = [leaf.name for leaf in leaves(found) if _types.is_floating(leaf.type)]
         file = LandedFile(
             path=path,
             rows=parquet.metadata.num_rows,
             bytes=split.file.size,
             partition={name: partition_text(value) for name, value in given.items()},
             # Whether floats are not-a-number is only in the rows.
-            statistics=statistics_of(parquet.metadata, found, float_paths(found)),
+            statistics=statistics_of(parquet.metadata, found, floats),
         )
         batch = pa.record_batch({"file": [file.model_dump_json()]})
         yield batch, Decoded(batch)

@@ -3,7 +3,7 @@
 Per-file statistics of the Delta transaction log protocol: `numRecords`, `nullCount`, `minValues`
 and `maxValues`, nested as structs are. Bounds need not be tight: long strings and fractions of a
 millisecond are cut so that they still enclose every value. Bounds that cannot be trusted (floats
-with NaN or infinity, decimals beyond a double) are left out.
+with NaN or infinity, decimals beyond a double, dates outside of the years 1 to 9999) are left out.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
-from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -43,22 +43,28 @@ class Leaf(NamedTuple):
 
 
 def statistics_of(
-    footer: pq.FileMetaData, schema: pa.Schema, not_a_number: Collection[Path]
+    footer: pq.FileMetaData,
+    schema: pa.Schema,
+    unbounded: Collection[str],
+    null_counts: Mapping[str, int] = MappingProxyType({}),
 ) -> str:
     """The statistics of one file.
 
     Args:
         footer: of the file.
         schema: that it was written with.
-        not_a_number: columns of floats in which NaN occurs.
+        unbounded: columns of floats in which NaN may occur, named as in `Leaf.name`.
+        null_counts: nulls of columns of which the footer has no statistics.
     """
     least: dict[str, Any] = {}
     greatest: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    for number, (_, path, kind) in enumerate(leaves(schema)):
+    for number, (name, path, kind) in enumerate(leaves(schema)):
         if path is None or number >= _MOST:
             continue
+        if name in null_counts:
+            _put(nulls, path, null_counts[name])
         found = [group.column(number).statistics for group in groups]
         # What some row groups say is not true of the file: rows that match would be skipped.
         if any(part is None or not part.has_null_count for part in found):
@@ -70,10 +76,14 @@ def statistics_of(
             for part, group in zip(found, groups, strict=True)
             if part.null_count < group.num_rows
         ]
-        if not filled or path in not_a_number or not all(part.has_min_max for part in filled):
+        if not filled or name in unbounded or not all(part.has_min_max for part in filled):
             continue
-        low = _low(min(part.min for part in filled), kind)
-        high = _high(max(part.max for part in filled), kind)
+        try:
+            low = _low(min(part.min for part in filled), kind)
+            high = _high(max(part.max for part in filled), kind)
+        # Python has no dates outside of the years 1 to 9999; Parquet and Spark have.
+        except (OverflowError, ValueError):
+            continue
         if low is not None and high is not None:
             _put(least, path, low)
             _put(greatest, path, high)
@@ -81,10 +91,19 @@ def statistics_of(
     return json.dumps({**stats, "nullCount": nulls}, ensure_ascii=False, separators=(",", ":"))
 
 
-def float_paths(schema: pa.Schema) -> list[Path]:
-    """The columns of floats that have statistics, fields of structs included."""
-    first = islice(leaves(schema), _MOST)
-    return [path for _, path, kind in first if path is not None and _types.is_floating(kind)]
+def float_arrays(column: pa.Array, name: str) -> Iterator[tuple[str, pa.Array]]:
+    """The values of all columns of floats in a column, at any depth, by their name in Parquet."""
+    kind = column.type
+    if _types.is_floating(kind):
+        yield name, column
+    elif _types.is_struct(kind):
+        for inner, values in zip(kind, column.flatten(), strict=True):
+            yield from float_arrays(values, f"{name}.{inner.name}")
+    elif _types.is_map(kind):
+        yield from float_arrays(column.keys, f"{name}.key_value.key")
+        yield from float_arrays(column.items, f"{name}.key_value.value")
+    elif _types.is_list(kind):
+        yield from float_arrays(column.flatten(), f"{name}.list.element")
 
 
 def leaves(schema: pa.Schema) -> Iterator[Leaf]:
@@ -105,6 +124,14 @@ def _leaves(kind: pa.DataType, name: str, path: Path | None) -> Iterator[Leaf]:
         yield from _leaves(kind.item_type, f"{name}.key_value.value", None)
     else:
         yield Leaf(name, path, kind)
+
+
+def null_count(statistics: str, path: Path) -> int | None:
+    """The nulls of a column in a file with these statistics; None if they do not say."""
+    counts = json.loads(statistics)["nullCount"]
+    for name in path:
+        counts = counts.get(name) if isinstance(counts, dict) else None
+    return counts if isinstance(counts, int) else None
 
 
 def _put(into: dict[str, Any], path: Path, value: Any) -> None:
@@ -129,12 +156,7 @@ def _high(value: Any, kind: pa.DataType) -> Any:
         # A beginning alone sorts before the whole text: what follows it has to sort last.
         return value if len(value) <= _CHARACTERS else value[:_CHARACTERS] + _LAST
     if isinstance(value, dt.datetime):
-        up = -value.microsecond % 1000
-        try:
-            return _instant(value + dt.timedelta(microseconds=up), kind)
-        # Python's calendar ends with the year 9999, so there is no next millisecond.
-        except OverflowError:
-            return None
+        return _instant(value + dt.timedelta(microseconds=-value.microsecond % 1000), kind)
     return _plain(value)
 
 

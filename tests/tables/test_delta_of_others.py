@@ -121,6 +121,16 @@ def test_a_column_that_is_not_null_stays_so_where_files_have_no_nulls(tmp_path):
     assert fields == {"id": False, "more": True}
 
 
+def test_a_column_with_nan_may_be_not_null(tmp_path):
+    make_table(tmp_path, ID, column("x", "double", nullable=False))
+    nan = float("nan")
+    DeltaSink(str(tmp_path), {}).add(batch_of(tmp_path, 1, ids(0, x=nan)))
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table().num_rows == 3
+    null = pa.scalar(None, pa.float64())
+    rows = pa.concat_tables([ids(3, x=nan), ids(6, x=null)])
+    refused(tmp_path, batch_of(tmp_path, 2, rows), "nulls in x")
+
+
 def test_nulls_and_missing_columns_are_refused_where_the_table_is_not_null(tmp_path):
     inner = struct(column("x", "string", nullable=False))
     make_table(

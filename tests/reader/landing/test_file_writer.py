@@ -10,6 +10,7 @@ import tempfile
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -254,6 +255,91 @@ def test_every_value_lies_between_the_bounds_that_are_written(
         assert all(bounds[0] <= t <= bounds[1] for t in times if t is not None)
     if "d" in low:
         assert all(low["d"] <= float(d) <= high["d"] for d in decimals if d is not None)
+
+
+NAN = math.nan
+NESTED = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("f", pa.float64()),
+        ("g", pa.float32()),
+        ("o", pa.struct([("x", pa.float64()), ("y", pa.int64())])),
+        ("l", pa.list_(pa.float64())),
+        ("m", pa.map_(pa.string(), pa.list_(pa.float32()))),
+    ]
+)
+
+
+def bounded(path):
+    """The columns for which the footer of a file has bounds, in some row group."""
+    footer = pq.read_metadata(path)
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    columns = [group.column(i) for group in groups for i in range(footer.num_columns)]
+    return {column.path_in_schema for column in columns if column.is_stats_set}
+
+
+def test_columns_with_nan_have_no_bounds_in_the_footer_at_any_depth(tmp_path):
+    floats = {"x": NAN, "y": 1}
+    values = (
+        [1, 2],
+        [NAN, 1.5],
+        [1.0, 2.0],
+        [floats, None],
+        [[1.0, NAN], []],
+        [[("k", [NAN])], None],
+    )
+    (file,) = landed(tmp_path, NESTED, *values)
+    assert bounded(file.path) == {"id", "g", "o.y", "m.key_value.key"}
+    found = json.loads(file.statistics)
+    assert set(found["maxValues"]) == {"id", "g", "o"}
+    assert found["nullCount"] == {"id": 0, "f": 0, "g": 0, "o": {"x": 1, "y": 1}}
+
+
+def test_nan_after_rows_with_bounds_begins_another_file(tmp_path):
+    made = writer(tmp_path, NESTED, file_bytes=1024 * 1024)
+    rest = {"x": 1.0, "y": 1}, [1.0], [("k", [1.0])]
+    for values in ([1.0], [None, NAN], [3.0]):
+        count = len(values)
+        more = ([column] * count for column in rest)
+        batch = rows(NESTED, range(count), values, [1.0] * count, *more)
+        made.write(batch)
+        made._flush(made._partitions[()])
+    files = made.finish()
+    assert [file.rows for file in files] == [1, 3]
+    assert ["f" in bounded(file.path) for file in files] == [True, False]
+    assert json.loads(files[1].statistics)["nullCount"]["f"] == 1
+    hidden = duckdb.sql(f"select count(*) from '{tmp_path}/*.parquet' where f >= 2").fetchall()
+    assert hidden == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.date32(), 2_932_897),
+        (pa.date32(), -719_200),
+        (pa.timestamp("us"), 253_402_300_800_000_000),
+        (pa.timestamp("us", "UTC"), 253_402_318_799_000_000),
+    ],
+)
+def test_days_and_instants_outside_of_the_years_one_to_9999_have_no_bounds(tmp_path, kind, value):
+    schema = pa.schema([("at", kind), ("id", pa.int64())])
+    (file,) = landed(tmp_path, schema, [value, None], [1, 2])
+    found = json.loads(file.statistics)
+    assert (found["nullCount"], found["maxValues"]) == ({"at": 1, "id": 0}, {"id": 2})
+    assert pq.read_table(file.path)["at"].combine_chunks() == pa.array([value, None], kind)
+
+
+def test_a_file_without_statistics_is_not_published(tmp_path, monkeypatch):
+    def fails(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(writer_module, "statistics_of", fails)
+    made = writer(tmp_path)
+    made.write(rows(PLAIN, [1], ["a"]))
+    with pytest.raises(ZeroDivisionError):
+        made.finish()
+    made.discard()
+    assert list(tmp_path.rglob("*.parquet*")) == []
 
 
 def test_statistics_are_those_of_the_first_thirty_two_columns_and_of_no_list(tmp_path):
