@@ -71,9 +71,8 @@ class CoordinatorSettings:
     commit_patience: float = 3.0
     """How long a reader commit is looked for before its reader counts as abandoned."""
 
-    first_batch_may_be_unread: bool = True
-    """False: that no reader ran in the first batch of a query is an error, for its sink has skipped
-    it."""
+    batches_may_be_unread: bool = True
+    """False: that no reader ran in a batch is an error, for the sink has skipped it."""
 
     commits_go: Callable[[Collection[CheckpointRef]], Collection[CheckpointRef]] = list
     """Asked in the background before reader commits of old checkpoints are deleted: whose may be.

@@ -138,11 +138,10 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
         description="Allow a query whose Spark checkpoint is new to use a state from which a "
         "query has already read, and to ingest everything again.",
     )
-    allow_unread_first_batch: bool = Field(
+    allow_unread_batches: bool = Field(
         False,
-        description="Allow a first batch in which no reader runs, for queries that should read "
-        "nothing. Otherwise that is an error: the sink already has that batch number and skipped "
-        "it.",
+        description="Allow batches in which no reader runs, for queries that should read nothing. "
+        "Otherwise that is an error: the sink already has that batch number and skipped it.",
     )
     acknowledgement_timeout: Milliseconds = Field(
         3000,

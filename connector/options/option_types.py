@@ -26,7 +26,7 @@ class OptionTypes(TypedDict, total=False):
     allowSingleQuotes: bool
     allowUnquotedControlChars: bool
     allowUnquotedFieldNames: bool
-    allowUnreadFirstBatch: bool
+    allowUnreadBatches: bool
     allow_backslash_escaping_any_character: bool
     allow_comments: bool
     allow_non_numeric_numbers: bool
@@ -34,7 +34,7 @@ class OptionTypes(TypedDict, total=False):
     allow_single_quotes: bool
     allow_unquoted_control_chars: bool
     allow_unquoted_field_names: bool
-    allow_unread_first_batch: bool
+    allow_unread_batches: bool
     attributePrefix: str
     attribute_prefix: str
     badRecordsPath: str

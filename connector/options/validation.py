@@ -279,7 +279,7 @@ _PROGRESS = (
 )
 _QUEUE = "discovery_mode queue_url dead_letter_queue_url"
 _CHECKPOINTS = (
-    "bad_records_path starting_state ingest_again allow_unread_first_batch acknowledgement_timeout "
+    "bad_records_path starting_state ingest_again allow_unread_batches acknowledgement_timeout "
     "checkpoints_ahead min_checkpoints_to_retain retain_checkpoints_for"
 )
 ONLY_STREAMS = frozenset(

@@ -140,7 +140,7 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         retained_seconds=options.retain_checkpoints_for / 1000,
         commit_patience=options.acknowledgement_timeout / 1000,
         ingest_again=options.ingest_again,
-        first_batch_may_be_unread=options.allow_unread_first_batch,
+        batches_may_be_unread=options.allow_unread_batches,
         batch_seconds=SparkBatches(options).seconds_of_newest,
         clean_after=options.clean_source_retention / 1000,
         clean_while_retained=options.clean_source_while_retained,

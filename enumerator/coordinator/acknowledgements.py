@@ -12,9 +12,9 @@ A commit is looked for by its name, never by a listing alone: a network file sys
 listing for a minute. The wait is bounded, since a `limit` downstream leaves readers that were
 closed half-way, which say so where they still can, or that never ran, which nobody can tell.
 
-In the first batch of a query that nobody ran is an error. Spark's file sink and Delta's
-transactions remember the numbers of the batches they have. A query that counts from 0 and writes
-into their table has its first batches skipped: Spark completes them, and no task runs.
+A batch in which nobody ran is an error. Spark's file sink and Delta's transactions remember the
+numbers of the batches they have. A query whose numbers they have, because it counts from 0 or its
+checkpoint is from a backup, has these batches skipped: Spark completes them, and no task runs.
 
 Not here: writing commits (reader), what becomes of splits sent back (`returned_splits.py`), commits
 of another directory (`restore.py`).
@@ -26,10 +26,10 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final, Generic
 
-from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.reader_assignment import part_of, undecided
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits, UnfinishedSplit
-from ...errors import ProtocolError, StateError, StateMissingError
+from ...errors import ProtocolError, StateError
 from ..api import Journal, SplitEnumerator, SplitFigures, SplitT
 from ..source_api import EnumeratorSource
 from .batch_sizing import BatchSizing
@@ -155,7 +155,6 @@ class Acknowledgements(Generic[SplitT]):
         sizing: BatchSizing,
     ) -> None:
         self._flight = flight
-        self._history = parts.history
         self._commits = ReaderCommits(parts.store)
         self._patience = parts.settings.commit_patience
         self.counter = counter
@@ -163,9 +162,12 @@ class Acknowledgements(Generic[SplitT]):
         self._sizing = sizing
         self._lock = parts.threads.lock
         self._journal = parts.threads.journal
-        self._may_be_unread = parts.settings.first_batch_may_be_unread
+        self._may_be_unread = parts.settings.batches_may_be_unread
         self.has_finished_any = False
         """True once a batch that gave readers anything is counted in full."""
+        self.sink_is_proven = self._may_be_unread
+        """True if the batch before need not be counted before the next is handed out: the sink has
+        read one that this incarnation has handed out."""
 
     def look(self) -> None:
         """Count what a listing shows, and all of what Spark has completed."""
@@ -182,7 +184,7 @@ class Acknowledgements(Generic[SplitT]):
         Spark wants no more of its rows.
 
         Raises:
-            StateError: none ran in the first batch of the query.
+            StateError: none ran in a batch.
         """
         with self._lock:
             complete = self._flight.at(Stage.COMPLETE)
@@ -201,6 +203,7 @@ class Acknowledgements(Generic[SplitT]):
             # A batch without readers, such as one that only holds orders, proves nothing of the
             # sink.
             self.has_finished_any |= bool(record.readers)
+            self.sink_is_proven |= bool(record.readers) and record.handed_out_at is not None
             if not self._flight.remove(ref):
                 return  # The other thread was faster.
             self.counter.enumerator.notify_checkpoint_complete(ref.checkpoint)
@@ -229,29 +232,11 @@ class Acknowledgements(Generic[SplitT]):
                 break
         return missing
 
-    @property
-    def sink_is_proven(self) -> bool:
-        """True if nothing has to be known of the first batch before the next is handed out."""
-        return self.has_finished_any or self._may_be_unread
-
     def _check_sink(self, record: CheckpointRecord, missing: Sequence[int]) -> None:
-        if self.sink_is_proven or not record.readers:
+        if self._may_be_unread or not record.readers or len(missing) < len(record.readers):
             return
-        nobody_ran = len(missing) == len(record.readers) and not self._commits.abandoned(record.ref)
-        if nobody_ran and self._is_first(record.checkpoint.header.parent):
+        if not self._commits.abandoned(record.ref):
             raise _unread(self._commits.store.location, record.ref)
-
-    def _is_first(self, parent: CheckpointRef) -> bool:
-        # A seed, and what only says that old files count as seen, gave nothing to anybody.
-        try:
-            while parent != NO_CHECKPOINT:
-                header = self._history.header(parent)
-                if header.assigned_splits:
-                    return False
-                parent = header.parent
-        except StateMissingError:
-            return False  # Deleted long ago.
-        return True
 
     def _abandonment(self, record: CheckpointRecord, reader: int) -> ReaderCommit:
         part = self._part(record, reader)
@@ -321,16 +306,17 @@ class Acknowledgements(Generic[SplitT]):
         return commit
 
 
-def _unread(where: str, first: CheckpointRef) -> StateError:
+def _unread(where: str, ref: CheckpointRef) -> StateError:
     return StateError(
-        "no reader ran in the first batch of this query, although Spark has completed it",
+        "no reader ran in a batch that Spark has completed",
         where,
-        f"no reader commit of {first}",
+        f"no reader commit of {ref}",
         "a sink that processes the batch",
-        "The sink probably has a batch of this number already, from another query, and skipped it. "
-        "Nothing was read. Start with a new checkpointLocation, and either write into another "
-        "table or continue the old query: prepare that checkpointLocation with `sluice "
-        "import-spark` or `sluice fork` and --continue-query. If the query is to read nothing "
-        "(limit(0), a foreachBatch that ignores its rows, a join with an empty table), set "
-        "allowUnreadFirstBatch=true.",
+        "The sink probably has a batch of this number already, from another query or from before "
+        "a backup of the checkpoint was restored, and skipped it. Nothing of it counts as read. "
+        "Restore the sink from the same backup, or start with a new checkpointLocation and either "
+        "write into another table or continue the old query: prepare that checkpointLocation with "
+        "`sluice import-spark` or `sluice fork` and --continue-query. If batches are to be left "
+        "unread (limit(0), a foreachBatch that ignores its rows, a join with an empty table), set "
+        "allowUnreadBatches=true; `sluice requeue` reads them later.",
     )

@@ -133,8 +133,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             if ahead and unlimited:
                 # They were cut under limits that do not hold for this question.
                 self.cutter.abort(ahead[0].ref)
-        # Although a batch may be ready: a sink that has skipped the first one must not get a
-        # second.
+        # Although a batch may be ready: a sink that has skipped one must not get the next.
         if not self.acknowledgements.sink_is_proven:
             self.acknowledgements.finish()
         if ahead and not unlimited:

@@ -210,7 +210,7 @@ def test_the_checkpoint_of_another_query_is_found_before_any_row_is_read(lake, t
     lake.check_exactly_once()
 
 
-def test_a_query_may_be_permitted_to_read_nothing_in_its_first_batch(lake):
+def test_a_query_may_be_permitted_to_read_nothing(lake):
     lake.land("0.json", range(10))
 
     def run(**options):
@@ -219,13 +219,13 @@ def test_a_query_may_be_permitted_to_read_nothing_in_its_first_batch(lake):
         query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
         assert query.awaitTermination(PATIENCE)
 
-    with pytest.raises(Exception, match="no reader ran in the first batch"):
+    with pytest.raises(Exception, match="no reader ran in a batch that Spark has completed"):
         run()
     lake.land("1.json", range(10, 20))
-    run(allowUnreadFirstBatch=True)
-    # In a later batch it is a warning.
+    run(allowUnreadBatches=True)
     lake.land("2.json", range(20, 30))
-    run()
+    with pytest.raises(Exception, match="no reader ran in a batch that Spark has completed"):
+        run()
 
 
 def test_a_range_of_several_checkpoints_is_read_by_one_partitions_call(lake):

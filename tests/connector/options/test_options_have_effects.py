@@ -299,7 +299,8 @@ def test_checkpoints_are_retained_by_their_number_and_their_age(begin, tmp_path,
 
 
 def test_commits_of_a_batch_that_nobody_read_are_awaited_for_the_acknowledgement_timeout(begin):
-    stream = begin(maxFilesPerTrigger="1", acknowledgementTimeout="4s")
+    unread = {"allowUnreadBatches": "true"}
+    stream = begin(maxFilesPerTrigger="1", acknowledgementTimeout="4s", **unread)
     stream.land("a.json", "b.json")
     stream.until(1)
     stream.at, partitions = stream.plan()
@@ -314,12 +315,12 @@ def test_a_first_batch_that_nobody_read_is_an_error_unless_permitted(begin):
     stream.land("a.json")
     stream.at, _ = stream.plan()
     for _ in range(2):
-        with pytest.raises(StateError, match="no reader ran in the first batch"):
+        with pytest.raises(StateError, match="no reader ran in a batch that Spark has completed"):
             stream.plan()
 
 
 def test_a_first_batch_that_nobody_read_may_be_permitted(begin):
-    stream = begin(allowUnreadFirstBatch="true")
+    stream = begin(allowUnreadBatches="true")
     stream.land("a.json")
     stream.at, _ = stream.plan()
     assert stream.plan() == (stream.at, [])
@@ -338,7 +339,7 @@ def test_old_files_that_count_as_seen_do_not_hide_a_first_batch_that_nobody_read
         if partitions:
             break
     stream.at = end
-    with pytest.raises(StateError, match="no reader ran in the first batch"):
+    with pytest.raises(StateError, match="no reader ran in a batch that Spark has completed"):
         stream.plan()
 
 

@@ -97,7 +97,7 @@ VALUES = {
     "cleanSource": "delete",
     "includeExistingFiles": "false",
     "ingestAgain": "true",
-    "allowUnreadFirstBatch": "true",
+    "allowUnreadBatches": "true",
     "cleanSourceWhileRetained": "true",
     "freshShare": "0.5",
     "minCheckpointsToRetain": "200",

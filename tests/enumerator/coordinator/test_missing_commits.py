@@ -126,14 +126,14 @@ def test_the_first_record_of_an_abandoned_reader_stays():
     assert b'"attempt": 0' in data
 
 
-# The first batch of a query ----------------------------------------------------------------------
+# Batches that nobody read -------------------------------------------------------------------------
 
 
 @pytest.fixture
 def strict():
     """Batches of one number; the second is cut while the first one runs."""
     made = Harness([0, 1, 2, 3])
-    made.restart(limits=BatchLimits(files=1), parallelism=1, first_batch_may_be_unread=False)
+    made.restart(limits=BatchLimits(files=1), parallelism=1, batches_may_be_unread=False)
     return made
 
 
@@ -142,19 +142,22 @@ def test_a_first_batch_that_nobody_read_is_an_error_before_the_second_is_handed_
     strict.calls.tick()
     assert opened(strict.coordinator).flight.ahead
     for _ in range(2):
-        with pytest.raises(StateError, match="no reader ran in the first batch"):
+        with pytest.raises(StateError, match="no reader ran in a batch that Spark has completed"):
             strict.coordinator.latest(first)
     strict.restart()
-    with pytest.raises(StateError, match="no reader ran in the first batch"):
+    with pytest.raises(StateError, match="no reader ran in a batch that Spark has completed"):
         strict.coordinator.latest(first)
     assert strict.abandoned() == []
 
 
-def test_a_later_batch_may_be_left_unread_in_every_incarnation(strict):
+def test_a_later_batch_may_be_left_unread_in_every_incarnation_if_that_is_permitted(strict):
     first = strict.coordinator.latest(NO_CHECKPOINT)
     strict.acknowledge_all(first)
     second = strict.coordinator.latest(first)
     strict.restart()
+    with pytest.raises(StateError, match="no reader ran in a batch"):
+        strict.coordinator.latest(second)
+    strict.restart(batches_may_be_unread=True)
     third = strict.coordinator.latest(second)
     assert strict.assigned(third) == {0: [2]}
     strict.coordinator.latest(third)
