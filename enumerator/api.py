@@ -167,7 +167,11 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
         """Send any JSON value to a reader; it arrives with that reader's next splits.
 
         A reader gets events and splits in the order in which they were sent. An event alone does
-        not start a batch.
+        not start a batch. The value is copied now: a replay receives an equal one.
+
+        Raises:
+            ProtocolError: JSON would change the value, such as a tuple or a key that is no text; or
+                1,000 events wait for a reader without splits.
         """
 
     def quarantine_splits(self, reasons: Mapping[str, str]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from typing_extensions import override
 
+from ..checkpoint_meta.documents.reader_assignment import plain_json
 from ..errors import ProtocolError
 from .api import SplitEnumeratorContext, SplitT
 from .coordinator.threads import AsyncCalls, BoundedLock
@@ -86,7 +87,7 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     @override
     def send_event(self, reader: int, event: Any) -> None:
         self._check(reader)
-        self.events.append((reader, event))
+        self.events.append((reader, plain_json(event, f"reader {reader}")))
 
     @override
     def quarantine_splits(self, reasons: Mapping[str, str]) -> None:

@@ -84,6 +84,17 @@ Report = SplitReport | ReaderEvent | LeftOut
 
 
 @dataclass(frozen=True, slots=True)
+class ReceivedEvent:
+    """An event of the enumerator, and its place in the order in which it was sent."""
+
+    value: Any
+    """Equal to the JSON value that was sent."""
+
+    before: int
+    """How many of the splits given to `SplitReader.read` were sent before it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReaderContext:
     """What a reader knows about its task."""
 
@@ -108,7 +119,7 @@ class ReaderContext:
     continued: Mapping[str, Continuation] = field(default_factory=dict)
     """Split id -> how far to read a continued split in this checkpoint: its limits and its stop."""
 
-    events: Sequence[Any] = ()
+    events: Sequence[ReceivedEvent] = ()
     """Custom events that the enumerator sent to this reader for this checkpoint, in order."""
 
     shape: Mapping[str, Any] = field(default_factory=dict)

@@ -18,16 +18,24 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
-from ..checkpoint_meta.documents.checkpoint import Continuation
+from ..checkpoint_meta.documents.checkpoint import Continuation, CustomEvent, Sent
 from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..checkpoint_meta.documents.epochs import check_not_fenced
 from ..checkpoint_meta.documents.layout import EPOCHS
-from ..checkpoint_meta.documents.reader_assignment import undecided
+from ..checkpoint_meta.documents.reader_assignment import stream_of, undecided
 from ..checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit, ReaderCommits
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
 from ..errors import ProtocolError, SluiceError
 from .acknowledgement import Outcome, Replay
-from .api import LeftOut, ReaderContext, ReaderEvent, Report, SplitReader, SplitT
+from .api import (
+    LeftOut,
+    ReaderContext,
+    ReaderEvent,
+    ReceivedEvent,
+    Report,
+    SplitReader,
+    SplitT,
+)
 from .written_files import SCHEMA, Landing, Recording, rows_about
 
 
@@ -38,9 +46,9 @@ class Assignment(Generic[SplitT]):
     ref: CheckpointRef
     reader: int
     splits: Sequence[SplitT]
-    events: Sequence[Any] = ()
-    continuations: Sequence[Continuation] = ()
-    """Go after the splits; each starts where this reader's commit for its origin ends."""
+    sent: Sequence[Sent] = ()
+    """The stream with numbers of splits in their places; empty for splits alone. A continuation
+    starts where this reader's commit for its origin ends."""
 
     waived: frozenset[str] = frozenset()
     """Ids of splits that cannot be read (again) and were given up by an order: left out."""
@@ -50,6 +58,11 @@ class Assignment(Generic[SplitT]):
 
     claim: int = 0
     """Epoch that must still be the newest once the commit is published; 0 if that is not asked."""
+
+    @property
+    def stream(self) -> Iterator[SplitT | Continuation | CustomEvent]:
+        """Splits, continuations and events in the order in which they were sent."""
+        return stream_of(self.sent, self.splits)
 
     @property
     def place(self) -> str:
@@ -224,7 +237,8 @@ class _Run(Generic[SplitT]):
         outcome.give_up(given_up, earlier)
         try:
             # Earlier options and a new schema may not even make a reader.
-            with contextlib.closing(self.task.make_reader(self._context(part))) as reader:
+            context = self._context(part, left)
+            with contextlib.closing(self.task.make_reader(context)) as reader:
                 for item in reader.read(splits):
                     if isinstance(item, pa.RecordBatch):
                         yield item
@@ -253,15 +267,19 @@ class _Run(Generic[SplitT]):
         return self._commit(outcome)
 
     def _part(self) -> list[SplitT | None]:
-        """The splits, then what continuations resolve to; None for one that comes to nothing."""
-        part: list[SplitT | None] = [*self.assignment.splits]
-        for continuation in self.assignment.continuations:
-            # This host may see a commit a little later than the one that published it.
-            commit = self.task.commits.wait_for(continuation.origin, self.assignment.reader)
-            if commit is None:
-                raise undecided(continuation.origin, self.assignment.reader)
-            part.append(commit.remainders(self.task.serializer).get(continuation.index))
-        return part
+        """Splits, and what continuations resolve to; None for one that comes to nothing."""
+        return [
+            self._resolved(entry) if isinstance(entry, Continuation) else entry
+            for entry in self.assignment.stream
+            if not isinstance(entry, CustomEvent)
+        ]
+
+    def _resolved(self, continuation: Continuation) -> SplitT | None:
+        # This host may see a commit a little later than the one that published it.
+        commit = self.task.commits.wait_for(continuation.origin, self.assignment.reader)
+        if commit is None:
+            raise undecided(continuation.origin, self.assignment.reader)
+        return commit.remainders(self.task.serializer).get(continuation.index)
 
     def _abandon(self, reported: int) -> None:
         record = Abandonment(
@@ -279,10 +297,21 @@ class _Run(Generic[SplitT]):
         with contextlib.suppress(OSError, SluiceError):
             self.task.commits.abandon(record)
 
-    def _context(self, part: Sequence[SplitT | None]) -> ReaderContext:
+    def _context(self, part: Sequence[SplitT | None], left: set[int]) -> ReaderContext:
         earlier, assignment = self.replay.earlier, self.assignment
         agreed = earlier.remainders(self.task.serializer) if earlier else {}
-        going_on = zip(part[len(assignment.splits) :], assignment.continuations, strict=True)
+        continued: dict[str, Continuation] = {}
+        events: list[ReceivedEvent] = []
+        index = before = 0
+        for entry in assignment.stream:
+            if isinstance(entry, CustomEvent):
+                events.append(ReceivedEvent(entry.event, before))
+                continue
+            split = part[index]
+            if split is not None and isinstance(entry, Continuation):
+                continued[split.split_id] = entry
+            before += split is not None and index not in left
+            index += 1
         return ReaderContext(
             checkpoint_id=assignment.ref.checkpoint,
             reader=assignment.reader,
@@ -293,8 +322,8 @@ class _Run(Generic[SplitT]):
             until={
                 s.split_id: agreed[i] for i, s in enumerate(part) if s is not None and i in agreed
             },
-            continued={split.split_id: of for split, of in going_on if split is not None},
-            events=assignment.events,
+            continued=continued,
+            events=events,
             shape=earlier.shape if earlier else {},
             store=self.task.commits.store,
         )

@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -61,8 +61,8 @@ class Continuation(BaseModel):
     checkpoint: int
     epoch: int
     index: int
-    """Where the earlier work is in the same reader's part of that checkpoint: splits come first,
-    then continuations."""
+    """Where the earlier work is in the same reader's part of that checkpoint, in the order in
+    which its splits and continuations were sent."""
 
     bytes: int | None = None
     """At most so many bytes; None for no bound."""
@@ -77,6 +77,19 @@ class Continuation(BaseModel):
     def origin(self) -> CheckpointRef:
         """The checkpoint whose commit says where this starts."""
         return CheckpointRef(self.checkpoint, self.epoch)
+
+
+class CustomEvent(BaseModel):
+    """An event of the enumerator for a reader, exactly as in a checkpoint's header."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    event: Any
+    """Any JSON value."""
+
+
+Sent: TypeAlias = int | Continuation | CustomEvent
+"""One entry of a reader's stream; a number means so many of the splits assigned to it."""
 
 
 class CheckpointHeader(BaseModel):
@@ -115,11 +128,8 @@ class CheckpointHeader(BaseModel):
     quarantined: list[QuarantinedSplit] = []
     """Given up on since the parent; in a base, all."""
 
-    continuations: dict[str, list[Continuation]] = {}
-    """Reader -> the splits it goes on with, in order; they come after its assigned splits."""
-
-    events: dict[str, list[Any]] = {}
-    """Reader -> the custom events it receives with this checkpoint, in order."""
+    sent: dict[str, list[Sent]] = {}
+    """Reader -> what was sent to it, in order. A reader that is not named got splits alone."""
 
     waiting: dict[str, list[Any]] = {}
     """Reader -> custom events sent to it before this cut that go with a later one, since it got
@@ -173,7 +183,8 @@ class CheckpointHeader(BaseModel):
     @property
     def origins(self) -> set[CheckpointRef]:
         """Checkpoints whose reader commits say where the continuations start."""
-        return {each.origin for of in self.continuations.values() for each in of}
+        streams = self.sent.values()
+        return {sent.origin for of in streams for sent in of if isinstance(sent, Continuation)}
 
 
 @dataclass(frozen=True)

@@ -1,37 +1,107 @@
-"""What one checkpoint gives to one reader, with every continuation resolved that can be.
+"""What one checkpoint sends to one reader, and how values are frozen when they are sent.
 
-A part is the splits assigned to the reader, in order, then its continuations. A reader commit
-names them by their index in that order, so an entry that turns out to be nothing keeps its place.
+A reader's stream is its splits, continuations and events in the order in which they were sent. Its
+part is the same without the events. A reader commit names the entries of the part by their index,
+so an entry that resolves to nothing keeps its place.
 
 Not here: who reads a part (reader) and what its commit means (enumerator).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias, TypeVar
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, TypeAlias, TypeVar
 
 from ...errors import ProtocolError
-from .checkpoint import Checkpoint, Continuation
+from .checkpoint import Checkpoint, Continuation, CustomEvent, Sent
 from .checkpoint_ref import CheckpointRef
 from .reader_commit import ReaderCommit
 from .serializer import VersionedSerializer
 
 T = TypeVar("T")
 
+_DEEPEST = 100
+"""Levels of a value that is sent; the serializer of headers permits some more."""
+
 FindCommit: TypeAlias = Callable[[CheckpointRef, int], ReaderCommit | None]
 """The commit of a reader for a checkpoint, if it is there."""
 
 
+def plain_json(value: Any, recipient: str) -> Any:
+    """A copy of `value` that is equal to what every later reading of the state returns.
+
+    Args:
+        value: to be sent; what its sender changes in it later is not seen.
+        recipient: what it is and for whom, for the error.
+
+    Raises:
+        ProtocolError: JSON does not return `value` as it is.
+    """
+    fault = _not_json(value, "value")
+    if not fault:
+        # Keys are sorted as in a checkpoint: a replay iterates over them in the same order.
+        text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+        try:
+            return json.loads(text.encode())
+        except ValueError as error:
+            fault = str(error)
+    raise ProtocolError(
+        "an event cannot be stored as it is",
+        recipient,
+        fault,
+        "a JSON value: None, bool, int, finite float, str, list, or dict with str keys",
+        "Convert the value before sending it, such as a tuple to a list.",
+    )
+
+
+def _not_json(value: Any, path: str, depth: int = 0) -> str:
+    # Of the exact type: an enumeration or a tuple would come back as something else.
+    kind = type(value)
+    if depth > _DEEPEST:
+        return f"more than {_DEEPEST} levels"
+    if kind is list:
+        faults = (_not_json(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value))
+        return next(filter(None, faults), "")
+    if kind is dict:
+        keys = (f"{path} has the key {key!r}" for key in value if type(key) is not str)
+        faults = (_not_json(item, f"{path}[{k!r}]", depth + 1) for k, item in value.items())
+        return next(chain(keys, filter(None, faults)), "")
+    if kind is float and not math.isfinite(value):
+        return f"{path} is {value}"
+    is_plain = value is None or kind in (bool, int, float, str)
+    return "" if is_plain else f"{path} is of the type {kind.__name__}"
+
+
 def readers_of(checkpoint: Checkpoint) -> list[int]:
-    """The readers that have a part in it, ascending."""
-    continued = map(int, checkpoint.header.continuations)
+    """The readers that have a part in it, ascending. Events alone make no part."""
+    streams = checkpoint.header.sent.items()
+    continued = (int(r) for r, of in streams if any(isinstance(s, Continuation) for s in of))
     return sorted({*(reader for reader, _ in checkpoint.assigned), *continued})
+
+
+def stream_of(
+    sent: Sequence[Sent], splits: Sequence[T]
+) -> Iterator[T | Continuation | CustomEvent]:
+    """A reader's stream, with its splits in the place of their numbers."""
+    rest = iter(splits)
+    for entry in sent or [len(splits)]:
+        if isinstance(entry, int):
+            yield from (next(rest) for _ in range(entry))
+        else:
+            yield entry
+
+
+def sent_to(checkpoint: Checkpoint, reader: int) -> Sequence[Sent]:
+    """The reader's stream as the header has it; empty for splits alone."""
+    return checkpoint.header.sent.get(str(reader), ())
 
 
 def continuations_of(checkpoint: Checkpoint, reader: int) -> Sequence[Continuation]:
     """The continuations in the reader's part."""
-    return checkpoint.header.continuations.get(str(reader), ())
+    return [sent for sent in sent_to(checkpoint, reader) if isinstance(sent, Continuation)]
 
 
 def splits_of(
@@ -60,11 +130,15 @@ def part_of(
     find: FindCommit,
 ) -> list[T | None]:
     """The reader's part; None where a continuation resolves to nothing, or has no commit yet."""
-    part: list[T | None] = [*splits_of(checkpoint, reader, serializer)]
-    for continuation in continuations_of(checkpoint, reader):
-        # Of the same reader: a continuation goes to the one that reads the split.
-        commit = find(continuation.origin, reader)
-        left = {} if commit is None else commit.remainders(serializer)
-        # None keeps the place: commits name their splits by index.
-        part.append(left.get(continuation.index))
+    part: list[T | None] = []
+    splits = splits_of(checkpoint, reader, serializer)
+    for entry in stream_of(sent_to(checkpoint, reader), splits):
+        if isinstance(entry, Continuation):
+            # Of the same reader: a continuation goes to the one that reads the split.
+            commit = find(entry.origin, reader)
+            left = {} if commit is None else commit.remainders(serializer)
+            # None keeps the place: commits name their splits by index.
+            part.append(left.get(entry.index))
+        elif not isinstance(entry, CustomEvent):
+            part.append(entry)
     return part

@@ -19,7 +19,7 @@ from ...checkpoint_meta.documents.hybrid_split import HybridSplit
 from ...enumerator.hybrid.hybrid_enumerator import HybridEnumeratorSource
 from ...enumerator.hybrid.state import HybridState
 from ...errors import OptionError
-from ...reader.api import ReaderContext, Report, SplitReader, SplitUnfinished
+from ...reader.api import ReaderContext, ReceivedEvent, Report, SplitReader, SplitUnfinished
 from .api import Source
 
 
@@ -107,8 +107,11 @@ class HybridReader(SplitReader[HybridSplit]):
 
     @override
     def read(self, splits: Sequence[HybridSplit]) -> Iterator[pa.RecordBatch | Report]:
-        for part, run in groupby(splits, key=lambda split: split.part):
-            reader = self._makers[part](self._context_of(part))
+        first = 0
+        for part, group in groupby(splits, key=lambda split: split.part):
+            run = list(group)
+            reader = self._makers[part](self._context_of(part, first))
+            first += len(run)
             self._readers.append(reader)
             for item in reader.read([split.split for split in run]):
                 if isinstance(item, SplitUnfinished):
@@ -116,11 +119,15 @@ class HybridReader(SplitReader[HybridSplit]):
                 else:
                     yield item
 
-    def _context_of(self, part: int) -> ReaderContext:
+    def _context_of(self, part: int, first: int) -> ReaderContext:
         return replace(
             self._context,
             until={name: split.split for name, split in self._context.until.items()},
-            events=[event for of, event in self._context.events if of == part],
+            events=[
+                ReceivedEvent(event.value[1], max(0, event.before - first))
+                for event in self._context.events
+                if event.value[0] == part
+            ],
         )
 
     @override

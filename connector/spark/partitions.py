@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
-from ...checkpoint_meta.documents.checkpoint import Checkpoint, Continuation
+from ...checkpoint_meta.documents.checkpoint import Checkpoint, Sent
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
-from ...checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
+from ...checkpoint_meta.documents.reader_assignment import readers_of, sent_to
 from ...checkpoint_meta.documents.visibility_check import VisibilityCheck
 from ...reader.task import Attempt
 from ..options.model import SluiceOptions
@@ -33,12 +32,12 @@ class AssignedPart:
     packed: bytes
     """The splits, as `packed` makes them."""
 
-    events: Sequence[Any] = ()
+    sent: Sequence[Sent] = ()
+    """The reader's stream as in the checkpoint's header. The task finds out where continuations
+    start, from this reader's own commits."""
+
     visibility: VisibilityCheck | None = None
     """By which an executor recognizes the checkpoint; None in a batch read."""
-
-    continuations: Sequence[Continuation] = ()
-    """The task finds out where they start, from this reader's own commits."""
 
     waived: frozenset[str] = frozenset()
     """Ids of splits that are left out, since an order has given them up."""
@@ -108,9 +107,8 @@ def partitions_of(
                 checkpoint.identity,
                 checkpoint.header.split_version,
                 packed(batches, checkpoint.split_schema),
-                checkpoint.header.events.get(str(reader), ()),
+                sent_to(checkpoint, reader),
                 checkpoint.visibility,
-                continuations_of(checkpoint, reader),
                 waived(checkpoint.ref),
             )
             by_reader.setdefault(reader, []).append(part)

@@ -8,16 +8,17 @@ Not here: what is held and what is cut (`in_flight.py`), and which reader gets w
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachments
-from ...checkpoint_meta.documents.checkpoint import Continuation
+from ...checkpoint_meta.documents.checkpoint import Continuation, CustomEvent
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.reader_assignment import plain_json
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
@@ -25,7 +26,7 @@ from ...errors import ProtocolError
 from ..api import SplitEnumeratorContext, SplitT, StateT
 from ..settings import CoordinatorSettings
 from ..source_api import EnumeratorSource
-from .in_flight import AddSplits, CheckpointRecord, CheckpointsInFlight, CustomEvent, Stage
+from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 from .returned_splits import ReturnedSplits
 from .threads import Threads
 
@@ -130,8 +131,8 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         # Frozen before anything is sent: a split that cannot be written changes nothing.
         frozen = {r: self._serializer.serialize_all(s) for r, s in given.items()}
         for reader, batches in frozen.items():
-            for batch in batches:
-                self._flight.send(reader, AddSplits(batch))
+            for batch in filter(len, batches):
+                self._flight.send(reader, batch)
 
     @override
     def continue_split(
@@ -155,7 +156,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
             index=index,
             bytes=max_bytes,
             rows=max_rows,
-            stop=copy.deepcopy(stop),
+            stop=plain_json(stop, f"reader {reader}, the stop of {split_id}"),
         )
         self._flight.send(reader, continuation)
         return True
@@ -171,19 +172,20 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         return None
 
     def _index_in(self, record: CheckpointRecord, reader: int, split_id: str) -> int | None:
-        ids = [
-            split.split_id
-            for batch in record.splits(reader)
-            for split in self._serializer.read(self._serializer.version, batch)
-        ]
-        ids += [continuation.split for continuation in record.continuations(reader)]
+        ids: list[str] = []
+        for event in record.sent.get(reader, ()):
+            if isinstance(event, Continuation):
+                ids.append(event.split)
+            elif isinstance(event, pa.RecordBatch):
+                splits = self._serializer.read(self._serializer.version, event)
+                ids += [split.split_id for split in splits]
         return ids.index(split_id) if split_id in ids else None
 
     @override
     def send_event(self, reader: int, event: Any) -> None:
         self._check(reader, "send an event to")
-        # What the sender changes in it later is not seen.
-        self._flight.send(reader, CustomEvent(copy.deepcopy(event)))
+        value = plain_json(event, f"reader {reader}")
+        self._flight.send(reader, CustomEvent(event=value))
 
     def _check(self, reader: int, what: str) -> None:
         if not 0 <= reader < self._readers.count or reader in self._no_more:

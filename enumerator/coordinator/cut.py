@@ -94,8 +94,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             attachments=attachments,
             attempts=dict(self._returned_splits.attempts),
             quarantined=quarantined,
-            continuations={n: c for n, r in parts.items() if (c := record.continuations(r))},
-            events={n: events for n, r in parts.items() if (events := record.events(r))},
+            sent={n: stream for n, r in parts.items() if (stream := record.stream(r))},
             waiting={
                 # Events alone make no task: these wait for the reader's next splits.
                 str(r): record.events(r)

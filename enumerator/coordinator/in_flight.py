@@ -19,7 +19,13 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.checkpoint import Checkpoint, Continuation, QuarantinedSplit
+from ...checkpoint_meta.documents.checkpoint import (
+    Checkpoint,
+    Continuation,
+    CustomEvent,
+    QuarantinedSplit,
+    Sent,
+)
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ...errors import ProtocolError
 from ..batch_budget import BatchBudget, BatchLimits
@@ -41,21 +47,12 @@ class Stage(IntEnum):
     """Spark has read it; not all of its reader commits are counted."""
 
 
-@dataclass(frozen=True)
-class AddSplits:
-    """Splits for a reader, frozen: already in the columns they have in a checkpoint."""
+Event: TypeAlias = pa.RecordBatch | Continuation | CustomEvent
+"""What is sent, frozen by the sender; splits already have the columns that they have in a
+checkpoint."""
 
-    splits: pa.RecordBatch
-
-
-@dataclass(frozen=True)
-class CustomEvent:
-    """Any JSON value from the enumerator, frozen by the sender."""
-
-    value: Any
-
-
-Event: TypeAlias = AddSplits | Continuation | CustomEvent
+_MOST_WAITING = 1000
+"""Events that may wait for a reader without work: every checkpoint has them all."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +111,11 @@ class CheckpointRecord:
         """The record of a checkpoint that an earlier incarnation has cut."""
         header, sent = checkpoint.header, dict[int, list[Event]]()
         for reader, batch in checkpoint.assigned:
-            sent.setdefault(reader, []).append(AddSplits(batch))
-        for name, continuations in header.continuations.items():
-            sent.setdefault(int(name), []).extend(continuations)
-        for name, values in header.events.items():
-            sent.setdefault(int(name), []).extend(map(CustomEvent, values))
+            sent.setdefault(reader, []).append(batch)
+        for name, entries in header.sent.items():
+            # Each number is that of the rows of one batch.
+            batches = iter(sent.get(int(name), ()))
+            sent[int(name)] = [next(batches) if isinstance(e, int) else e for e in entries]
         # What it took of the limits is not stored: nothing is planned into it any more.
         budget = BatchBudget(BatchLimits())
         return cls(budget, stage, sent, set(committed), checkpoint)
@@ -145,17 +142,24 @@ class CheckpointRecord:
 
     def splits(self, reader: int) -> list[pa.RecordBatch]:
         """The splits sent to `reader`, in order."""
-        return [event.splits for event in self.sent.get(reader, ()) if isinstance(event, AddSplits)]
+        events = self.sent.get(reader, ())
+        return [event for event in events if isinstance(event, pa.RecordBatch)]
 
     def continuations(self, reader: int) -> list[Continuation]:
-        """The continuations sent to `reader`; in its part they come after the splits."""
+        """The continuations sent to `reader`, in order."""
         return [event for event in self.sent.get(reader, ()) if isinstance(event, Continuation)]
 
     def events(self, reader: int) -> list[Any]:
         """The custom events sent to `reader`, in order."""
-        return [
-            event.value for event in self.sent.get(reader, ()) if isinstance(event, CustomEvent)
-        ]
+        events = self.sent.get(reader, ())
+        return [event.event for event in events if isinstance(event, CustomEvent)]
+
+    def stream(self, reader: int) -> list[Sent]:
+        """What was sent to `reader`, as a checkpoint's header has it; empty for splits alone."""
+        events = self.sent.get(reader, ())
+        if all(isinstance(event, pa.RecordBatch) for event in events):
+            return []
+        return [e.num_rows if isinstance(e, pa.RecordBatch) else e for e in events]
 
     def split_count(self, reader: int) -> int:
         """How many splits and continuations `reader` has in it."""
@@ -257,8 +261,25 @@ class CheckpointsInFlight:
     # Gateways: one reader's stream, held by what that reader has not committed ----------------
 
     def send(self, reader: int, event: Event) -> None:
-        """Add a frozen event to the stream of `reader`."""
-        self.open_record.sent.setdefault(reader, []).append(event)
+        """Add a frozen event to the stream of `reader`.
+
+        Raises:
+            ProtocolError: too many events wait for the reader's next splits.
+        """
+        stream = self.open_record.sent.setdefault(reader, [])
+        if isinstance(event, CustomEvent) and len(stream) >= _MOST_WAITING:
+            self._check_waiting(reader)
+        stream.append(event)
+
+    def _check_waiting(self, reader: int) -> None:
+        if not self.open_record.has_part(reader):
+            raise ProtocolError(
+                "too many events wait for a reader that has no splits",
+                f"reader {reader}",
+                f"{_MOST_WAITING + 1:,} events",
+                f"at most {_MOST_WAITING:,}",
+                "Send events together with splits, or replace several by one.",
+            )
 
     def held_under(self, reader: int, record: CheckpointRecord) -> CheckpointRecord | None:
         """Why `reader` may not have its part of `record` yet; None once that is released.

@@ -205,8 +205,7 @@ def base_of(
             "state_rows": rows_of(written.rows),
             "quarantined": list(quarantined),
             "released": [],
-            "continuations": {},
-            "events": {},
+            "sent": {},
             "attachments": list(written.attachments),
         }
     )

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Generic
 
-from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.documents.checkpoint import Checkpoint, CustomEvent
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.heartbeat import Heartbeat
 from ...checkpoint_meta.documents.orders import Orders
@@ -28,7 +28,7 @@ from .applied_orders import AppliedOrders
 from .batch_sizing import BatchSizing
 from .context import CoordinatorContext, CoordinatorParts, Readers
 from .cut import CheckpointCutter
-from .in_flight import CheckpointRecord, CheckpointsInFlight, CustomEvent, Stage
+from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 from .restore import RestoredState
 from .returned_splits import ReturnedSplits
 from .upkeep import Upkeep
@@ -99,7 +99,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         """Events that were sent before a restart, or to a reader of a savepoint. Under the lock."""
         if self.readers.may_have(reader):
             for event in events:
-                self.flight.send(reader, CustomEvent(event))
+                self.flight.send(reader, CustomEvent(event=event))
         else:
             self.enumerator.add_events_back(events, reader)
 

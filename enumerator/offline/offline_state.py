@@ -18,7 +18,12 @@ from functools import partial
 from typing import Any, Final, Generic
 
 from ...checkpoint_meta.documents.attachments import AdoptedAttachments, Attachments
-from ...checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader, rows_of
+from ...checkpoint_meta.documents.checkpoint import (
+    Checkpoint,
+    CheckpointHeader,
+    CustomEvent,
+    rows_of,
+)
 from ...checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
     NO_IDENTITY,
@@ -36,7 +41,7 @@ from ..api import SplitEnumerator, SplitT, StateT
 from ..batch_budget import UNLIMITED
 from ..coordinator.acknowledgements import CommitCounter
 from ..coordinator.context import CoordinatorContext, Readers
-from ..coordinator.in_flight import CheckpointsInFlight, CustomEvent
+from ..coordinator.in_flight import CheckpointsInFlight
 from ..coordinator.restore import Adoption, RestoredState, base_of, restore
 from ..coordinator.returned_splits import ReturnedSplits
 from ..coordinator.threads import AsyncCalls, Threads
@@ -87,7 +92,7 @@ def offline_state(
 
 def _send(state: OfflineState[Any, Any], reader: int, events: Sequence[Any]) -> None:
     for event in events:
-        state.flight.send(reader, CustomEvent(event))
+        state.flight.send(reader, CustomEvent(event=event))
 
 
 def state_after(

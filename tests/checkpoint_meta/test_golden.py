@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
-from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CustomEvent
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.epochs import (
     check_not_fenced,
@@ -50,7 +50,7 @@ def test_version_1_reads_as_it_was_written():
         CheckpointRef(1, 1),
     )
     assert header.attempts == {"/data/b.json@9-6-:0-9": 1}
-    assert header.events == {"0": [{"limit": 5}]}
+    assert header.sent == {"0": [CustomEvent(event={"limit": 5}), 1]}
     assert header.waiting == {"1": ["later"]}
     assert [split.split_id for split in header.quarantined] == ["/data/z.json@1-1-:0-1"]
     serializer = FileSplitSerializer()
@@ -78,7 +78,8 @@ def test_a_checkpoint_says_which_commits_in_flight_it_counts_and_what_goes_on():
     header = Checkpoint.from_bytes(path.read_bytes(), "golden").header
     assert (header.ref, header.parent) == (ref, CheckpointRef(2, 2))
     assert header.counted == {CheckpointRef(2, 2).name: [0, 3]}
-    (continuation,) = header.continuations["3"]
+    continuation, event = header.sent["3"]
+    assert event == CustomEvent(event="after it")
     assert (continuation.origin, continuation.index) == (CheckpointRef(2, 2), 0)
     bounds = (continuation.bytes, continuation.rows, continuation.stop)
     assert bounds == (4096, None, {"end": 90})

@@ -188,7 +188,7 @@ def test_what_a_retained_checkpoint_needs_of_those_before_it_stays(needs):
     goes_on = Continuation(split="s", checkpoint=10, epoch=1, index=0)
     of_oldest = {
         "counted": {"counted": {far.name: [0]}},
-        "continues": {"continuations": {"0": [goes_on]}},
+        "continues": {"sent": {"0": [goes_on]}},
         "counts what continues": {"counted": {near.name: []}},
     }[needs]
     parent = NO_CHECKPOINT
@@ -196,7 +196,7 @@ def test_what_a_retained_checkpoint_needs_of_those_before_it_stays(needs):
         made = document(number, 1, parent, "delta", history)
         update = of_oldest if number == 17 else {}
         if number == 14 and needs == "counts what continues":
-            update = {"continuations": {"0": [goes_on]}}
+            update = {"sent": {"0": [goes_on]}}
         history.publish(replace(made, header=made.header.model_copy(update=update)))
         history.publish_base(document(number, 1, parent, "base", history))
         parent = CheckpointRef(number, 1)

@@ -9,7 +9,11 @@ from typing import Any
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, Continuation
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.documents.reader_assignment import continuations_of, splits_of
+from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
+    continuations_of,
+    readers_of,
+    splits_of,
+)
 from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
 from pyspark_sluice.enumerator.coordinator.cut import CheckpointCutter
 from pyspark_sluice.enumerator.coordinator.in_flight import (
@@ -27,12 +31,12 @@ class GatewayNeverCloses(Coordinator[Any, Any]):
 
     def _resolved(self, checkpoint: Checkpoint) -> Checkpoint:
         assigned, serializer = list(checkpoint.assigned), self._source.split_serializer
-        for name, continuations in checkpoint.header.continuations.items():
-            for continuation in continuations:
+        for reader in readers_of(checkpoint):
+            for continuation in continuations_of(checkpoint, reader):
                 file = FileVersion(continuation.split.split("@")[0], 0, 0)
-                split = FileSplit(file, self._told_end(continuation, int(name)), continuation.stop)
-                assigned.append((int(name), serializer.serialize([split])))
-        header = checkpoint.header.model_copy(update={"continuations": {}})
+                split = FileSplit(file, self._told_end(continuation, reader), continuation.stop)
+                assigned.append((reader, serializer.serialize([split])))
+        header = checkpoint.header.model_copy(update={"sent": {}})
         return replace(checkpoint, header=header, assigned=assigned)
 
     def _told_end(self, continuation: Continuation, reader: int) -> int:
@@ -210,8 +214,8 @@ class EventsWithoutTask(Planted):
 class _Careless(CheckpointsInFlight):
     def cut(self, checkpoint: Checkpoint) -> CheckpointRecord:
         record = super().cut(checkpoint)
-        checkpoint.header.events.update(
-            {str(r): self.open_record.events(r) for r in self.open_record.sent}
+        checkpoint.header.sent.update(
+            {str(r): self.open_record.stream(r) for r in self.open_record.sent}
         )
         self.open_record.sent = {}
         return record

@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, Continuation
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CustomEvent, Sent
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.documents.reader_assignment import readers_of, stream_of
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.reader.task import Assignment
 
+from .opened import events_in
 from .rows import Row, is_lane
 
 Range = tuple[str, int, int]
@@ -70,17 +72,16 @@ class Task:
     ref: CheckpointRef
     reader: int
     splits: list[FileSplit]
-    events: list[object]
-    continuations: list[Continuation]
+    sent: list[Sent]
     ranges: list[Range]
-    """The splits, then what the continuations come to by the durable commits of this reader."""
+    """The splits, and what the continuations come to by the durable commits of this reader."""
     outcome: list[Row] | None = None
     """Rows that Spark took from the first attempt that ended well."""
     abandoned: bool = False
 
     def assignment(self) -> Assignment[FileSplit]:
         """What Spark's task is handed."""
-        return Assignment(self.ref, self.reader, self.splits, self.events, self.continuations)
+        return Assignment(self.ref, self.reader, self.splits, self.sent)
 
 
 @dataclass
@@ -144,19 +145,17 @@ class Spark:
             splits: dict[int, list[FileSplit]] = {}
             for reader, batch in checkpoint.assigned:
                 splits.setdefault(reader, []).extend(serializer.deserialize(1, batch))
-            header = checkpoint.header
-            events = {int(r): list(e) for r, e in header.events.items()}
-            going_on = {int(r): list(c) for r, c in header.continuations.items()}
+            sent = {int(r): list(s) for r, s in checkpoint.header.sent.items()}
+            events = {int(r): e for r, e in events_in(checkpoint.header).items()}
             made = [
                 Task(
                     checkpoint.ref,
                     reader,
                     splits.get(reader, []),
-                    events.get(reader, []),
-                    going_on.get(reader, []),
-                    self._ranges(reader, splits.get(reader, []), going_on.get(reader, [])),
+                    sent.get(reader, []),
+                    self._ranges(reader, splits.get(reader, []), sent.get(reader, [])),
                 )
-                for reader in sorted({*splits, *going_on})
+                for reader in readers_of(checkpoint)
             ]
             for task in made:
                 # The same query wants no more of them when it is replayed.
@@ -169,11 +168,15 @@ class Spark:
             tasks.extend(made)
         return tasks
 
-    def _ranges(
-        self, reader: int, splits: list[FileSplit], going_on: list[Continuation]
-    ) -> list[Range]:
-        ranges = [(split.file.path, split.start, split.end) for split in splits]
-        for continuation in going_on:
+    def _ranges(self, reader: int, splits: list[FileSplit], sent: list[Sent]) -> list[Range]:
+        ranges: list[Range] = []
+        for continuation in stream_of(sent, splits):
+            if isinstance(continuation, CustomEvent):
+                continue
+            if isinstance(continuation, FileSplit):
+                split = continuation
+                ranges.append((split.file.path, split.start, split.end))
+                continue
             verdicts = self.commits.of(continuation.origin, reader)
             assert verdicts is not None, "I4: a continuation before its reader's commit"
             file = continuation.split.split("@")[0]

@@ -20,7 +20,7 @@ from pyspark_sluice.enumerator.batch_budget import BatchBudget
 from pyspark_sluice.errors import ProtocolError, SourceUnavailable, StateError
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
-from pyspark_sluice.tests.protocol.opened import opened
+from pyspark_sluice.tests.protocol.opened import events_in, opened
 from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
@@ -116,7 +116,7 @@ def test_the_cut_separates_what_another_thread_sends_before_it_from_what_comes_a
         if end == ref:
             continue
         (checkpoint,) = coordinator.assignments(ref, end)
-        events = checkpoint.header.events["0"]
+        events = events_in(checkpoint.header)["0"]
         (state,) = checkpoint.state
         assert state.to_pydict()["json"] == [str(-events[-1])]
         splits = [s for _, b in checkpoint.assigned for s in source.split_serializer.read(1, b)]

@@ -8,6 +8,7 @@ import re
 import pyarrow as pa
 import pytest
 
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import CustomEvent
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
@@ -15,7 +16,13 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault, FaultyStateStore, MemoryStateStore
 from pyspark_sluice.errors import FileVanishedError, MalformedDataError, ProtocolError, ReplayError
-from pyspark_sluice.reader.api import ReaderEvent, SplitFinished, SplitReader, SplitReturned
+from pyspark_sluice.reader.api import (
+    ReaderEvent,
+    ReceivedEvent,
+    SplitFinished,
+    SplitReader,
+    SplitReturned,
+)
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.protocol.row_reader import RowReader, reader_maker, rows_in
 
@@ -256,13 +263,28 @@ def test_the_reader_learns_its_place_and_what_the_enumerator_sent():
 
     executor = Executor()
     task = ReaderTask(make, FileSplitSerializer(), executor.commits, frozenset(), may_return=True)
-    list(task.read(Assignment(REF, 3, [A], [{"limit": 5}]), Attempt(2)))
+    list(task.read(Assignment(REF, 3, [A], [CustomEvent(event={"limit": 5}), 1]), Attempt(2)))
     (context,) = seen
     assert (context.checkpoint_id, context.reader, context.attempt) == (7, 3, 2)
-    assert context.events == [{"limit": 5}]
+    assert context.events == [ReceivedEvent({"limit": 5}, 0)]
     assert (context.may_return, context.must_finish) == (True, False)
     list(task.read(Assignment(REF, 3, [A]), Attempt(3)))
     assert (seen[1].may_return, seen[1].must_finish) == (False, True)
+
+
+def test_the_reader_learns_between_which_of_its_splits_an_event_was_sent():
+    seen = []
+
+    def make(context):
+        seen.append(context.events)
+        return RowReader(context)
+
+    task = ReaderTask(make, FileSplitSerializer(), Executor().commits, frozenset(), may_return=True)
+    a, b, c = (CustomEvent(event=name) for name in "abc")
+    waived = frozenset([A.split_id])
+    given_up = Assignment(REF, 3, [A, B], [a, 1, b, 1, c], waived=waived)
+    list(task.read(given_up, Attempt()))
+    assert seen == [[ReceivedEvent("a", 0), ReceivedEvent("b", 0), ReceivedEvent("c", 1)]]
 
 
 def test_a_replay_learns_what_shaped_the_rows_and_only_where_they_were_acknowledged():

@@ -242,7 +242,7 @@ class Verification:
         checkpoint = self._checkpoints.get(ref)
         wrong = (commit.ref, f"{commit.reader:05d}.json") != (ref, leaf)
         if checkpoint is not None and not wrong:
-            # A part is the splits assigned to the reader, then its continuations.
+            # A part is the splits and continuations of the reader.
             splits = sum(b.num_rows for r, b in checkpoint.assigned if r == commit.reader)
             wrong = splits + len(continuations_of(checkpoint, commit.reader)) != len(commit.rows)
         if wrong:

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ....checkpoint_meta.documents.reader_assignment import continuations_of, readers_of, splits_of
+from ....checkpoint_meta.documents.reader_assignment import readers_of, sent_to, splits_of
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
 from ....checkpoint_meta.stores.open_store import RetryingStateStore
 from ....checkpoint_meta.stores.testing import (
@@ -211,8 +211,7 @@ class Trial:
                 checkpoint.ref,
                 reader,
                 splits_of(checkpoint, reader, self.source.split_serializer),
-                checkpoint.header.events.get(str(reader), ()),
-                continuations_of(checkpoint, reader),
+                sent_to(checkpoint, reader),
             )
 
     def run_to_end(self) -> None:

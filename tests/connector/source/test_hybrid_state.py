@@ -24,7 +24,7 @@ from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import ProtocolError, StateVersionError
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.examples.log_source.log_source import LogSource, LogSplit
-from pyspark_sluice.reader.api import ReaderContext
+from pyspark_sluice.reader.api import ReaderContext, ReceivedEvent
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs, Named, trial_of
 
@@ -45,10 +45,12 @@ def test_events_of_one_part_do_not_reach_readers_of_the_other(logs):
         seen.append(of.events)
         return LogSource(logs.options(), LINES).create_reader(of)
 
-    task = ReaderContext(1, 0, 0, events=[[FIRST, "hello"], [SECOND, "later"]])
+    task = ReaderContext(
+        1, 0, 0, events=[ReceivedEvent([FIRST, "hello"], 0), ReceivedEvent([SECOND, "later"], 0)]
+    )
     logs.land(0, 1, archived=0)
     assert list(HybridReader([make, make], task).read([HybridSplit(SECOND, LogSplit("p0.log", 0))]))
-    assert seen == [["later"]]
+    assert seen == [[ReceivedEvent("later", 0)]]
 
 
 def test_events_that_a_reader_never_got_come_back_to_their_own_part(logs):

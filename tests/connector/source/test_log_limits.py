@@ -43,7 +43,7 @@ def test_no_batch_of_a_log_exceeds_the_limit_on_bytes(tmp_path, ahead, paralleli
         if not bounded:
             landed += logs.land(round_ % 3, 2, archived=0)
         headers = [trial.coordinator.history.load(ref).header for ref in trial.offsets]
-        continued = sum(len(of) for h in headers for of in h.continuations.values())
+        continued = sum(len(h.origins) for h in headers)
     trial.restart()
     trial.run_to_end()
     assert counted(trial.rows) == counted(landed)

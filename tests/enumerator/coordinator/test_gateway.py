@@ -20,13 +20,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import (
+    Checkpoint,
+    CheckpointHeader,
+    CustomEvent,
+)
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY, CheckpointRef
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits
 from pyspark_sluice.enumerator.coordinator.in_flight import (
-    AddSplits,
     CheckpointsInFlight,
-    CustomEvent,
     Stage,
 )
 from pyspark_sluice.errors import ProtocolError
@@ -42,13 +44,13 @@ class Readers:
         self.readers = readers
 
     def send(self, event, reader=0):
-        self.flight.send(reader, CustomEvent(event))
+        self.flight.send(reader, CustomEvent(event=event))
 
     def cut(self, checkpoint_id=None):
         if checkpoint_id is not None:
             self.flight._last_id = checkpoint_id - 1
         for reader in self.readers:
-            self.flight.send(reader, AddSplits(SPLITS))
+            self.flight.send(reader, SPLITS)
         ref = self.flight.new_ref()
         header = CheckpointHeader(
             kind="delta", checkpoint=ref.checkpoint, epoch=1, lineage="0" * 16, enumerator="e",
@@ -231,7 +233,7 @@ def test_a_late_a_repeated_and_an_aborted_commit_do_nothing(one):
 
 
 def numbered(count, start):
-    return AddSplits(pa.record_batch({"json": [str(start + i) for i in range(count)]}))
+    return pa.record_batch({"json": [str(start + i) for i in range(count)]})
 
 
 def splits_of(record, reader):

@@ -13,6 +13,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.tests.protocol.numbers import Harness
+from pyspark_sluice.tests.protocol.opened import events_in
 
 
 def test_a_savepoint_starts_a_new_query_and_stays_untouched(query):
@@ -65,7 +66,7 @@ def test_a_savepoint_whose_rows_nobody_has_read_gives_them_to_the_new_query(ackn
     read = sorted(n for numbers in new.assigned(end).values() for n in numbers)
     if went_on in ("not", "cut"):
         assert read == sorted([*silent, 2, 3, 4, 5])
-        events = new.coordinator.history.load(end).header.events
+        events = events_in(new.coordinator.history.load(end).header)
         assert events == ({"1": ["hello"]} if 1 in silent else {})
     else:
         assert read == [2, 3, 4, 5]

@@ -287,7 +287,7 @@ def test_a_commit_of_a_split_that_was_continued_is_whole(tmp_path):
     trial.run_to_end()
     history = trial.coordinator.history
     headers = [history.load(ref).header for ref in history.checkpoints()]
-    assert any(header.continuations for header in headers)
+    assert any(header.origins for header in headers)
     found = verified(trial.objects)
     assert found["findings"] == []
     assert len(found["restorable"]) == len(headers)
