@@ -47,7 +47,7 @@ from .formats.api import BadRecord, Decoded, FileFormat, FormatContext, Parsed
 from .formats.record_format import METADATA, asks_row_index
 from .formats.registry import make_format
 from .io.compressed.cut_places import CutPlaces
-from .io.file_kinds import recognised
+from .io.file_kinds import another_kind, recognised
 from .io.file_version import DirectoryMark
 from .io.memory_bounds import Spool
 from .io.source_file import SourceFile, contents
@@ -160,6 +160,9 @@ class FileSplitReader(SplitReader[FileSplit]):
             way = self._way_of(kept[0])
             storage = self._options.storage_options
             bodies = contents([split.file for split in kept], storage)
+            for split, body in zip(kept, bodies, strict=True):
+                if wrong := another_kind(body, split.file, self._options):
+                    raise wrong
             parsed = way.file_format.decode_packed([split.file for split in kept], bodies)
             batch, rows = self._placed(parsed, kept, way.rows)
         except (SplitReadError, pa.ArrowException, ValueError, OverflowError):

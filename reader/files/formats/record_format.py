@@ -20,7 +20,6 @@ from ....errors import MalformedDataError
 from ..evolution.new_columns import NewColumnsSeen
 from ..io.codecs import codec_of
 from ..io.compressed.splittable_codecs import anywhere, cuts_at_boundaries, cuts_at_starts, starts
-from ..io.file_kinds import another_kind
 from ..io.lines import (
     LineBlock,
     is_ascii_superset,
@@ -216,20 +215,16 @@ def beginning(
     taken = 0
     step = min(_STEP, max(1024, limit))
     blocks = line_blocks(FileSplit(file, 0, file.size), options, step)
-    first = next(blocks, None)
-    # An empty file names no columns, and is no mistake.
-    if first is None:
-        return
-    if wrong := another_kind(first.data, file, options):
-        # Reading skips the file and counts it, so it must not stop the query before.
-        if options.ignore_corrupt_files:
-            return
-        raise wrong
-    for block in behind(chain([first], blocks)):
-        yield block.data
-        taken += len(block.data)
-        if taken >= limit:
-            return
+    try:
+        for block in behind(blocks):
+            yield block.data
+            taken += len(block.data)
+            if taken >= limit:
+                return
+    except MalformedDataError:
+        # Reading skips the rest of the file and counts it, so it must not stop the query before.
+        if not options.ignore_corrupt_files:
+            raise
 
 
 def data_schema(schema: pa.Schema, options: ReaderOptions) -> pa.Schema:

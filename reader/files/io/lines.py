@@ -18,6 +18,7 @@ from ..options import Compression, ReaderOptions
 from .codecs import Readable, StoredFile, codec_of
 from .compressed.cut_places import CutPlaces
 from .compressed.splittable_codecs import entered
+from .file_kinds import HEAD, another_kind
 from .memory_bounds import too_long
 from .source_file import RandomAccess, SourceFile
 from .whole_records import Content, Limit, records
@@ -80,8 +81,8 @@ def line_blocks(
     """Yield the records of `split` in order, in blocks of about `step` bytes, in UTF-8.
 
     A byte order mark is left out, but for `wholetext`. `cut_places` finds a part of a gzip file.
-    Raises what opening, reading and decompressing raise, and `MalformedDataError` for a record
-    longer than `maxRecordBytes`.
+    Raises what opening, reading and decompressing raise, and `MalformedDataError` for a file of
+    another kind and for a record longer than `maxRecordBytes`.
     """
     with ExitStack() as stack:
         source = stack.enter_context(SourceFile(split.file, options.storage_options).opened())
@@ -95,10 +96,18 @@ def line_blocks(
         )
         as_utf8 = options.line_sep.encode() or b"\n"
         separator = as_utf8 if decodes_first else separator_of(options)
+        if not split.start and not (is_compressed and split.is_whole_file):
+            # The first bytes of an object are part of what its first request fetches.
+            with stored.stream() as beginning:
+                _Begun(beginning, split.file, options)
         if is_compressed and not split.is_whole_file:
             found = stack.enter_context(entered(split, stored, cut_places))
         elif decodes_first:
-            stream = _decoded(stack.enter_context(stored.stream()), split.file, options)
+            stream = _decoded(
+                _Begun(stack.enter_context(stored.stream()), split.file, options),
+                split.file,
+                options,
+            )
             found = Content(_read(stream, step), iter(()), 0)
         else:
             found = _in_place(split, source, len(separator), step)
@@ -185,6 +194,25 @@ def _decoded(stream: Readable, file: FileVersion, options: ReaderOptions) -> Rea
     return stream if options.encoding == "utf-8" else _Decoder(stream, file, options.encoding)
 
 
+class _Begun:
+    """A stream whose first bytes are those of its format.
+
+    Raises:
+        MalformedDataError: they are those of another kind of file.
+    """
+
+    def __init__(self, stream: Readable, file: FileVersion, options: ReaderOptions) -> None:
+        self._stream, self._head = stream, b""
+        while len(self._head) < HEAD and (more := stream.read(HEAD - len(self._head))):
+            self._head += more
+        if wrong := another_kind(self._head, file, options):
+            raise wrong
+
+    def read(self, count: int) -> bytes:
+        head, self._head = self._head[:count], self._head[count:]
+        return head + self._stream.read(count - len(head)) if len(head) < count else head
+
+
 class _Decoder:
     """A stream in another encoding, as UTF-8."""
 
@@ -231,7 +259,7 @@ def content(
         SourceFile(file, options.storage_options).opened() as source,
         StoredFile(file, source, codec).stream() as content,
     ):
-        stream = _decoded(content, file, options)
+        stream = _decoded(_Begun(content, file, options), file, options)
         data = stream.read(step)
         yield data if keeps_mark else without_mark(data)
         while data := stream.read(step):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
+import tarfile
 import zipfile
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from pyspark_sluice.connector.source.schemas import schema_without_one_given
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import all_files
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.api import ReaderContext, SplitFinished
+from pyspark_sluice.tests.reader.files.reading import cut, read
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +72,89 @@ def test_a_file_of_another_kind_is_named_with_the_way_to_read_it(tmp_path, name,
             parse_options({"path": str(path), "fileFormat": name}, streaming=False)
         )
     assert str(inferring.value) == str(reading.value)
+
+
+def _tar(content: bytes) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        info = tarfile.TarInfo("a.csv")
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def _zip(content: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("a.csv", content)
+    return out.getvalue()
+
+
+# Name of the file, its bytes, and what the error says of it.
+NOT_TEXT = [
+    ("access_log", gzip.compress(LINE), "compressed with gzip"),
+    ("twice.log.gz", gzip.compress(gzip.compress(LINE)), "compressed with gzip.*Unpack it"),
+    ("zip.gz", gzip.compress(_zip(LINE)), "zip archive"),
+    ("a.zip", _zip(LINE), "zip archive"),
+    ("a.tar", _tar(LINE), "tar archive"),
+    ("a.tar.gz", gzip.compress(_tar(LINE)), "tar archive"),
+    ("a.tar.bz2", bz2.compress(_tar(LINE)), "tar archive"),
+    ("a.7z", b"7z\xbc\xaf\x27\x1c\0\4" + LINE, "7z archive"),
+    ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + LINE, "Office"),
+    ("a.csv", b"-----BEGIN PGP MESSAGE-----\n\nhQEMA\n=x\n-----END PGP MESSAGE-----\n", "PGP"),
+]
+ONE = pa.schema([("value", pa.string())])
+MODES: list[dict[str, str]] = [
+    {"mode": "FAILFAST"},
+    {"mode": "PERMISSIVE"},
+    {"mode": "DROPMALFORMED"},
+    {"rescuedDataColumn": "r"},
+    {"header": "true", "enforceSchema": "false"},
+    {"multiLine": "true"},
+    {"encoding": "iso-8859-1"},
+    {"wholetext": "true"},
+]
+
+
+@pytest.mark.parametrize(("file", "data", "kind"), NOT_TEXT, ids=[case[0] for case in NOT_TEXT])
+@pytest.mark.parametrize("name", ["text", "csv", "json"])
+@pytest.mark.parametrize("more", MODES, ids=[str(mode) for mode in MODES])
+def test_no_row_comes_from_a_file_of_another_kind_in_any_mode(
+    tmp_path, file, data, kind, name, more
+):
+    schema = ONE
+    if "rescuedDataColumn" in more:
+        schema = schema.append(pa.field("r", pa.string()))
+    if (name != "csv" and "header" in more) or (name != "text" and "wholetext" in more):
+        pytest.skip("an option of another format")
+    if name == "text" and not (
+        more.keys() <= {"encoding", "wholetext"} or "FAILFAST" in more.values()
+    ):
+        pytest.skip("an option of another format")
+    # One file alone, and next to one that a parse would take together with it.
+    for folder in ("alone", "packed"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / file).write_bytes(data)
+    (tmp_path / "packed" / "good").write_bytes(b'{"value":"v"}\n' if name == "json" else b"value\n")
+    for folder in ("alone", "packed"):
+        parsed = parse_options(
+            {"path": str(tmp_path / folder), "fileFormat": name, **more}, streaming=False
+        )
+        source = FileSource(parsed, schema)
+        splits = source.cutter().cut_all(list(all_files(make_listing(parsed))), 2**30)
+        reader = source.create_reader(ReaderContext(0, 0, 0))
+        with pytest.raises(MalformedDataError, match=rf"is not {name}: .*{file}.*{kind}"):
+            list(reader.read(splits))
+
+
+@pytest.mark.parametrize("name", ["a.tar.bz2", "a.tar"])
+def test_a_large_file_that_is_cut_is_recognised_by_its_first_split(tmp_path, name):
+    path = tmp_path / name
+    data = _tar(b"".join(b"%d\n" % number for number in range(100_000)))
+    path.write_bytes(bz2.compress(data) if name.endswith("bz2") else data)
+    first, *_ = cut(path, [path.stat().st_size // 2])
+    with pytest.raises(MalformedDataError, match=r"the file is not text: .*a tar archive"):
+        read([first], ONE, file_format="text")
 
 
 @pytest.mark.parametrize("name", ["parquet", "orc", "avro", "arrow"])
