@@ -45,7 +45,7 @@ bench: $(READY)  ## Measure against Spark's own file source (BENCH="csv json" ch
 
 simulate: $(READY)  ## Search for a run of the protocol that loses or doubles a row (10,000; 6,000 of aligned and of hybrid sources)
 	@printf '%s\n' "-k one_half" "-k other_half" "-k 'not one_half and not other_half'" | \
-		HYPOTHESIS_PROFILE=nightly xargs -P 2 -L 1 $(BIN)/python -m pytest -o faulthandler_timeout=0 \
+		HYPOTHESIS_PROFILE=nightly xargs -P 2 -L 1 $(BIN)/python -m pytest -m '' -o faulthandler_timeout=0 \
 		tests/protocol/test_simulation.py tests/protocol/test_alignment.py \
 		tests/connector/source/test_courses.py
 

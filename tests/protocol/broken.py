@@ -48,9 +48,6 @@ IN_FLIGHT = (
 )
 """Caught by nothing but rows: see `RowsOnly`."""
 
-OF_CONTINUATIONS = (GatewayNeverCloses, RestoreForgetsWhatWasHeld, RemainderToBoth)
-"""They break what is done with continuations and nothing else, so a query over files is sound."""
-
 BROKEN = (
     BaseOfALaterState,
     DeletesWhatBasesReferTo,

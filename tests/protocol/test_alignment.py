@@ -35,7 +35,7 @@ RUNS = {
 }
 
 
-def run(hours, moves, skew, files, bounded, slow, pace=AlignedBatches):
+def run(hours, moves=(), skew=0, files=None, bounded=False, slow=False, pace=AlignedBatches):
     query = AlignedQuery(hours, skew=skew, files=files, bounded=bounded, pace=pace)
     query.is_slow = slow
     names = list(query.sources)
@@ -126,20 +126,35 @@ class LooksOnce(AlignedBatches):
             super()._want()
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        BelievesWhatAnEarlierRunHasSaid,
-        AnswersBeforeItHasPublished,
-        NeverGivesAnEmptyCheckpoint,
-        GivesOneEmptyCheckpointOnly,
-        SaysWhatItHasReached,
-        WaitsForIdleSources,
-        LooksOnce,
-    ],
-    ids=lambda broken: broken.__name__,
-)
+SHOWN = {
+    BelievesWhatAnEarlierRunHasSaid: ({"hours": [[0, 0], [1]], "files": 1}, "h ahead of"),
+    AnswersBeforeItHasPublished: (
+        {"hours": [[], [0]], "bounded": True, "slow": True},
+        "does not end",
+    ),
+    NeverGivesAnEmptyCheckpoint: ({"hours": [[0], []]}, "rows lost"),
+    GivesOneEmptyCheckpointOnly: (
+        {"hours": [[1], [0]], "bounded": True, "slow": True},
+        "rows lost",
+    ),
+    SaysWhatItHasReached: ({"hours": [[1], [0]], "bounded": True}, "does not end"),
+    WaitsForIdleSources: ({"hours": [[0], []]}, "rows lost"),
+    LooksOnce: ({"hours": [[0], [0]]}, "has not discovered"),
+}
+"""The shortest run that shows each bug, and what it ends with."""
+
+
+@pytest.mark.parametrize("broken", SHOWN, ids=lambda broken: broken.__name__)
 def test_a_planted_bug_is_caught(broken):
+    shortest, error = SHOWN[broken]
+    run(**shortest)
+    with pytest.raises(AssertionError, match=error):
+        run(**shortest, pace=broken)
+
+
+@pytest.mark.thorough("the shortest runs that show these bugs are replayed above")
+@pytest.mark.parametrize("broken", SHOWN, ids=lambda broken: broken.__name__)
+def test_the_search_finds_a_planted_bug(broken):
     @settings(
         max_examples=300,
         derandomize=True,
