@@ -98,8 +98,8 @@ runs="${runs% archive=*}"
 # of pytest takes about as long as the others: the reader's has a session of Spark, and time left,
 # and what the drivers leave of the time is for the state and the protocol.
 with_drivers="tests/checkpoint_meta tests/protocol"
-with_reader="tests/spark/test_alignment.py tests/spark/test_batch_duration.py
-    tests/spark/test_object_store.py tests/spark/test_pages_run.py"
+with_reader="tests/spark/test_alignment.py tests/spark/test_object_store.py
+    tests/spark/test_pages_run.py"
 # shellcheck disable=SC2086 # Each is a word.
 in_background reader lane "not drivers" tests/reader $with_reader
 in_background drivers drivers_and_state

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -126,7 +128,7 @@ class LooksOnce(AlignedBatches):
             super()._want()
 
 
-SHOWN = {
+SHOWN: dict[type, tuple[dict[str, Any], str]] = {
     BelievesWhatAnEarlierRunHasSaid: ({"hours": [[0, 0], [1]], "files": 1}, "h ahead of"),
     AnswersBeforeItHasPublished: (
         {"hours": [[], [0]], "bounded": True, "slow": True},

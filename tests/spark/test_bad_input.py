@@ -3,7 +3,6 @@ restart loses nothing."""
 
 from __future__ import annotations
 
-import os
 import traceback
 
 import pytest
@@ -20,58 +19,6 @@ def _fails(lake, *parts, **options):
     return text
 
 
-def test_a_directory_that_does_not_exist_is_named(lake):
-    lake.source.rmdir()
-    _fails(lake, "MissingPathError", str(lake.source), "failOnMissingPath=false")
-    lake.land("0.json", range(10))
-    lake.drain()
-    lake.check_exactly_once()
-
-
-def test_a_directory_that_cannot_be_listed_is_named(lake):
-    lake.land("0.json", range(10))
-    # As root every directory can be read, but nobody can resolve a loop of links.
-    loop = lake.source / "loop"
-    loop.symlink_to(loop)
-    _fails(lake, "SourceUnavailable", str(loop), "Repair access", discoveryAttempts=1)
-    loop.unlink()
-    lake.drain()
-    lake.check_exactly_once()
-
-
-def test_a_file_that_vanishes_between_discovery_and_reading(lake):
-    path = lake.land("0.json", range(10))
-    lake.land("1.json", range(10, 20))
-    saved = path.read_bytes()
-
-    vanish = [True]
-
-    def sink(frame, batch_id):
-        if batch_id == 1 and vanish:
-            path.unlink(missing_ok=True)
-        frame.write.mode("append").parquet(str(lake.sink / str(batch_id)))
-
-    os.utime(path, (2_000_000_000, 2_000_000_000))  # the newest, so in the second batch
-
-    def run():
-        writer = lake.frame(maxFilesPerTrigger=1).writeStream.foreachBatch(sink)
-        writer = writer.trigger(availableNow=True)
-        query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-        assert query.awaitTermination(PATIENCE)
-
-    with pytest.raises(Exception, match="FileVanishedError") as caught:
-        run()
-    assert str(path) in str(caught.value)
-    assert "ignoreMissingFiles" in str(caught.value)
-
-    vanish.clear()
-    path.write_bytes(saved)
-    run()
-    folders = [str(folder) for folder in sorted(lake.sink.iterdir())]
-    rows = lake.spark.read.parquet(*folders).collect()
-    assert sorted(row.id for row in rows) == list(range(20))
-
-
 def test_a_truncated_json_line(lake):
     lake.land("0.json", range(10))
     bad = lake.source / "1.json"
@@ -80,45 +27,6 @@ def test_a_truncated_json_line(lake):
     lake.land("1.json", range(10, 20))
     lake.drain()
     lake.check_exactly_once()
-
-
-def test_a_parquet_file_cut_in_half(lake, tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    whole = tmp_path / "whole.parquet"
-    table = pa.table({"id": list(range(1000)), "text": [f"row {i}" for i in range(1000)]})
-    pq.write_table(table, whole)
-    lake.landed.update(range(1000))
-    data = whole.read_bytes()
-    target = lake.source / "0.parquet"
-    target.write_bytes(data[: len(data) // 2])
-    _fails(lake, "MalformedDataError", str(target), fileFormat="parquet")
-    target.write_bytes(data)
-    lake.drain(fileFormat="parquet")
-    lake.check_exactly_once()
-
-
-def test_a_schema_that_does_not_fit_the_file(lake):
-    bad = lake.source / "0.json"
-    bad.write_text('{"id": "not a number", "text": "x"}\n')
-    text = _fails(lake, str(bad))
-    assert "SchemaMismatchError" in text or "MalformedDataError" in text
-    lake.land("0.json", range(10))
-    lake.drain()
-    lake.check_exactly_once()
-
-
-def test_bad_options_fail_the_query_with_all_of_them_named(lake):
-    text = _fails(lake, "OptionError", maxFilesPerTrigger="many", fileFormt="json")
-    assert "maxFilesPerTrigger: found 'many'" in text
-    assert "did you mean fileFormat?" in text
-
-
-def test_without_a_schema_the_error_says_how_to_give_one(lake):
-    reader = lake.spark.readStream.format("sluice").option("fileFormat", "json")
-    with pytest.raises(Exception, match="no schema was passed"):
-        reader.option("checkpointLocation", str(lake.checkpoint)).load(str(lake.source))
 
 
 def test_what_a_person_sees_ends_with_our_message_and_shows_nothing_of_our_inside(lake):

@@ -12,22 +12,6 @@ import pytest
 from pyspark_sluice.tests.patience import PATIENCE
 
 
-def test_two_queries_on_one_state_stop_the_older_one_with_both_epochs_named(lake, until, tmp_path):
-    lake.land("0.json", range(10))
-    older = lake.start({"processingTime": "0 seconds"}, discoveryInterval="50ms")
-    until(lambda: len(lake.ingested()) == 10, "first batch")
-    other = tmp_path / "other"
-    frame = lake.frame(
-        stateLocation=str(lake.checkpoint / "sluice"), checkpointLocation=None, ingestAgain="true"
-    )
-    writer = frame.writeStream.format("noop").trigger(processingTime="0 seconds")
-    lake.run(writer.option("checkpointLocation", str(other)))
-    until(lambda: not older.isActive, "end of the older query")
-    message = str(older.exception())
-    assert "epoch 2 claimed by process" in message
-    assert "epoch 1 (this query)" in message
-
-
 @pytest.mark.effect_of("ingestAgain")
 def test_a_new_checkpoint_over_a_state_that_was_read_from_is_refused(lake, tmp_path):
     lake.land("0.json", range(10))
@@ -112,16 +96,6 @@ def test_a_savepoint_that_nobody_has_read_is_read_and_not_needed_after_the_first
     assert drain() == lake.landed
 
 
-def test_an_unknown_savepoint_is_refused_with_those_retained(lake, tmp_path):
-    lake.land("0.json", range(10))
-    lake.drain()
-    other = str(tmp_path / "other")
-    frame = lake.frame(startingState=f"{lake.state}@7", checkpointLocation=other)
-    writer = frame.writeStream.format("noop").option("checkpointLocation", other)
-    with pytest.raises(Exception, match="checkpoints retained there: 1 to 1"):
-        lake.run(writer.trigger(availableNow=True)).awaitTermination(PATIENCE)
-
-
 @pytest.mark.effect_of("maxSplitAttempts", "onSplitError")
 def test_a_split_that_cannot_be_read_goes_back_and_then_into_quarantine(lake):
     lake.land("good.json", range(10))
@@ -144,27 +118,6 @@ def test_a_split_that_cannot_be_read_goes_back_and_then_into_quarantine(lake):
     assert [split.split_id.split("@")[0] for split in quarantined] == [str(bad)]
     assert quarantined[0].attempts == 2
     assert "bad.json" in quarantined[0].reason
-
-
-def test_a_split_sent_back_and_repaired_is_read_once(lake):
-    lake.land("good.json", range(10))
-    bad = lake.source / "bad.json"
-    bad.write_text('{"id": 100, "te')
-
-    repaired = []
-
-    def sink(frame, batch_id):
-        frame.write.mode("append").parquet(str(lake.sink / str(batch_id)))
-        if not repaired:
-            repaired.append(lake.land("bad.json", range(100, 110)))
-
-    writer = lake.frame(onSplitError="return", maxSplitAttempts=5).writeStream.foreachBatch(sink)
-    writer = writer.trigger(availableNow=True)
-    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-    assert query.awaitTermination(PATIENCE)
-    folders = [str(path) for path in sorted(lake.sink.iterdir())]
-    ids = sorted(row.id for row in lake.spark.read.parquet(*folders).collect())
-    assert ids == [*range(10), *range(100, 110)]
 
 
 def _checkpoints(lake):
@@ -226,42 +179,6 @@ def test_a_query_may_be_permitted_to_read_nothing(lake):
     lake.land("2.json", range(20, 30))
     with pytest.raises(Exception, match="no reader ran in a batch that Spark has completed"):
         run()
-
-
-def test_a_range_of_several_checkpoints_is_read_by_one_partitions_call(lake):
-    from pyspark.sql.streaming.datasource import ReadMaxFiles
-    from pyspark.sql.types import LongType, StringType, StructField, StructType
-
-    from pyspark_sluice.connector.spark.stream_reader import SluiceStreamReader
-
-    for i in range(6):
-        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
-    schema = StructType([StructField("id", LongType()), StructField("text", StringType())])
-    options = {
-        "path": str(lake.source),
-        "fileformat": "json",
-        "statelocation": str(lake.checkpoint),
-        "maxfilespertrigger": "2",
-    }
-
-    def read(reader, start, end):
-        return sorted(
-            i
-            for partition in reader.partitions(start, end)
-            for batch in reader.read(partition)
-            for i in batch.column("id").to_pylist()
-        )
-
-    reader = SluiceStreamReader(options, schema)
-    start = offset = reader.initialOffset()
-    for number in range(3):
-        before, offset = offset, reader.latestOffset(offset, ReadMaxFiles(1))
-        assert read(reader, before, offset) == list(range(number * 20, number * 20 + 20))
-    restarted = SluiceStreamReader(options, schema)
-    assert read(restarted, start, offset) == list(range(60))
-    assert restarted.latestOffset(offset, ReadMaxFiles(1)) == offset
-    reader.stop()
-    restarted.stop()
 
 
 def test_a_batch_that_is_read_again_is_shaped_as_it_was_acknowledged(lake):

@@ -13,14 +13,16 @@ from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.repository import ROOT
 
-CASES = Path(__file__).with_name("test_options_have_effects.py")
-"""Its tests pass options to a stream, and rows tell the effect."""
+CASES = [
+    Path(__file__).with_name(f"test_{name}.py") for name in ("options_have_effects", "batches")
+]
+"""Their tests pass options to a stream, and rows tell the effect."""
 
 
 def test_every_option_is_shown_to_have_an_effect():
     fields = SluiceOptions.model_fields
     missing = {str(fields[name].alias) for name in set(fields) - set(ReaderOptions.model_fields)}
-    cases = CASES.read_text(encoding="utf-8")
+    cases = "".join(path.read_text(encoding="utf-8") for path in CASES)
     missing -= {name for name in missing if f'"{name}"' in cases or f"{name}=" in cases}
     for path in (ROOT / "tests").rglob("test_*.py"):
         text = path.read_text(encoding="utf-8")

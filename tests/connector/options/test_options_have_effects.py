@@ -15,24 +15,10 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from pyspark_sluice.errors import SluiceError, StateError
-from pyspark_sluice.tests.connector.stream import LONG_AGO, Stream
+from pyspark_sluice.tests.connector.stream import LONG_AGO
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def begin(tmp_path):
-    """Makes the stream; a directory has one with any options."""
-    begun = []
-
-    def made(**options):
-        begun.append(Stream(tmp_path, options))
-        return begun[-1]
-
-    yield made
-    for stream in begun:
-        stream.reader.stop()
 
 
 # What is found --------------------------------------------------------------------------------
@@ -189,66 +175,6 @@ def test_listing_pauses_while_the_maximum_of_files_is_pending(begin, limit):
 
 def _outstanding(stream):
     return int(stream.reader.reportLatestOffset()["filesOutstanding"])
-
-
-# Batches --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "first"),
-    [
-        ({"maxFilesPerTrigger": "3"}, [0, 1, 2]),
-        ({"maxBytesPerTrigger": "20"}, [0, 1]),
-        ({"targetBatchDuration": "1ms"}, [0]),
-        ({"maxFilesPerTrigger": "3", "fileOrder": "name"}, [5, 4, 3]),
-        ({"maxFilesPerTrigger": "3", "fileOrder": "newestFirst"}, [5, 4, 3]),
-        ({"maxFilesPerTrigger": "4", "freshShare": "0.5"}, [0, 1, 4, 5]),
-    ],
-)
-def test_limits_and_file_order_decide_which_files_the_first_batch_has(begin, options, first):
-    stream = begin(parallelism="1", **options)
-    for number in range(6):
-        stream.land(f"{9 - number}.json", at=LONG_AGO + number)
-    assert sorted(stream.batch()) == sorted(first)
-    assert len(stream.until(6 - len(first))) == 6 - len(first)
-
-
-@pytest.mark.parametrize(
-    ("options", "first"),
-    [
-        ({"maxEventTimeSkew": "0"}, [3]),
-        ({"maxEventTimeSkew": "1h"}, [2, 3]),
-        ({"maxEventTimeSkew": "1d"}, [0, 1, 2, 3]),
-        ({"maxEventTimeSkew": "0", "eventTimePattern": "{yyyy}-{MM}-{dd}"}, [0, 1, 2, 3]),
-        ({"maxEventTimeSkew": "1h", "startAt": "2026-01-02T02"}, [1, 2]),
-        ({"maxEventTimeSkew": "1d", "endAt": "2026-01-02T03"}, [2, 3]),
-        ({"maxEventTimeSkew": "1d", "endAt": "path:date=2026-01-02/hour=02"}, [3]),
-    ],
-)
-def test_options_of_event_time_decide_which_files_the_first_batch_has(begin, options, first):
-    stream = begin(fileOrder="eventTime", **options)
-    stream.land(*(f"date=2026-01-02/hour={hour:02}/a.json" for hour in (4, 3, 2, 1)))
-    assert sorted(stream.batch()) == first
-
-
-@pytest.mark.parametrize(("policy", "read"), [("read", [1]), ("quarantine", [])])
-def test_a_late_file_is_read_or_goes_into_quarantine(begin, policy, read):
-    stream = begin(fileOrder="eventTime", onLateFile=policy)
-    stream.land("date=2026-01-02/a.json")
-    assert stream.until(1) == [0]
-    stream.land("date=2026-01-01/late.json")
-    stream.land("date=2026-01-03/b.json")
-    assert stream.until(len(read) + 1) == [*read, 2]
-    quarantined = stream.reader.reportLatestOffset()["quarantinedSplits"]
-    assert quarantined == (policy == "quarantine")
-
-
-@pytest.mark.parametrize("readers", [1, 3])
-def test_a_batch_has_as_many_tasks_as_the_parallelism_says(begin, readers):
-    stream = begin(parallelism=str(readers))
-    stream.land(*(f"{number}.json" for number in range(9)))
-    _, partitions = stream.plan()
-    assert len(partitions) == readers
 
 
 # State ----------------------------------------------------------------------------------------

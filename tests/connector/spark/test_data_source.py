@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import StructType
 
 from pyspark_sluice import options
@@ -30,6 +31,39 @@ def test_all_that_is_wrong_is_reported_at_the_first_call_and_nothing_is_claimed(
         call(SluiceDataSource(given))
     assert "batchBytes: found 'many'" in str(error.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "schema", "told"),
+    [
+        ({}, None, "no schema was passed"),
+        ({"singlevariantcolumn": "value"}, SCHEMA, "columns other than the one variant value"),
+        ({"startingstate": "<root>/other@7"}, SCHEMA, "checkpoints retained there: none"),
+    ],
+)
+def test_what_the_options_alone_do_not_show_is_named_before_anything_is_read(
+    tmp_path, given, schema, told
+):
+    given = {name: text.replace("<root>", str(tmp_path)) for name, text in given.items()}
+    given = {"path": str(tmp_path / "in"), "statelocation": str(tmp_path / "state"), **given}
+    (tmp_path / "in").mkdir()
+    source = SluiceDataSource(given)
+
+    def start():
+        stream = source.streamReader(schema)
+        end = stream.latestOffset(stream.initialOffset(), ReadMaxFiles(1))
+        for part in stream.partitions(stream.initialOffset(), end):
+            list(stream.read(part))
+
+    if schema is not None:
+        (tmp_path / "in" / "a.json").write_text("{}\n")
+    with pytest.raises(SluiceError, match=told):
+        source.schema() if schema is None else start()
+
+
+def test_a_batch_read_of_an_empty_directory_has_no_rows(tmp_path):
+    reader = SluiceDataSource({"path": str(tmp_path), "fileformat": "text"}).reader(SCHEMA)
+    assert [batch for part in reader.partitions() for batch in reader.read(part)] == []
 
 
 def test_a_batch_read_refuses_limits_and_reads_without_them(tmp_path):
