@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The site needs a few packages only, and no Spark; where everything is there already, that does.
 DOCS := $(if $(wildcard $(READY)),$(VENV),.versions/docs)
+# So does the demo, in the same environment.
+DEMO := $(if $(wildcard $(READY)),$(READY),$(VENV)/.ready-demo)
 
 .PHONY: help demo test quick thorough docs test-versions soak simulate prove fuzz format bench clean
 .DEFAULT_GOAL := help
@@ -13,7 +15,7 @@ DOCS := $(if $(wildcard $(READY)),$(VENV),.versions/docs)
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*##/  make \1 #/p' Makefile | column -t -s '#'
 
-demo: $(READY)  ## Ingest a year of flights, kill the driver on the way, prove that nothing is lost
+demo: $(DEMO)  ## Ingest a year of flights, kill the driver on the way, prove that nothing is lost
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 		exec $(BIN)/python -m examples.demo
 
@@ -62,6 +64,10 @@ clean:  ## Remove everything that these commands have made
 
 .versions/docs/.ready: setup.cfg tools/prepare.sh tools/prepare.py
 	@tools/prepare.sh .versions/docs --only docs
+	@touch $@
+
+$(VENV)/.ready-demo: setup.cfg tools/prepare.sh tools/prepare.py
+	@tools/prepare.sh $(VENV) --extras cli,demo,report
 	@touch $@
 
 # Made again whenever the dependencies change.

@@ -6,13 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.repository import ROOT, tool
 
-ROOT = Path(__file__).resolve().parent.parent
 CHECK = ROOT / "tools" / "check.sh"
 FAILS_ON = '#!/bin/sh\ncase "$0 $*" in *"$FAILING"*) exit 3;; esac\n'
 """A tool that fails on a certain argument."""
@@ -24,9 +23,9 @@ def clone(tmp_path):
     tools.mkdir()
     bin_.mkdir(parents=True)
     shutil.copy(CHECK, tools)
-    for tool in ("python", "ruff", "mypy", "lint-imports"):
-        (bin_ / tool).write_text(FAILS_ON)
-        (bin_ / tool).chmod(0o755)
+    for name in ("python", "ruff", "mypy", "lint-imports"):
+        (bin_ / name).write_text(FAILS_ON)
+        (bin_ / name).chmod(0o755)
     (tools / "site.sh").write_text(FAILS_ON)
     (tools / "site.sh").chmod(0o755)
     return tmp_path
@@ -101,3 +100,43 @@ def test_what_is_left_to_the_thorough_run_tells_why(tmp_path, mark, expected):
     )  # fmt: skip
     assert ran.returncode == expected, ran.stdout + ran.stderr
     assert ("each `thorough` needs one text" in ran.stderr) == bool(expected)
+
+
+prepare = tool("prepare")
+PIP_LISTS = """\
+:env:.extra-index-url='https://a.example/simple https://b.example/simple'
+:env:.cert='/own.pem'
+:env:.disable-pip-version-check='1'
+global.cert='/all.pem'
+global.find-links='\\nhttps://c.example/w\\n/d'
+global.index-url='https://e.example/simple'
+"""
+
+
+def test_the_environment_is_made_from_where_the_machine_tells_pip_to_look():
+    assert prepare.settings_of_uv(PIP_LISTS) == {
+        "SSL_CERT_FILE": "/own.pem",
+        "UV_DEFAULT_INDEX": "https://e.example/simple",
+        "UV_FIND_LINKS": "https://c.example/w,/d",
+        "UV_INDEX": "https://a.example/simple https://b.example/simple",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+    }
+
+
+def test_what_uv_cannot_install_is_installed_by_pip(tmp_path, capfd):
+    """A pip and a uv that write down how they are called; the uv fails."""
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    for name, status in (("python", 0), ("uv", 1)):
+        told = f'echo "{name} $*" >> {tmp_path}/told\n'
+        (bin_ / name).write_text(f"#!/bin/sh\n{told}exit {status}\n")
+        (bin_ / name).chmod(0o755)
+    prepare.install(tmp_path, ["something"])
+    calls = [line.split() for line in (tmp_path / "told").read_text().splitlines()]
+    assert [(call[0], call[-1]) for call in calls] == [
+        ("python", "list"),
+        ("python", "uv"),
+        ("uv", "something"),
+        ("python", "something"),
+    ]
+    assert "now with pip" in capfd.readouterr().err

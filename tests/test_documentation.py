@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import configparser
-import importlib.util
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -15,7 +14,7 @@ from pyspark_sluice.benchmarks.speedup_chart import Bars, chart
 from pyspark_sluice.checkpoint_meta.storage.units import parse_bytes, parse_milliseconds
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.tests.pages import PASSIVE, RUNNABLE, blocks, pages
-from pyspark_sluice.tests.repository import ROOT, files
+from pyspark_sluice.tests.repository import ROOT, files, tool
 
 RECIPES = (
     "database/database.py",
@@ -34,19 +33,11 @@ RUN_EXAMPLES = (
 )
 
 
-def _tool(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec is not None and spec.loader is not None  # noqa: PT018
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("name", ["options", "from-spark", "from-auto-loader"])
 def test_the_tables_of_options_are_current(name):
-    tool = _tool("options_table")
+    options_table = tool("options_table")
     path = ROOT / "docs" / f"{name}.md"
-    assert path.read_text() == tool.updated(path, tool.documents()[path]), (
+    assert path.read_text() == options_table.updated(path, options_table.documents()[path]), (
         "run: python tools/options_table.py"
     )
 
@@ -117,19 +108,19 @@ def _prose(text):
 
 
 def test_every_option_is_in_the_whole_table_once():
-    tool = _tool("options_table")
-    shown = [name for names in tool.groups().values() for name in names]
-    assert sorted(shown) == sorted(tool.SluiceOptions.model_fields)
+    options_table = tool("options_table")
+    shown = [name for names in options_table.groups().values() for name in names]
+    assert sorted(shown) == sorted(options_table.SluiceOptions.model_fields)
 
 
 def test_twelve_options_are_common_and_come_first():
-    tool = _tool("options_table")
-    assert len(tool.common()) == 12
+    options_table = tool("options_table")
+    assert len(options_table.common()) == 12
     first = (ROOT / "docs/options.md").read_text().partition("## Common options")[2]
     rows = re.findall(r"^\| \[`(\w+)`\]\(#(\w+)\)", first.partition("\n## ")[0], re.MULTILINE)
     assert [anchor for _, anchor in rows] == [name.lower() for name, _ in rows]
     assert [name for name, _ in rows] == [
-        tool.SluiceOptions.model_fields[field].alias for field in tool.common()
+        options_table.SluiceOptions.model_fields[field].alias for field in options_table.common()
     ]
 
 
