@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from botocore.config import Config
 from botocore.session import Session
 
-from pyspark_sluice.checkpoint_meta.storage.bucket import PART, open_bucket
+from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.checkpoint_meta.storage.client_options import client_config
 from pyspark_sluice.checkpoint_meta.storage.storage_errors import (
-    AnotherVersion,
-    BeyondTheEnd,
     delays,
     patiently,
 )
@@ -28,26 +25,6 @@ def _open(url, options):
     return opened
 
 
-ODD_NAMES = [
-    "a b",
-    "a%20b",
-    "100%",
-    "a#b",
-    "a?b=c&d",
-    "a*b",
-    "a+b",
-    "ä ö",
-    "day=2026-01-01/x",
-    "~x",
-    "{x}",
-    "[x]",
-    "a|b^c",
-    "a\\b",
-    "it's",
-    '"q"',
-]
-
-
 @pytest.fixture
 def lake(server, bucket):
     opened, key = _open(f"s3a://{bucket}/in/", server.options)
@@ -60,33 +37,10 @@ def _put(server, bucket, **objects):
         server.client().put_object(Bucket=bucket, Key=key, Body=data)
 
 
-def test_odd_names_are_listed_and_read_as_they_are(server, bucket, lake):
-    client = server.client()
-    for name in ODD_NAMES:
-        client.put_object(Bucket=bucket, Key=f"in/{name}", Body=name.encode())
-    (page,) = lake.pages("in")
-    listed = page.column("path").to_pylist()
-    assert sorted(listed) == sorted(f"in/{name}" for name in ODD_NAMES)
-    assert [lake.whole(key).decode() for key in listed] == [key[3:] for key in listed]
-
-
 def test_a_name_that_the_client_cannot_spell_is_refused_and_not_passed_over(server, bucket, lake):
     server.client().put_object(Bucket=bucket, Key="in/a//b", Body=b"x")
     with pytest.raises(OSError, match=r'in/a//b.*"client": "fsspec"'):
         list(lake.pages("in"))
-
-
-def test_a_listing_starts_after_a_name_and_ends_with_its_prefix(server, bucket, lake):
-    _put(server, bucket, **{f"in/{n}": b"x" for n in "abcd"}, **{"inner/e": b"x", "in2": b"x"})
-
-    def listed(after=""):
-        return [key for page in lake.pages("in", after) for key in page.column("path").to_pylist()]
-
-    assert listed() == ["in/a", "in/b", "in/c", "in/d"]
-    assert listed("in/b") == ["in/c", "in/d"]
-    assert "start-after=in%2Fb" in server.names[-1]
-    assert lake.names("in") == ["a", "b", "c", "d"]
-    assert lake.names("") == ["in", "in2", "inner"]
 
 
 def test_each_operation_is_one_request(server, bucket, lake):
@@ -98,54 +52,6 @@ def test_each_operation_is_one_request(server, bucket, lake):
     assert server.counted(lambda: list(lake.pages("in"))) == {"LIST": 1}
     assert server.counted(lambda: lake.names("in")) == {"LIST": 1}
     assert server.counted(lambda: lake.delete("in/a")) == {"LIST": 1, "POST": 1}
-
-
-def test_bytes_are_those_of_the_version_that_was_asked_for(server, bucket, lake):
-    lake.create("in/a", b"first")
-    part = lake.part("in/a", 1, 100)
-    assert (part.data, part.size) == (b"irst", 5)
-    assert part.etag == lake.head("in/a").etag
-    assert abs(part.modified / 1e6 - time.time()) < 60
-    _put(server, bucket, **{"in/a": b"other"})
-    with pytest.raises(AnotherVersion):
-        lake.part("in/a", 1, 100, part.etag)
-    with pytest.raises(BeyondTheEnd):
-        lake.part("in/a", 5)
-    with pytest.raises(FileNotFoundError):
-        lake.part("in/b")
-    with pytest.raises(FileExistsError):
-        lake.create("in/a", b"third")
-
-
-def test_a_large_object_is_read_in_parts_and_written_in_one(server, bucket, lake):
-    data = bytes(range(256)) * (PART // 256) + b"and more"
-    assert server.counted(lambda: lake.create("in/large", data)) == {"PUT": 1}
-    assert server.counted(lambda: lake.whole("in/large")) == {"GET": 2}
-    assert lake.whole("in/large") == data
-    lake.create("in/empty", b"")
-    assert lake.whole("in/empty") == b""
-
-
-def test_throttling_is_waited_out(server, bucket, lake):
-    lake.create("in/a", b"x")
-    list(lake.pages("in"))
-    for kind, action in {
-        "GET": lambda: lake.whole("in/a"),
-        "LIST": lambda: list(lake.pages("in")),
-        "HEAD": lambda: lake.head("in/a"),
-        "PUT": lambda: lake.create("in/b", b"x"),
-    }.items():
-        server.fail_next(server.slow_down, times=3, kind=kind)
-        assert server.counted(action)[kind] == 4, kind
-
-
-def test_a_store_that_throttles_for_ever_is_named_in_the_end(server, bucket):
-    options = {**server.options, "retry_config": {"max_retries": 2}}
-    lake, _ = _open(f"s3://{bucket}/in", options)
-    server.fail_next(server.slow_down, times=99)
-    with pytest.raises(OSError, match=r"503 Service Unavailable \(SlowDown: .*2 retries") as caught:
-        lake.whole("in/a")
-    assert caught.value.filename == f"s3://{bucket}/in/a"
 
 
 def test_a_store_that_is_away_for_seconds_is_waited_for(server, bucket, lake):
@@ -162,23 +68,6 @@ def test_a_store_that_is_away_for_seconds_is_waited_for(server, bucket, lake):
     assert sum(page.num_rows for page in lake.pages("in")) == 2
 
 
-def test_a_request_that_hangs_is_given_up_and_repeated(server, bucket):
-    lake, _ = _open(f"s3://{bucket}/in", {**server.options, "timeout": 0.5})
-    lake.create("in/a", b"x")
-    server.fail_next(server.hang(2), times=2)
-    assert lake.whole("in/a") == b"x"
-
-
-def test_missing_permission_is_reported_at_once(server, bucket, lake):
-    def forbidden(environ, respond):
-        respond("403 Forbidden", [("Content-Type", "application/xml")])
-        return [b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"]
-
-    server.fail_next(forbidden, times=99)
-    with pytest.raises(PermissionError, match="403 Forbidden"):
-        patiently(lambda: lake.part("in/a"))
-
-
 @pytest.mark.parametrize(
     ("code", "error"), [("AccessDenied", PermissionError), ("OperationAborted", OSError)]
 )
@@ -193,12 +82,6 @@ def test_a_deletion_that_is_refused_within_an_answer_is_an_error(server, bucket,
     with pytest.raises(OSError, match=rf"said.*{code}") as caught:
         lake.delete_one("in/a")
     assert type(caught.value) is error
-
-
-def test_a_missing_bucket_is_no_empty_one(server, bucket):
-    lake, _ = _open("s3://nowhere/in", server.options)
-    with pytest.raises(FileNotFoundError, match="NoSuchBucket"):
-        list(lake.pages("in"))
 
 
 def test_the_delays_grow_to_a_limit_and_no_two_clients_share_them():

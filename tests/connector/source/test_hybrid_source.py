@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
-from functools import partial
-from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,12 +17,11 @@ from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
     SECOND,
     HybridSplit,
 )
-from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.hybrid_source import HybridSource
 from pyspark_sluice.connector.source.testing import SourceSuite, Trial
-from pyspark_sluice.enumerator import BatchLimits, StartingState
+from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.api import SplitFigures
 from pyspark_sluice.enumerator.files.split_costs import kind_of
 from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
@@ -53,57 +49,6 @@ def logs(tmp_path):
     return Logs(tmp_path)
 
 
-def part_of(trial, checkpoint):
-    """The part that a checkpoint is in."""
-    states = trial.source.state_serializer
-    return states.deserialize(1, pa.concat_batches(checkpoint.state)).part
-
-
-def _parts(trial):
-    """The part that each checkpoint of the query is in; its splits are of that part."""
-    splits = trial.source.split_serializer
-    parts = []
-    for of in trial.checkpoints():
-        parts.append(part_of(trial, of))
-        assigned = [split for _, batch in of.assigned for split in splits.deserialize(1, batch)]
-        assert {split.part for split in assigned} <= {parts[-1]}
-    return parts
-
-
-def test_all_of_the_files_come_before_any_of_the_log(logs):
-    landed = [row for part in range(3) for row in logs.land(part, 6)]
-    trial = trial_of(logs)
-    trial.run_to_end()
-    trial.check(landed)
-    parts = _parts(trial)
-    assert parts == sorted(parts)
-    assert set(parts) == {FIRST, SECOND}
-    assert trial.coordinator.report()["part"] == "second"
-
-
-def _opened(*_):
-    pytest.fail("something of the first part was opened")
-
-
-def test_a_restart_in_the_second_part_opens_nothing_of_the_first(logs):
-    class NeverAgain(Named):
-        def sources(self):
-            made, log = super().sources()
-            broken = {"create_enumerator": _opened, "create_reader": _opened}
-            vars(made).update(broken)
-            return made, log
-
-    landed = logs.land(0, 6)
-    trial = trial_of(logs, Named)
-    trial.run_to_end()
-    shutil.rmtree(logs.archive)
-    trial._make_source = lambda: NeverAgain(logs.options(), LINES)
-    trial.restart()
-    landed += logs.land(0, 3)
-    trial.run_to_end()
-    trial.check(landed)
-
-
 def test_the_switch_is_kept_though_the_log_has_nothing_yet(logs):
     landed = logs.land(0, 2, archived=2)
     trial = trial_of(logs)
@@ -126,62 +71,6 @@ def test_files_that_land_before_the_switch_is_durable_move_the_seam(logs):
     trial.restart()
     trial.run_to_end()
     trial.check([*first, *more])
-
-
-class Noted(Trial):
-    """Notes in which part the driver was when it was killed, and the part of what is durable."""
-
-    died_at: set[tuple[int, int]] = set()
-
-    def restart(self, parallelism=None):
-        opened = self.coordinator._opened
-        if self.kills and opened is not None:
-            history = CheckpointHistory(self.objects)
-            durable = [part_of(self, history.load(ref)) for ref in history.checkpoints()]
-            self.died_at.add((opened.enumerator._part, max(durable, default=FIRST)))
-        super().restart(parallelism)
-
-
-def test_kills_at_each_operation_meet_a_switch_that_is_not_durable(tmp_path):
-    for after in count():
-        (tmp_path / str(after)).mkdir()
-        logs = Logs(tmp_path / str(after))
-        landed = [row for part in range(2) for row in logs.land(part, 3)]
-        make = partial(ArchivedLog, logs.options(), LINES)
-        trial = Noted(make, limits=BatchLimits(files=2), fault=Fault("crash before", after))
-        trial.run_to_end()
-        trial.check(landed)
-        if not trial.kills:
-            break
-    assert Noted.died_at == {(FIRST, FIRST), (SECOND, FIRST), (SECOND, SECOND)}
-
-
-def test_a_run_that_ends_goes_on_beyond_the_seam(logs):
-    landed = [row for part in range(3) for row in logs.land(part, 6)]
-    trial = trial_of(logs, bounded=True)
-    trial.run_to_end()
-    trial.check(landed)
-
-
-def test_without_files_the_log_is_read_from_its_beginning(logs):
-    landed = logs.land(0, 3, archived=0)
-    trial = trial_of(logs)
-    trial.run_to_end()
-    trial.check(landed)
-
-
-@pytest.mark.parametrize("part", [FIRST, SECOND])
-def test_a_savepoint_in_either_part_needs_only_that_part(logs, part):
-    landed = [row for part in range(3) for row in logs.land(part, 6)]
-    trial = trial_of(logs)
-    trial.run_to_end()
-    number = _parts(trial).index(part)
-    fork = trial_of(logs, starting_state=StartingState(trial.objects, trial.offsets[number]))
-    if part == SECOND:
-        shutil.rmtree(logs.archive)
-    fork.run_to_end()
-    before = [row for batch in trial.sink[: number + 1] for row in batch]
-    Trial.check(fork, [row for row in landed if row not in before])
 
 
 def test_an_error_at_the_seam_fails_the_query_and_a_restart_tries_again(logs):

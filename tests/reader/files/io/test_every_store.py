@@ -20,8 +20,8 @@ pytestmark = pytest.mark.slow
 class Bucket:
     """Of one of the stores."""
 
-    def __init__(self, server, name):
-        self.server, self.name, self.options = server, name, server.options
+    def __init__(self, server, name, options):
+        self.server, self.name, self.options = server, name, options
 
     def put(self, key, data):
         self.server.put(self.name, key, data)
@@ -32,76 +32,81 @@ class Bucket:
         return lister_of(make_listing(parse_options(given, streaming=False)))(())
 
 
-@pytest.fixture
-def bucket(any_server, any_bucket):
-    return Bucket(any_server, any_bucket)
+class FilesOfAStore:
+    """What each store and each client has to pass; subclasses make the bucket."""
+
+    def test_hidden_names_directories_and_empty_objects_are_distinguished(self, bucket):
+        for key in ("in/_hidden", "in/.x/y", "in/day=1/b", "in/a", "in2/c"):
+            bucket.put(key, b"abc")
+        bucket.put("in/empty", b"")
+        begin = f"{bucket.server.path_scheme}://{bucket.name}/"
+        found = bucket.found()
+        assert [file.path for file in found] == [f"{begin}in/a", f"{begin}in/day=1/b"]
+        assert all(file.size == 3 and file.etag for file in found)
+        assert contents(found, bucket.options) == [b"abc", b"abc"]
+        (one,) = bucket.found("in/_hidden")
+        assert one.path == f"{begin}in/_hidden"
+
+    def test_a_file_is_read_in_stretches_and_anywhere(self, bucket):
+        data = bytes(range(251)) * 80_000
+        bucket.put("in/large", data)
+        (file,) = bucket.found()
+        with SourceFile(file, bucket.options).opened() as opened:
+            for position, count in ((0, 10), (10, 9_000_000), (15_000_000, 100), (20_079_990, 99)):
+                assert opened.read_at(position, count) == data[position : position + count]
+            assert opened.read_at(len(data), 5) == b""
+        assert SourceFile(file, bucket.options).content() == data
+
+    def test_parquet_is_read_and_another_version_is_named_within(self, bucket):
+        table = pa.table({"id": range(1000)})
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink)
+        bucket.put("in/a.parquet", sink.getvalue().to_pybytes())
+        (file,) = bucket.found()
+        with SourceFile(file, bucket.options).native() as opened:
+            assert pq.read_table(opened).equals(table)
+        bucket.put("in/a.parquet", b"x" * file.size)
+        with (
+            pytest.raises(FileChangedError, match="ETag"),
+            SourceFile(file, bucket.options).native() as opened,
+        ):
+            pq.read_table(opened)
+
+    @pytest.mark.parametrize("now", [b"xyz", b"longer", b"x", b""])
+    def test_a_file_in_another_version_is_refused(self, bucket, now):
+        bucket.put("in/a", b"abc")
+        (file,) = bucket.found()
+        bucket.put("in/a", now)
+        found = "ETag" if len(now) == 3 else f"{len(now)} bytes"
+        for version in (file, FileVersion(file.path, 3, file.modified)):
+            if version.etag or len(now) != 3:
+                with pytest.raises(FileChangedError, match=f"in/a; found {found}"):
+                    SourceFile(version, bucket.options).content()
+        if now:
+            assert SourceFile(file, bucket.options).present_version().size == len(now)
+
+    def test_a_file_that_is_gone_is_named(self, bucket):
+        bucket.put("in/a", b"abc")
+        (file,) = bucket.found()
+        bucket.server.remove(bucket.name, "in/a")
+        for action in (SourceFile.content, SourceFile.present_version):
+            with pytest.raises(FileVanishedError, match="in/a"):
+                action(SourceFile(file, bucket.options))
 
 
-def test_hidden_names_directories_and_empty_objects_are_distinguished(bucket):
-    for key in ("in/_hidden", "in/.x/y", "in/day=1/b", "in/a", "in2/c"):
-        bucket.put(key, b"abc")
-    bucket.put("in/empty", b"")
-    begin = f"{bucket.server.path_scheme}://{bucket.name}/"
-    found = bucket.found()
-    assert [file.path for file in found] == [f"{begin}in/a", f"{begin}in/day=1/b"]
-    assert all(file.size == 3 and file.etag for file in found)
-    assert contents(found, bucket.options) == [b"abc", b"abc"]
-    (one,) = bucket.found("in/_hidden")
-    assert one.path == f"{begin}in/_hidden"
+class TestEveryStore(FilesOfAStore):
+    @pytest.fixture
+    def bucket(self, any_server, any_bucket):
+        return Bucket(any_server, any_bucket, any_server.options)
+
+    def test_a_small_file_is_one_request(self, bucket):
+        bucket.put("in/a", b"abc")
+        (file,) = bucket.found()
+        counted = bucket.server.counted(SourceFile(file, bucket.options).content)
+        assert counted == {"GET": 1}
 
 
-def test_a_small_file_is_one_request(bucket):
-    bucket.put("in/a", b"abc")
-    (file,) = bucket.found()
-    counted = bucket.server.counted(SourceFile(file, bucket.options).content)
-    assert counted == {"GET": 1}
-
-
-def test_a_file_is_read_in_stretches_and_anywhere(bucket):
-    data = bytes(range(251)) * 80_000
-    bucket.put("in/large", data)
-    (file,) = bucket.found()
-    with SourceFile(file, bucket.options).opened() as opened:
-        for position, count in ((0, 10), (10, 9_000_000), (15_000_000, 100), (20_079_990, 99)):
-            assert opened.read_at(position, count) == data[position : position + count]
-        assert opened.read_at(len(data), 5) == b""
-    assert SourceFile(file, bucket.options).content() == data
-
-
-def test_parquet_is_read_and_another_version_is_named_within(bucket):
-    table = pa.table({"id": range(1000)})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    bucket.put("in/a.parquet", sink.getvalue().to_pybytes())
-    (file,) = bucket.found()
-    with SourceFile(file, bucket.options).native() as opened:
-        assert pq.read_table(opened).equals(table)
-    bucket.put("in/a.parquet", b"x" * file.size)
-    with (
-        pytest.raises(FileChangedError, match="ETag"),
-        SourceFile(file, bucket.options).native() as opened,
-    ):
-        pq.read_table(opened)
-
-
-@pytest.mark.parametrize("now", [b"xyz", b"longer", b"x", b""])
-def test_a_file_in_another_version_is_refused(bucket, now):
-    bucket.put("in/a", b"abc")
-    (file,) = bucket.found()
-    bucket.put("in/a", now)
-    found = "ETag" if len(now) == 3 else f"{len(now)} bytes"
-    for version in (file, FileVersion(file.path, 3, file.modified)):
-        if version.etag or len(now) != 3:
-            with pytest.raises(FileChangedError, match=f"in/a; found {found}"):
-                SourceFile(version, bucket.options).content()
-    if now:
-        assert SourceFile(file, bucket.options).present_version().size == len(now)
-
-
-def test_a_file_that_is_gone_is_named(bucket):
-    bucket.put("in/a", b"abc")
-    (file,) = bucket.found()
-    bucket.server.remove(bucket.name, "in/a")
-    for action in (SourceFile.content, SourceFile.present_version):
-        with pytest.raises(FileVanishedError, match="in/a"):
-            action(SourceFile(file, bucket.options))
+class TestS3ByFsspec(FilesOfAStore):
+    @pytest.fixture
+    def bucket(self, server, bucket):
+        return Bucket(server, bucket, {**server.options, "client": "fsspec"})

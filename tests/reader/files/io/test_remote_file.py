@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
-from pyspark_sluice.errors import FileChangedError, FileVanishedError, OptionError, SplitReadError
+from pyspark_sluice.errors import FileVanishedError, OptionError, SplitReadError
 from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
@@ -30,17 +29,6 @@ def _put(server, bucket, key, data):
 def _found(bucket, storage, path="in", **options):
     given = {"path": f"s3a://{bucket}/{path}", "storageOptions": as_json(storage), **options}
     return lister_of(make_listing(parse_options(given, streaming=False)))(())
-
-
-def test_names_hidden_names_markers_and_empty_objects_are_distinguished(server, bucket, storage):
-    for key in ("in/", "in/sub/", "in/_hidden", "in/.x/y", "in/day=1/b", "in/a", "in2/c"):
-        _put(server, bucket, key, b"" if key.endswith("/") else b"abc")
-    _put(server, bucket, "in/empty", b"")
-    found = _found(bucket, storage)
-    assert [file.path for file in found] == [f"s3://{bucket}/in/a", f"s3://{bucket}/in/day=1/b"]
-    assert {(file.size, len(file.etag)) for file in found} == {(3, 32)}
-    (one,) = _found(bucket, storage, "in/_hidden")
-    assert one.path == f"s3://{bucket}/in/_hidden"
 
 
 @pytest.mark.parametrize("options", [{}, {"ignoreMissingFiles": "true"}])
@@ -78,56 +66,6 @@ def test_a_pass_is_one_listing_with_a_look_behind_its_end_and_a_small_file_is_on
     assert server.counted(lambda: lister(known)) == {"LIST": 2}
     assert server.counted(lambda: SourceFile(files[0], server.options).content()) == {"GET": 1}
     assert contents(files, server.options) == [b"abc"] * 5
-
-
-def test_a_file_is_read_in_stretches_and_anywhere(server, bucket, storage):
-    data = bytes(range(251)) * 80_000
-    _put(server, bucket, "in/large", data)
-    (file,) = _found(bucket, storage)
-    with SourceFile(file, storage).opened() as opened:
-        for position, count in ((0, 10), (10, 9_000_000), (15_000_000, 100), (20_079_990, 99)):
-            assert opened.read_at(position, count) == data[position : position + count]
-        assert opened.read_at(len(data), 5) == b""
-    assert SourceFile(file, storage).content() == data
-
-
-def test_parquet_is_read_and_another_version_is_named_within(server, bucket, storage):
-    table = pa.table({"id": range(1000)})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    _put(server, bucket, "in/a.parquet", sink.getvalue().to_pybytes())
-    (file,) = _found(bucket, storage)
-    with SourceFile(file, storage).native() as opened:
-        assert pq.read_table(opened).equals(table)
-    _put(server, bucket, "in/a.parquet", b"x" * file.size)
-    with (
-        pytest.raises(FileChangedError, match="ETag"),
-        SourceFile(file, storage).native() as opened,
-    ):
-        pq.read_table(opened)
-
-
-@pytest.mark.parametrize("now", [b"xyz", b"longer", b"x", b""])
-def test_a_file_in_another_version_is_refused(server, bucket, storage, now):
-    _put(server, bucket, "in/a", b"abc")
-    (file,) = _found(bucket, storage)
-    _put(server, bucket, "in/a", now)
-    found = "ETag" if len(now) == 3 else f"{len(now)} bytes"
-    for version in (file, FileVersion(file.path, 3, file.modified)):
-        if version.etag or len(now) != 3:
-            with pytest.raises(FileChangedError, match=f"in/a; found {found}"):
-                SourceFile(version, storage).content()
-    if now:
-        assert SourceFile(file, storage).present_version().size == len(now)
-
-
-def test_a_file_that_is_gone_is_named(server, bucket, storage):
-    _put(server, bucket, "in/a", b"abc")
-    (file,) = _found(bucket, storage)
-    server.client().delete_object(Bucket=bucket, Key="in/a")
-    for action in (SourceFile.content, SourceFile.present_version):
-        with pytest.raises(FileVanishedError, match="in/a"):
-            action(SourceFile(file, storage))
 
 
 def test_a_store_that_stays_away_is_named_with_the_file(server, bucket, monkeypatch):
