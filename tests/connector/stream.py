@@ -23,7 +23,7 @@ LONG_AGO = 1_600_000_000
 class Stream:
     """Reads `<root>/in`, where the first file that lands holds the row 0, the next one 1 ..."""
 
-    def __init__(self, root: Path, options: Mapping[str, str]) -> None:
+    def __init__(self, root: Path, options: Mapping[str, str], schema: StructType = SCHEMA) -> None:
         self.data = root / "in"
         self.data.mkdir(exist_ok=True)
         given = {
@@ -35,7 +35,7 @@ class Stream:
         }
         # As Spark hands them over.
         lowered = {name.lower(): value for name, value in given.items()}
-        self.reader = SluiceStreamReader(lowered, SCHEMA)
+        self.reader = SluiceStreamReader(lowered, schema)
         self.at = self.reader.initialOffset()
         self._landed = 0
 
@@ -63,7 +63,7 @@ class Stream:
             row
             for partition in partitions
             for batch in self.reader.read(partition)
-            for row in batch.column("id").to_pylist()
+            for row in batch.column(0).to_pylist()
         ]
         if partitions:
             self.reader.commit(end)

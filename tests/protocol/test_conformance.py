@@ -13,11 +13,10 @@ import time
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit
-from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
-from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings, StartingState
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.batch_budget import BatchBudget
-from pyspark_sluice.errors import ProtocolError, SourceUnavailable, StateError
+from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
 from pyspark_sluice.tests.protocol.opened import events_in, opened
@@ -133,14 +132,6 @@ def test_the_cut_separates_what_another_thread_sends_before_it_from_what_comes_a
 # 6.5 SourceCoordinatorTest and ...ContextTest -----------------------------------------------
 
 
-def test_a_reader_event_reaches_the_enumerator_as_it_was_sent(query):
-    """testHandleSourceEvent."""
-    end = cut(query, 0)
-    query.acknowledge(end, 0, events=[("hello", {"any": ["json", 1, None]})])
-    query.coordinator.latest(end)
-    assert query.enumerator.heard == [(0, "hello", {"any": ["json", 1, None]})]
-
-
 def test_a_restored_coordinator_has_the_unassigned_splits_and_an_empty_tracker(query):
     """testCheckpointCoordinatorAndRestore."""
     query.start()
@@ -219,14 +210,6 @@ def test_readers_are_announced_one_by_one_and_stay(query):
     assert query.enumerator.added == [0, 1, 2]
 
 
-def test_an_assignment_is_recorded_and_sent_to_each_reader(query):
-    """Ctx testAssignSplits."""
-    query.restart(parallelism=3)
-    query.start()
-    query.enumerator.context.assign_splits({0: [Number(0)], 1: [Number(1), Number(2)], 2: []})
-    assert query.inbox() == {0: [0], 1: [1, 2]}
-
-
 def test_an_assignment_to_an_unregistered_reader_fails_as_a_whole(query):
     """Ctx testAssignSplitToUnregisteredReader."""
     query.start()
@@ -235,19 +218,6 @@ def test_an_assignment_to_an_unregistered_reader_fails_as_a_whole(query):
         query.enumerator.context.assign_splits({0: [Number(0)], 7: [Number(1)]})
     assert query.inbox() == {}
     assert query.inbox() == {}
-
-
-def test_an_error_of_an_asynchronous_handler_fails_the_query(query):
-    """Ctx testExceptionInRunnableFailsTheJob."""
-    end = cut(query, 0)
-
-    def handler(result, error):
-        raise SourceUnavailable("handler")
-
-    query.enumerator.context.call_async(lambda: 1, handler)
-    query.calls.run_calls()
-    with pytest.raises(SourceUnavailable, match="handler"):
-        query.coordinator.latest(end)
 
 
 def test_a_call_that_ends_after_the_close_is_heard_by_nobody():
@@ -276,32 +246,6 @@ def test_a_call_that_ends_after_the_close_is_heard_by_nobody():
 
 
 # 6.6 Scheduler and recreate tests -----------------------------------------------------------
-
-
-def test_a_snapshot_or_a_publication_that_fails_is_the_failure_of_that_checkpoint(query):
-    """testSnapshotSyncFailureFailsCheckpoint, testSnapshotAsyncFailureFailsCheckpoint."""
-    query.start()
-    query.offer(1)
-    query.store.fault = Fault("error before", verb="publish")
-    with pytest.raises(StateError, match="no answer from the store"):
-        query.coordinator.latest(NO_CHECKPOINT)
-    end = query.coordinator.latest(NO_CHECKPOINT)
-    query.offer(2)
-    query.enumerator.snapshot_error = ValueError("no snapshot")
-    with pytest.raises(ValueError, match="no snapshot"):
-        query.coordinator.latest(end)
-
-
-def test_a_savepoint_restores_the_coordinator(query):
-    """testSavepointRestoresCoordinator."""
-    query.start()
-    opened(query.coordinator).flight.open_record.budget = _budget_for(1)
-    end = cut(query, 1, 2, 3)
-    query.acknowledge_all(end)
-    other = Harness(state=MemoryStateStore("other"))
-    other.restart(starting_state=lambda: StartingState(query.state, end))
-    other.start()
-    assert other.enumerator.pending == [2, 3]
 
 
 def test_a_restart_before_the_first_checkpoint_begins_again():
@@ -381,14 +325,3 @@ def test_an_event_sent_while_a_reader_has_not_acknowledged_is_not_lost_by_a_cras
     query.start(second)
     assert query.enumerator.pending == []
     assert query.assigned(second) == {0: [2]}
-
-
-def test_a_retried_task_follows_what_its_first_attempt_acknowledged(query):
-    """...WithSubtaskFailure: only the reader's durable position counts, and it does."""
-    first = cut(query, 0, 2)
-    counted = query.acknowledge(first, 0, returned=[ReturnedSplit(index=1, reason="gone")])
-    again = query.acknowledge(first, 0)
-    assert again.first_difference(counted) is None
-    assert again.returned_indexes == [1]
-    query.coordinator.latest(first)
-    assert query.enumerator.returned == [(0, [2])]

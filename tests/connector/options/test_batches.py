@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from pyspark.sql.types import StructType
 
 from pyspark_sluice.connector.source.file_source import driver_cores
-from pyspark_sluice.tests.connector.stream import LONG_AGO
+from pyspark_sluice.tests.connector.stream import LONG_AGO, Stream
 
 pytestmark = pytest.mark.slow
 
@@ -123,3 +124,14 @@ def test_limits_on_rows_and_bytes_hold_inside_one_file_and_after_a_restart_in_it
         taken.append(stream.batch())
     assert [row for rows in taken for row in rows] == list(range(1000))
     assert len(taken) == batches
+
+
+def test_a_source_of_the_user_s_is_read_with_its_own_options(tmp_path):
+    source = "pyspark_sluice.examples.log_source.log_source:LogSource"
+    schema = StructType().add("partition", "string").add("position", "long").add("line", "string")
+    options = {"source": source, "sourceOptions": '{"slice": 2}', "parallelism": "2"}
+    stream = Stream(tmp_path, options, schema)
+    for name in ("p0", "p1"):
+        (tmp_path / "in" / f"{name}.log").write_text("a\nb\nc\nd\ne\n")
+    assert [len(stream.batch()) for _ in range(3)] == [4, 4, 2]
+    stream.reader.stop()

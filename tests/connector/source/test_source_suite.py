@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,7 +11,7 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.testing import SourceSuite
 from pyspark_sluice.examples.log_source.log_source import LogSource
-from pyspark_sluice.examples.table_source import table_source, table_source_test
+from pyspark_sluice.examples.table_source import table_source_test
 from pyspark_sluice.tests.connector.source.archived import LINES, ArchivedLogSuite, Logs
 
 pytestmark = pytest.mark.slow
@@ -54,8 +53,3 @@ class TestTableSource(table_source_test.TestTableSource):
     @pytest.mark.thorough("kills of all kinds meet the hybrid source below")
     def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
         super().test_a_kill_at_any_operation_on_the_state(tmp_path)
-
-
-def test_the_source_on_the_page_has_sixty_lines():
-    _docstring, *lines = Path(table_source.__file__).read_text().splitlines()
-    assert len([line for line in lines if line.strip()]) <= 60

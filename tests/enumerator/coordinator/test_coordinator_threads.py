@@ -133,14 +133,6 @@ def test_planning_happens_in_the_background_as_soon_as_it_is_asked_for():
     )
 
 
-def test_the_first_failure_wins(query):
-    query.start()
-    query.coordinator._threads.fail(ValueError("first"))
-    query.coordinator._threads.fail(ValueError("second"))
-    with pytest.raises(ValueError, match="first"):
-        query.coordinator.latest(NO_CHECKPOINT)
-
-
 def test_a_coordinator_that_was_never_opened_can_be_closed_and_reports_nothing(query):
     assert query.coordinator.report() == {}
     query.coordinator.close()

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import tempfile
-import uuid
 from pathlib import Path
 
 import fsspec
@@ -79,13 +78,6 @@ def test_known_files_are_not_listed_again(tmp_path):
     assert found(tmp_path, {known}) == [new]
 
 
-def test_an_empty_file_is_passed_over_until_it_is_filled(tmp_path):
-    path = land(tmp_path, "a.json", "")
-    assert found(tmp_path) == []
-    land(tmp_path, "a.json", "x")
-    assert found(tmp_path) == [path]
-
-
 def test_a_single_file_may_be_the_path(tmp_path):
     path = land(tmp_path, "a.json")
     assert found(path) == [path]
@@ -95,13 +87,6 @@ def test_a_single_file_may_be_the_path(tmp_path):
 def test_a_file_url_is_a_local_path(tmp_path):
     path = land(tmp_path, "with space/a.json")
     assert found((tmp_path / "with space").as_uri()) == [path]
-
-
-def test_only_names_that_match_the_glob_are_found(tmp_path):
-    wanted = land(tmp_path, "d/a.json")
-    land(tmp_path, "d/a.csv")
-    land(tmp_path, "d.json/b.txt")
-    assert found(tmp_path, glob="*.json") == [wanted]
 
 
 def test_a_missing_path_is_an_error_that_says_the_way_out_or_is_waited_for(tmp_path):
@@ -144,17 +129,6 @@ def test_a_directory_that_vanishes_during_the_listing_is_no_error(tmp_path):
         land(tmp_path, f"{name}/b.json")
     doomed = [str(tmp_path / "d"), str(tmp_path / "e")]
     assert [file.path for file in lister(tmp_path)(Vanishing(*doomed))] == [stays]
-
-
-def test_a_directory_that_cannot_be_listed_is_an_error_with_its_name_and_cause(tmp_path):
-    # Root may read everything, but nobody can walk a loop of links.
-    loop = tmp_path / "d" / "loop"
-    loop.parent.mkdir()
-    loop.symlink_to(loop)
-    target = loop / "below"
-    with pytest.raises((SourceUnavailable, MissingPathError)) as error:
-        found(target)
-    assert "loop" in str(error.value)
 
 
 @contextlib.contextmanager
@@ -269,36 +243,6 @@ def test_a_listing_error_names_the_place_and_keeps_its_cause(tmp_path):
 
 
 # Other file systems -------------------------------------------------------------------------
-
-
-@pytest.fixture
-def bucket():
-    root = f"memory://bucket-{uuid.uuid4().hex}"
-    fs = fsspec.filesystem("memory")
-    yield root, fs
-    fs.rm(root, recursive=True) if fs.exists(root) else None
-
-
-def test_another_file_system_is_listed_through_fsspec(bucket):
-    root, fs = bucket
-    for name in ("in/a.json", "in/d/b.json", "in/_x/c.json", "in/d/.e", "out/f.json"):
-        fs.pipe_file(f"{root}/{name}", b"abc")
-    fs.pipe_file(f"{root}/in/empty", b"")
-    files = lister(f"{root}/in")(set())
-    assert [file.path.split("/in/")[1] for file in files] == ["a.json", "d/b.json"]
-    assert [file.size for file in files] == [3, 3]
-    assert all(file.modified > 0 for file in files)
-    assert lister(f"{root}/in")({file.path for file in files}) == []
-
-
-def test_a_missing_bucket_is_an_error_or_is_waited_for(bucket):
-    root, fs = bucket
-    with pytest.raises(MissingPathError):
-        lister(f"{root}/in")(set())
-    waiting = lister(f"{root}/in", fail_on_missing_path=False)
-    assert waiting(set()) == []
-    fs.pipe_file(f"{root}/in/a.json", b"abc")
-    assert len(waiting(set())) == 1
 
 
 def test_a_prefix_that_has_been_emptied_is_not_missing_and_a_bucket_is(s3):

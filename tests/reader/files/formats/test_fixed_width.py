@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.errors import MalformedDataError, OptionError
-from pyspark_sluice.examples.fixed_width import fixed_width
 from pyspark_sluice.reader.files.testing import FileFormatSuite, read_rows
 
 NAME = "pyspark_sluice.examples.fixed_width.fixed_width:FixedWidthFormat"
@@ -65,10 +63,6 @@ class TestFixedWidth(FileFormatSuite):
                         text = repr(value)
                     out.write(text.encode() + b" " * (width - len(text.encode())))
                 out.write(b"\n")
-
-
-def test_the_example_is_at_most_80_lines():
-    assert len(Path(fixed_width.__file__).read_text().splitlines()) <= 80
 
 
 def test_the_line_that_does_not_fit_is_named_by_its_byte(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -44,20 +43,6 @@ class Ordered:
 def _names(bucket: Any, prefix, **limits):
     pages = BucketPages(bucket).pages(f"lake/{prefix}", **limits)
     return [name.removeprefix("lake/") for page in pages for name in page.names]
-
-
-@pytest.mark.parametrize("page", [1, 4, 100])
-def test_a_part_of_a_listing_has_the_keys_between_its_bounds(page):
-    bucket = Ordered(KEYS, page=page)
-    prefixes = ("", "in/", "in/d", "in/day=03", "in/day=03/", "zz")
-    afters = ("", "in/day=03", "in/day=03/", "in/day=05/2.json", "in/e")
-    for prefix, after, until in product(prefixes, afters, ("", "in/day=04/", "in/day=04/1")):
-        limits = [f"lake/{text}" if text else "" for text in (after, until)]
-        assert _names(bucket, prefix, after=limits[0], until=limits[1]) == [
-            key
-            for key in sorted(KEYS)
-            if key.startswith(prefix) and key > after and (not until or key <= until)
-        ], (prefix, after, until)
 
 
 @pytest.mark.parametrize("prefix", ["a-", "a0", "a/b c", "x", "z!", "日"])

@@ -7,14 +7,10 @@ from itertools import product
 import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
-from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.enumerator.files.discovery.object_store.listing_pages import (
     BucketPages,
     S3Pages,
 )
-from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
-from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
 
 pytestmark = pytest.mark.slow
 
@@ -66,20 +62,3 @@ def test_stretches_are_what_s3_itself_calls_so(pages, bucket):
     assert not ours.exists(f"{bucket}/out")
     assert list(ours.file(f"{bucket}/in/dax").names) == [f"{bucket}/in/dax"]
     assert not ours.file(f"{bucket}/in/da").names
-
-
-def test_a_long_listing_is_shared_out_and_complete(server, bucket):
-    from moto.s3.models import s3_backends
-
-    (backend,) = (b["aws"] for b in s3_backends.values() if bucket in b["aws"].buckets)
-    names = [f"in/day={day:02d}/{i:04d}" for day in range(12) for i in range(450)]
-    for name in names:
-        backend.put_object(bucket, name, b"x")
-    given = {"path": f"s3://{bucket}/in", "storageOptions": as_json(server.options)}
-    lister = lister_of(make_listing(parse_options(given, streaming=False)))
-    found = []
-    counted = server.counted(lambda: found.extend(lister(())))
-    assert sorted(file.path for file in found) == [f"s3://{bucket}/{name}" for name in names]
-    # Six pages in one row; in rows of their own, a few more that are not full.
-    assert set(counted) == {"LIST"}
-    assert counted["LIST"] <= 16

@@ -12,9 +12,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
-from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.reader.files.formats.api import FormatContext, Splittability
@@ -224,41 +222,6 @@ def test_a_header_is_left_out_once_and_names_the_columns_of_every_split(tmp_path
         found, _ = _read(_splits(path, 9, cut_places, made), cut_places, made)
         assert found.column("id").to_pylist() == list(range(count)), kind
         assert found.column("text").to_pylist() == [row["text"] for row in rows]
-
-
-def test_batches_keep_to_the_limit_within_a_compressed_file(tmp_path, data):
-    from pyspark_sluice.enumerator.batch_budget import BatchBudget, BatchLimits
-
-    class RecordBoundaries:
-        def may_cut_anywhere(self, file):
-            return made.splittability(file) is Splittability.RECORDS
-
-        def cut_for_limits(self, file):
-            return made.splittability(file) is Splittability.LIMITS
-
-        def blocks(self, file):
-            return made.blocks(file)
-
-    path = tmp_path / "a.json.gz"
-    path.write_bytes(gzip.compress(data, 6))
-    file = version(path)
-    store = StoredCutPlaces(LocalStateStore(str(tmp_path / "state")))
-    made = _made(store)
-    limit = 5 * 1024 * 1024
-    pending: FileSplit | None = FileSplit(file, 0, file.size)
-    ids, batches = [], 0
-    while pending is not None:
-        budget = BatchBudget(BatchLimits(None, limit, None))
-        taken = SplitCutter(RecordBoundaries(), 1 << 30).cut(pending, budget, 1 << 30)
-        assert taken is not None
-        assert taken.split.length <= limit
-        # Another process, which has the state and nothing else.
-        again = StoredCutPlaces(LocalStateStore(str(tmp_path / "state")))
-        table, _ = _read([taken.split], again)
-        ids += table.column("id").to_pylist()
-        pending, batches = taken.remainder, batches + 1
-    assert ids == list(range(COUNT))
-    assert batches >= 2
 
 
 def test_points_that_are_gone_are_named_and_a_file_of_one_frame_is_whole(tmp_path, data):
