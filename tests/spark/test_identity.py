@@ -7,8 +7,6 @@ from collections import Counter
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.tests.patience import PATIENCE
 
 
@@ -44,48 +42,6 @@ def test_sources_that_change_places_are_refused_by_name_and_nothing_is_read(lake
         union(lake, "b", "a")
     union(lake, "a", "b")
     lake.check_exactly_once()
-
-
-def test_a_source_with_an_orphan_does_not_take_the_offset_of_another_for_its_own(lake):
-    lake.land("0.json", range(10), folder="a")
-    union(lake, "a", "b")
-    # The other source has cut a checkpoint that Spark never came to know of.
-    of_a, of_b = (lake.checkpoint / "sluice" / name / "checkpoints" for name in "ab")
-    of_b.mkdir(exist_ok=True)
-    (first,) = of_a.iterdir()
-    store = open_store(str(lake.checkpoint / "sluice" / "a"))
-    (ref,) = CheckpointHistory(store).checkpoints()
-    made = CheckpointHistory(store).load(ref)
-    header = made.header.model_copy(update={"lineage": "f" * 16})
-    orphan = type(made)(header, made.split_schema, made.state_schema, (), made.state)
-    (of_b / first.name).write_bytes(orphan.to_bytes())
-    with pytest.raises(Exception, match="it is from another query"):
-        union(lake, "b", "a")
-    lake.land("1.json", range(10, 20), folder="b")
-    union(lake, "a", "b")
-    lake.check_exactly_once()
-
-
-def test_a_directory_that_was_copied_while_its_query_ran_goes_its_own_way(lake, tmp_path, until):
-    for i in range(3):
-        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
-    query = lake.start({"processingTime": "0 seconds"}, maxFilesPerTrigger=1)
-    until(lambda: sum(lake.ingested().values()) >= 20, "second batch")
-    copy = tmp_path / "copy"
-    shutil.copytree(lake.checkpoint, copy, ignore=shutil.ignore_patterns(".*"))
-    until(lambda: sum(lake.ingested().values()) == 30, "third batch")
-    query.stop()
-    lake.land("3.json", range(30, 40))
-    checkpoint, lake.checkpoint = lake.checkpoint, copy
-    noop(lake)
-    lake.checkpoint = checkpoint
-    lake.drain()
-    lake.check_exactly_once()
-    # Names are the same in both, contents are not: mixed, they are refused.
-    shutil.rmtree(lake.state)
-    shutil.copytree(copy / "sluice" / "source", lake.state)
-    with pytest.raises(Exception, match=r"another copy of the state|is not in the state directory"):
-        lake.drain()
 
 
 def test_a_backup_goes_on_where_it_was_made_and_half_a_backup_is_refused(lake, tmp_path):

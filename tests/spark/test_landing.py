@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -120,73 +119,6 @@ def test_a_batch_whose_sink_failed_is_repeated_without_reading_its_files_again(l
     assert in_table(lake) == lake.landed
 
 
-@pytest.mark.effect_of("landAt", "landSchema", "landPartitionBy", "landSortBy")
-def test_what_shapes_rows_shapes_what_is_landed(lake):
-    lake.land("0.json", range(10), folder="day=2024-01-02")
-    (lake.source / "day=2024-01-02" / "1.json").write_text(
-        '{"id": 10, "text": "x"}\n{"id": "bad"\n'
-    )
-    schema = (
-        "id long, text string, day date, _corrupt_record string, "
-        "_metadata struct<file_name: string>"
-    )
-    seen = []
-    land(
-        lake,
-        lambda batch, _: seen.extend(batch.collect()),
-        landSchema=schema,
-        mode="PERMISSIVE",
-        landPartitionBy="day",
-        landSortBy="id",
-    )
-    assert {row.partition["day"] for row in seen} == {"2024-01-02"}
-    rows = pa.concat_tables(pq.read_table(row.path, partitioning=None) for row in seen).to_pylist()
-    assert Counter(row["id"] for row in rows) == Counter([*range(11), None])
-    assert [row["_corrupt_record"] for row in rows if row["id"] is None] == ['{"id": "bad"']
-    assert {row["_metadata"]["file_name"] for row in rows} == {"0.json", "1.json"}
-
-
-def test_a_column_that_is_not_null_has_no_null_in_any_file(lake):
-    lake.land("0.json", range(10))
-    seen, schema = [], "id long NOT NULL, text string"
-    land(lake, lambda batch, _: seen.extend(batch.collect()), landSchema=schema)
-    (row,) = seen
-    found = pq.read_schema(row.path)
-    assert [(field.name, field.nullable) for field in found] == [("id", False), ("text", True)]
-    (lake.source / "1.json").write_text('{"id": null, "text": "x"}\n')
-    with pytest.raises(Exception, match="column 'id' does not fit the schema"):
-        land(lake, lambda batch, _: seen.extend(batch.collect()), landSchema=schema)
-    assert len(seen) == 1
-
-
-@pytest.mark.effect_of("landFormat", "landCompression", "landFileBytes")
-def test_the_form_of_the_files_is_as_the_options_say(lake):
-    lines = (f'{{"id": {i}, "text": "{os.urandom(20).hex()}"}}\n' for i in range(120_000))
-    (lake.source / "0.json").write_text("".join(lines))
-    seen = []
-    form = {"landFormat": "parquet", "landCompression": "gzip", "landFileBytes": "1m"}
-    land(lake, lambda batch, _: seen.extend(batch.collect()), **form)
-    assert len(seen) > 2
-    groups = [pq.ParquetFile(row.path).metadata.row_group(0) for row in seen]
-    assert {group.column(0).compression for group in groups} == {"GZIP"}
-    assert sum(row.rows for row in seen) == 120_000
-
-
-@pytest.mark.effect_of("landTransform", "landTransformSchema")
-def test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way(lake):
-    lake.land("0.json", range(10))
-    seen = []
-    land(
-        lake,
-        lambda batch, _: seen.extend(batch.collect()),
-        filter="id >= 5",
-        landTransform="pyspark_sluice.tests.spark.programs.landing_transform:doubled",
-        landTransformSchema="twice long",
-    )
-    rows = pa.concat_tables(pq.read_table(row.path) for row in seen)
-    assert sorted(rows["twice"].to_pylist()) == [10, 12, 14, 16, 18]
-
-
 def test_the_schema_is_inferred_and_grows_and_so_does_the_table(lake):
     lake.land("0.json", range(10))
 
@@ -235,42 +167,6 @@ def test_partition_values_mean_the_same_in_every_session(lake, tmp_path):
             assert [tuple(row) for row in found.collect()] == [("01", 1704182645)]
     finally:
         spark.conf.set(zone, before)
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"landAt": None}, "landSchema: found without landAt"),
-        ({"landAt": "{source}/table"}, "expected a separate directory"),
-        ({"landTransform": "a:b"}, "expected both"),
-        ({"landAt": "hdfs://host/x"}, "data files cannot be written there"),
-        ({"landSchema": "v variant"}, "variant columns cannot be written to data files"),
-        ({"landPartitionBy": "nowhere"}, "landPartitionBy"),
-        ({"landCopy": "never"}, "found never with fileFormat=json; expected parquet"),
-        ({**IN_PLACE, "filter": "id > 1"}, "filter: found with landCopy=never"),
-        ({**IN_PLACE, "landFileBytes": "1g"}, "landFileBytes: found with landCopy=never"),
-        ({**IN_PLACE, "cleanSource": "delete"}, "cleanSource=delete and onOverwrite=ignore"),
-        ({**IN_PLACE, "onOverwrite": "reprocess"}, "onOverwrite=reprocess; expected off and"),
-        ({**IN_PLACE, "schemaEvolutionMode": "rescue"}, "found never with schemaEvolutionMode"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused_by_name(lake, options, expected):
-    lake.land("0.json", range(10))
-    given = {key: value and value.format(source=lake.source) for key, value in options.items()}
-    with pytest.raises(Exception, match=expected):
-        land(lake, lambda batch, _: batch.collect(), **given)
-
-
-def test_a_schema_for_the_stream_and_a_batch_read_are_refused_by_name(lake):
-    lake.land("0.json", range(10))
-    writer = lake.frame(landAt=lake.sink).writeStream.format("noop").trigger(availableNow=True)
-    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-    with pytest.raises(Exception, match="describe the rows of the data files with landSchema"):
-        query.awaitTermination(PATIENCE)
-    reader = lake.spark.read.format("sluice").option("fileFormat", "json").schema(SCHEMA)
-    frame = reader.option("landAt", str(lake.sink)).load(str(lake.source))
-    with pytest.raises(Exception, match=r"spark\.read hands rows to Spark"):
-        frame.collect()
 
 
 def test_a_batch_that_was_read_without_landing_is_not_landed_later(lake):
@@ -333,22 +229,6 @@ def test_files_in_place_are_read_back_through_manifests(lake, tmp_path):
     frame = tables.read(manifests)
     assert sorted(row.id for row in frame.collect()) == [*range(10)]
     assert sum(row.text == "x" for row in frame.collect()) == 5
-
-
-@pytest.mark.parametrize(
-    ("columns", "found"),
-    [
-        ({"id": pa.array([1], pa.int32()), "text": ["a"]}, "found id int32"),
-        ({"id": ids_of(0, 1), "more": ["a"]}, "found a column more"),
-        ({"id": ids_of(0, 1), "text": [b"a"]}, "found text binary"),
-    ],
-)
-def test_a_file_that_would_have_to_be_changed_is_named_and_the_batch_fails(lake, columns, found):
-    parquet(lake, "odd.parquet", **columns)
-    with pytest.raises(Exception, match=r"cannot be added to a table as it is") as error:
-        land(lake, tables.delta(str(lake.source)), **IN_PLACE)
-    assert "odd.parquet" in str(error.value)
-    assert found in str(error.value)
 
 
 def test_new_columns_of_files_in_place_end_the_task_and_then_the_table_has_them(lake):

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
-from collections import Counter
 
 import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
-
-
-@pytest.mark.effect_of("ingestAgain")
-def test_a_new_checkpoint_over_a_state_that_was_read_from_is_refused(lake, tmp_path):
-    lake.land("0.json", range(10))
-    state = str(tmp_path / "state")
-    lake.drain(stateLocation=state)
-    shutil.rmtree(lake.checkpoint)
-    with pytest.raises(Exception, match="everything would be ingested again") as caught:
-        lake.drain(stateLocation=state)
-    assert "ingestAgain=true" in str(caught.value)
-    # Spark counts its batches from 0, so a sink that knows batch 0 would take the new one for it.
-    lake.sink = tmp_path / "another"
-    lake.landed.clear()
-    lake.land("1.json", range(10, 20))
-    lake.drain(stateLocation=state, startingState=f"{state}/source@1")
-    lake.check_exactly_once()
 
 
 def test_two_sources_in_one_query_need_names_of_their_own(lake):
@@ -64,68 +45,6 @@ def test_a_new_query_starts_from_a_retained_checkpoint_of_another(lake, tmp_path
     assert ids == list(range(20, 60))
     assert sorted(p for p in lake.state.rglob("*") if p.is_file()) == before
     assert [path.read_bytes() for path in before] == contents
-
-
-def test_a_savepoint_that_nobody_has_read_is_read_and_not_needed_after_the_first_batch(
-    lake, tmp_path
-):
-    for i in range(4):
-        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
-        time.sleep(0.01)
-
-    def refuse(frame, batch_id):
-        message = "the sink is down"
-        raise RuntimeError(message)
-
-    writer = lake.frame(maxFilesPerTrigger=2).writeStream.foreachBatch(refuse)
-    writer = writer.option("checkpointLocation", str(lake.checkpoint)).trigger(availableNow=True)
-    with pytest.raises(Exception, match="the sink is down"):
-        lake.run(writer).awaitTermination(PATIENCE)
-    checkpoint, sink = str(tmp_path / "checkpoint2"), str(tmp_path / "sink2")
-
-    def drain():
-        frame = lake.frame(checkpointLocation=checkpoint, startingState=f"{lake.state}@1")
-        writer = frame.writeStream.format("parquet").trigger(availableNow=True)
-        query = lake.run(writer.option("checkpointLocation", checkpoint), sink)
-        assert query.awaitTermination(PATIENCE)
-        return Counter(row.id for row in lake.spark.read.parquet(sink).collect())
-
-    assert drain() == lake.landed
-    shutil.rmtree(lake.checkpoint)
-    lake.land("later.json", range(100, 110))
-    assert drain() == lake.landed
-
-
-@pytest.mark.effect_of("maxSplitAttempts", "onSplitError")
-def test_a_split_that_cannot_be_read_goes_back_and_then_into_quarantine(lake):
-    lake.land("good.json", range(10))
-    bad = lake.source / "bad.json"
-    bad.write_text('{"id": 1, "te')
-    query = lake.drain(onSplitError="return", maxSplitAttempts=2)
-    lake.check_exactly_once()
-    source = json.loads(query.lastProgress.json)["sources"][0]["latestOffset"]
-    report = json.loads(source) if isinstance(source, str) else source
-    assert report["quarantinedSplits"] <= 1
-    view = lake.spark.read.format("sluice").option("view", "quarantine")
-    view = view.option("checkpointLocation", str(lake.checkpoint)).load()
-    assert [row.path for row in view.collect()] == [str(bad)]
-    lake.land("later.json", range(10, 20))
-    lake.drain(onSplitError="return", maxSplitAttempts=2)
-    lake.check_exactly_once()
-    quarantined = [
-        split for checkpoint in _checkpoints(lake) for split in checkpoint.header.quarantined
-    ]
-    assert [split.split_id.split("@")[0] for split in quarantined] == [str(bad)]
-    assert quarantined[0].attempts == 2
-    assert "bad.json" in quarantined[0].reason
-
-
-def _checkpoints(lake):
-    from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-    from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-
-    history = CheckpointHistory(open_store(str(lake.state)))
-    return [history.load(ref) for ref in history.checkpoints()]
 
 
 def into_table(lake, frame, checkpoint):

@@ -269,6 +269,29 @@ def test_old_files_that_count_as_seen_do_not_hide_a_first_batch_that_nobody_read
         stream.plan()
 
 
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_a_split_that_cannot_be_read_is_given_up_after_its_attempts(begin, tmp_path, attempts):
+    stream = begin(onSplitError="return", maxSplitAttempts=str(attempts))
+    (tmp_path / "in" / "bad.json").write_text('{"id": 1, "te')
+    tries, deadline = 0, time.monotonic() + PATIENCE
+    while not stream.reader.reportLatestOffset().get("quarantinedSplits"):
+        assert time.monotonic() < deadline
+        stream.at, partitions = stream.plan()
+        tries += len(partitions)
+        assert [batch for part in partitions for batch in stream.reader.read(part)] == []
+    assert tries == attempts
+
+
+def test_a_state_that_was_read_from_is_begun_again_on_demand_only(begin):
+    stream = begin()
+    stream.land("a.json")
+    assert stream.batch() == [0]
+    stream.reader.stop()
+    with pytest.raises(StateError, match=r"everything would be ingested again.*ingestAgain=true"):
+        begin().batch()
+    assert begin(ingestAgain="true").batch() == [0]
+
+
 @pytest.mark.parametrize(("retention", "left"), [("0ms", 2), ("1h", 4)])
 def test_files_that_were_read_stay_for_the_cleaning_retention(begin, tmp_path, retention, left):
     stream = begin(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -154,18 +153,6 @@ def test_a_header_goes_by_name_where_the_schema_is_not_enforced(tmp_path):
     assert table.to_pylist() == expected[:2]
 
 
-@pytest.mark.parametrize("header", ["b,a", "a", "a,b,c"])
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_header_that_does_not_fit_is_refused_with_both_named(tmp_path, header, count):
-    paths = [tmp_path / f"{i}.csv" for i in range(count)]
-    for path in paths:
-        path.write_text("a,b\n1,x\n")
-    paths[-1].write_text(header + "\n1,x\n")
-    expected = f"{re.escape(str(paths[-1]))}, byte 0; found .*; expected a, b"
-    with pytest.raises(SchemaMismatchError, match=expected):
-        read_rows(paths, AB, file_format="csv", header=True)
-
-
 def test_files_that_cannot_be_entered_in_the_middle_are_declared_whole(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("1,x\n")
@@ -183,33 +170,12 @@ def test_files_that_cannot_be_entered_in_the_middle_are_declared_whole(tmp_path)
     assert kind(line_sep="||") is Splittability.WHOLE
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1", "utf-32"])
-def test_other_encodings_give_the_same_text(tmp_path, encoding):
-    path = tmp_path / "a.csv"
-    path.write_bytes("1,grün\n2,weiß\n".encode(encoding))
-    rows = read_rows([path], AB, file_format="csv", encoding=encoding)
-    assert [row["b"] for row in rows] == ["grün", "weiß"]
-
-
 def test_a_column_that_may_not_be_null_is_checked(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('{"a":1,"b":"x"}\n{"a":1}\n')
     schema = pa.schema([DATA[0], pa.field("b", pa.string(), nullable=False)])
     with pytest.raises(SchemaMismatchError, match=r"'b'.*a\.json.*not null"):
         read_rows([path], schema)
-
-
-def test_files_on_another_file_system_are_read_through_fsspec():
-    import fsspec
-
-    from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-
-    data = b'{"a":1,"b":"x"}\n' * 1000
-    with fsspec.open("memory://bucket/a.json", "wb") as file:
-        file.write(data)
-    known = FileVersion("memory://bucket/a.json", len(data), -1)
-    parts = [FileSplit(known, 0, 777), FileSplit(known, 777, len(data))]
-    assert read(parts, AB)[0].num_rows == 1000
 
 
 @pytest.mark.parametrize("name", ["json", "csv"])

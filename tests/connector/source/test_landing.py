@@ -1,0 +1,166 @@
+"""Rows that a stream lands in data files: their form, what shapes them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.streaming.datasource import ReadMaxFiles
+from pyspark.sql.types import StructType
+
+from pyspark_sluice.connector.spark.data_source import SluiceDataSource
+from pyspark_sluice.errors import SluiceError
+
+pytestmark = pytest.mark.slow
+
+IN_PLACE = {"fileFormat": "parquet", "landCopy": "never"}
+
+
+class Landing:
+    """Files of one directory, whose rows are landed in another one."""
+
+    def __init__(self, root):
+        self.root, self.data = root, root / "in"
+        self.data.mkdir()
+        self.add("0.json", *({"id": number, "text": f"row {number}"} for number in range(10)))
+
+    def add(self, name, *rows):
+        path = self.data / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+    def source(self, **options):
+        usual = {
+            "path": self.data,
+            "fileFormat": "json",
+            "stateLocation": self.root / "state",
+            "landAt": self.root / "table",
+            "landSchema": "id long, text string",
+            "acknowledgementTimeout": "0ms",
+        }
+        given = {key: value for key, value in {**usual, **options}.items() if value is not None}
+        return SluiceDataSource({key.lower(): str(value) for key, value in given.items()})
+
+    def land(self, **options):
+        """The first batch: a row about each file."""
+        source = self.source(**options)
+        reader = source.streamReader(source.schema())
+        start = reader.initialOffset()
+        try:
+            end = reader.latestOffset(start, ReadMaxFiles(1))
+            return [
+                row
+                for partition in reader.partitions(start, end)
+                for batch in reader.read(partition)
+                for row in batch.to_pylist()
+            ]
+        finally:
+            reader.stop()
+
+
+@pytest.fixture
+def landing(tmp_path):
+    return Landing(tmp_path)
+
+
+@pytest.mark.effect_of("landAt", "landSchema", "landPartitionBy", "landSortBy")
+def test_what_shapes_rows_shapes_what_is_landed(landing):
+    (landing.data / "0.json").unlink()
+    landing.add("day=2024-01-02/0.json", *({"id": number} for number in range(10)))
+    (landing.data / "day=2024-01-02" / "1.json").write_text('{"id": 10}\n{"id": "bad"\n')
+    schema = (
+        "id long, text string, day date, _corrupt_record string, "
+        "_metadata struct<file_name: string>"
+    )
+    more = {"mode": "PERMISSIVE", "landPartitionBy": "day", "landSortBy": "id"}
+    seen = landing.land(landSchema=schema, parallelism=1, **more)
+    assert {dict(row["partition"])["day"] for row in seen} == {"2024-01-02"}
+    rows = pa.concat_tables(pq.read_table(row["path"], partitioning=None) for row in seen)
+    rows = rows.to_pylist()
+    assert Counter(row["id"] for row in rows) == Counter([*range(11), None])
+    assert [row["_corrupt_record"] for row in rows if row["id"] is None] == ['{"id": "bad"']
+    assert {row["_metadata"]["file_name"] for row in rows} == {"0.json", "1.json"}
+
+
+def test_a_column_that_is_not_null_has_no_null_in_any_file(landing):
+    schema = "id long NOT NULL, text string"
+    (row,) = landing.land(landSchema=schema)
+    found = pq.read_schema(row["path"])
+    assert [(field.name, field.nullable) for field in found] == [("id", False), ("text", True)]
+    landing.add("1.json", {"id": None, "text": "x"})
+    with pytest.raises(SluiceError, match="column 'id' does not fit the schema"):
+        landing.land(landSchema=schema, stateLocation=landing.root / "other")
+
+
+@pytest.mark.effect_of("landFormat", "landCompression", "landFileBytes")
+def test_the_form_of_the_files_is_as_the_options_say(landing):
+    landing.add("0.json", *({"id": i, "text": os.urandom(20).hex()} for i in range(120_000)))
+    form = {"landFormat": "parquet", "landCompression": "gzip", "landFileBytes": "1m"}
+    seen = landing.land(**form)
+    assert len(seen) > 2
+    groups = [pq.ParquetFile(row["path"]).metadata.row_group(0) for row in seen]
+    assert {group.column(0).compression for group in groups} == {"GZIP"}
+    assert sum(row["rows"] for row in seen) == 120_000
+
+
+@pytest.mark.effect_of("landTransform", "landTransformSchema")
+def test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way(landing):
+    seen = landing.land(
+        filter="id >= 5",
+        landTransform="pyspark_sluice.tests.spark.programs.landing_transform:doubled",
+        landTransformSchema="twice long",
+    )
+    rows = pa.concat_tables(pq.read_table(row["path"]) for row in seen)
+    assert sorted(rows["twice"].to_pylist()) == [10, 12, 14, 16, 18]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"landAt": None}, "landSchema: found without landAt"),
+        ({"landAt": "{in}/table"}, "expected a separate directory"),
+        ({"landTransform": "a:b"}, "expected both"),
+        ({"landAt": "hdfs://host/x"}, "data files cannot be written there"),
+        ({"landSchema": "v variant"}, "variant columns cannot be written to data files"),
+        ({"landPartitionBy": "nowhere"}, "landPartitionBy"),
+        ({"landCopy": "never"}, "found never with fileFormat=json; expected parquet"),
+        ({**IN_PLACE, "filter": "id > 1"}, "filter: found with landCopy=never"),
+        ({**IN_PLACE, "landFileBytes": "1g"}, "landFileBytes: found with landCopy=never"),
+        ({**IN_PLACE, "cleanSource": "delete"}, "cleanSource=delete and onOverwrite=ignore"),
+        ({**IN_PLACE, "onOverwrite": "reprocess"}, "onOverwrite=reprocess; expected off and"),
+        ({**IN_PLACE, "schemaEvolutionMode": "rescue"}, "found never with schemaEvolutionMode"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_by_name(landing, options, expected):
+    given = {key: value and value.format(**{"in": landing.data}) for key, value in options.items()}
+    with pytest.raises(SluiceError, match=expected):
+        landing.land(**given)
+
+
+def test_a_schema_for_the_stream_and_a_batch_read_are_refused_by_name(landing):
+    rows = StructType().add("id", "long").add("text", "string")
+    with pytest.raises(SluiceError, match="describe the rows of the data files with landSchema"):
+        landing.source().streamReader(rows).initialOffset()
+    with pytest.raises(SluiceError, match=r"spark\.read hands rows to Spark"):
+        landing.source().reader(rows).partitions()
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ({"id": pa.array([1], pa.int32()), "text": ["a"]}, "found id int32"),
+        ({"id": [1], "more": ["a"]}, "found a column more"),
+        ({"id": [1], "text": [b"a"]}, "found text binary"),
+    ],
+)
+def test_a_file_that_would_have_to_be_changed_is_named_and_the_batch_fails(landing, columns, found):
+    (landing.data / "0.json").unlink()
+    pq.write_table(pa.table(columns), landing.data / "odd.parquet")
+    with pytest.raises(SluiceError, match=r"cannot be added to a table as it is") as error:
+        landing.land(landAt=landing.data, **IN_PLACE)
+    assert "odd.parquet" in str(error.value)
+    assert found in str(error.value)
