@@ -20,6 +20,7 @@ from ...checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...checkpoint_meta.documents.schema_history import SchemaHistory
 from ...enumerator.batch_budget import UNLIMITED
 from ...enumerator.coordinator.in_flight import CheckpointRecord, CheckpointsInFlight, Stage
+from ...enumerator.coordinator.subtask_gateway import Gateways
 from .state_view import TIME, CheckpointView, StateView, fields
 
 CHECKPOINTS: Final = pa.schema(
@@ -181,19 +182,18 @@ def checkpoints_in_flight(links: Sequence[CheckpointView]) -> list[dict[str, Any
         for link in running
     ]
     flight.restore(records)
+    gateways = Gateways(flight)
     return [
         {
             "checkpoint": link.ref.checkpoint,
-            "readers": [_reader_in_flight(flight, record, reader) for reader in record.readers],
+            "readers": [_reader_in_flight(gateways, record, reader) for reader in record.readers],
         }
         for link, record in zip(running, records, strict=True)
     ]
 
 
-def _reader_in_flight(
-    flight: CheckpointsInFlight, record: CheckpointRecord, reader: int
-) -> dict[str, Any]:
-    splits, held = record.split_count(reader), flight.held_under(reader, record)
+def _reader_in_flight(gateways: Gateways, record: CheckpointRecord, reader: int) -> dict[str, Any]:
+    splits, held = record.split_count(reader), gateways[reader].held_under(record)
     return {
         "reader": reader,
         "splits": splits,

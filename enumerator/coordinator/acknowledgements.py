@@ -23,19 +23,20 @@ of another directory (`restore.py`).
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Generic
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ...checkpoint_meta.documents.reader_assignment import part_of, undecided
+from ...checkpoint_meta.documents.reader_assignment import part_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits, UnfinishedSplit
 from ...errors import ProtocolError, StateError
 from ..api import Journal, SplitEnumerator, SplitFigures, SplitT
 from ..source_api import EnumeratorSource
 from .batch_sizing import BatchSizing
 from .context import CoordinatorParts
-from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
+from .in_flight import CheckpointRecord, Stage
 from .returned_splits import ReturnedSplits
+from .subtask_gateway import Gateways
 
 _FIRST_DELAY: Final = 0.05
 """Seconds between the first two looks for a commit; then twice as long each time."""
@@ -150,11 +151,11 @@ class Acknowledgements(Generic[SplitT]):
     def __init__(
         self,
         parts: CoordinatorParts[SplitT, Any],
-        flight: CheckpointsInFlight,
+        gateways: Gateways,
         counter: CommitCounter[SplitT],
         sizing: BatchSizing,
     ) -> None:
-        self._flight = flight
+        self._flight, self._gateways = gateways.flight, gateways
         self._commits = ReaderCommits(parts.store)
         self._patience = parts.settings.commit_patience
         self.counter = counter
@@ -194,7 +195,7 @@ class Acknowledgements(Generic[SplitT]):
     def _finish(self, record: CheckpointRecord) -> None:
         ref = record.ref
         self._take_in(record)
-        missing = self._missing(record)
+        missing = self._missing(record, record.readers)
         self._check_sink(record, missing)
         for reader in missing:
             # Create-only under the commit's own name: if a late commit is there first, that counts.
@@ -212,12 +213,12 @@ class Acknowledgements(Generic[SplitT]):
             "checkpoint", "%s is complete: %d rows of %d bytes", ref, record.rows, record.bytes
         )
 
-    def _missing(self, record: CheckpointRecord) -> list[int]:
-        """Readers that have no commit for what Spark has completed; after as much patience as set.
+    def _missing(self, record: CheckpointRecord, readers: Iterable[int]) -> list[int]:
+        """Those of `readers` that have no commit; after as much patience as set.
 
         Nothing is waited for where each of them has said how it ended.
         """
-        missing = [reader for reader in record.readers if not self._look_for(record, reader)]
+        missing = [reader for reader in readers if not self._look_for(record, reader)]
         deadline, delay = time.monotonic() + self._patience, _FIRST_DELAY
         while missing:
             explained = set(self._commits.abandoned(record.ref)).issuperset(missing)
@@ -283,7 +284,7 @@ class Acknowledgements(Generic[SplitT]):
         part = self._part(record, commit.reader) if self.counter.needs_part(commit) else ()
         with self._lock:
             # The other thread may have been faster.
-            if not self._flight.acknowledge(commit.ref, commit.reader):
+            if not self._gateways[commit.reader].open(commit.ref):
                 return
             record.rows += sum(commit.rows)
             record.bytes += sum(commit.input_bytes)
@@ -291,19 +292,16 @@ class Acknowledgements(Generic[SplitT]):
             continued = self._flight.continued(commit.ref, commit.reader)
             self.counter.count(commit, part, continued)
 
-    def verdict(self, ref: CheckpointRef, reader: int) -> ReaderCommit:
-        """The commit of `reader` for `ref`, which Spark has completed; durable in any case.
+    def await_commit(self, record: CheckpointRecord, reader: int) -> None:
+        """Count the commit of `reader`, or that it has none, if one may exist that is not visible.
 
-        Raises:
-            ProtocolError: it is missing, and the checkpoint is not in flight.
+        Where Spark has completed the checkpoint this settles all of it; otherwise the commit is
+        looked for with patience.
         """
-        commit = self._commits.find(ref, reader)
-        if commit is None:
+        if record.stage is Stage.COMPLETE:
             self.finish()
-            commit = self._commits.find(ref, reader)
-        if commit is None:
-            raise undecided(ref, reader)
-        return commit
+        elif record.stage is Stage.HANDED_OUT:
+            self._missing(record, [reader])
 
 
 def _unread(where: str, ref: CheckpointRef) -> StateError:

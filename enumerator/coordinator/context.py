@@ -26,8 +26,9 @@ from ...errors import ProtocolError
 from ..api import SplitEnumeratorContext, SplitT, StateT
 from ..settings import CoordinatorSettings
 from ..source_api import EnumeratorSource
-from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
+from .in_flight import CheckpointRecord, Stage
 from .returned_splits import ReturnedSplits
+from .subtask_gateway import Gateways
 from .threads import Threads
 
 ResultT = TypeVar("ResultT")
@@ -92,7 +93,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
 
     def __init__(
         self,
-        flight: CheckpointsInFlight,
+        gateways: Gateways,
         serializer: VersionedSerializer[Sequence[SplitT]],
         threads: Threads,
         readers: Readers,
@@ -100,7 +101,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         returned_splits: ReturnedSplits,
         store: StateStore | None = None,
     ) -> None:
-        self._flight = flight
+        self._flight, self._gateways = gateways.flight, gateways
         self._serializer = serializer
         self._threads = threads
         self._readers = readers
@@ -132,7 +133,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         frozen = {r: self._serializer.serialize_all(s) for r, s in given.items()}
         for reader, batches in frozen.items():
             for batch in filter(len, batches):
-                self._flight.send(reader, batch)
+                self._gateways[reader].send(batch)
 
     @override
     def continue_split(
@@ -158,7 +159,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
             rows=max_rows,
             stop=plain_json(stop, f"reader {reader}, the stop of {split_id}"),
         )
-        self._flight.send(reader, continuation)
+        self._gateways[reader].send(continuation)
         return True
 
     def _find_read(self, reader: int, split_id: str) -> tuple[CheckpointRef, int] | None:
@@ -185,7 +186,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     def send_event(self, reader: int, event: Any) -> None:
         self._check(reader, "send an event to")
         value = plain_json(event, f"reader {reader}")
-        self._flight.send(reader, CustomEvent(event=value))
+        self._gateways[reader].send(CustomEvent(event=value))
 
     def _check(self, reader: int, what: str) -> None:
         if not 0 <= reader < self._readers.count or reader in self._no_more:

@@ -118,7 +118,10 @@ class Coordinator(Generic[SplitT, StateT]):
     def assignments(self, start: CheckpointRef, end: CheckpointRef) -> Sequence[Checkpoint]:
         """The checkpoints in (`start`, `end`], oldest first: a pure function of durable state.
 
-        What they continue of checkpoints before them is decided then: each has a reader commit.
+        Each part comes through its reader's gateway: what it has to wait for is committed.
+
+        Raises:
+            ProtocolError: a part stays held under a checkpoint before them.
         """
         if start == end:
             return []
@@ -127,7 +130,7 @@ class Coordinator(Generic[SplitT, StateT]):
         # From durable state alone: after a restart Spark asks for the same range, and has to get
         # the same splits in the same partitions.
         checkpoints = self.history.between(start, end)
-        opened.release(checkpoints)
+        opened.release([checkpoint.ref for checkpoint in checkpoints])
         return checkpoints
 
     def waived(self, ref: CheckpointRef) -> frozenset[str]:

@@ -2,17 +2,14 @@
 
 A record says how a checkpoint is named, what it took of the limits, what was sent to each
 reader under it, which readers have committed it, and how far it is. The last record is open: it
-collects what is sent until the next cut names it. What a gateway holds, what the next checkpoint
-assigns and which commits are still to be counted are derived from this list and stored nowhere
-else (FLINK-26029, FLINK-28941: events are held per checkpoint id).
-
-Not here: when to cut (`running_coordinator.py`), the cut itself (`cut.py`), looking for commits
-(`acknowledgements.py`).
+collects what is sent until the next cut names it. What a gateway holds (`subtask_gateway.py`), what
+the next checkpoint assigns and which commits are still to be counted are derived from this list and
+stored nowhere else (FLINK-26029, FLINK-28941: events are held per checkpoint id).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, TypeAlias
@@ -50,9 +47,6 @@ class Stage(IntEnum):
 Event: TypeAlias = pa.RecordBatch | Continuation | CustomEvent
 """What is sent, frozen by the sender; splits already have the columns that they have in a
 checkpoint."""
-
-_MOST_WAITING = 1000
-"""Events that may wait for a reader without work: every checkpoint has them all."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +204,20 @@ class CheckpointsInFlight:
     # Views ----------------------------------------------------------------------------------
 
     @property
+    def records(self) -> Sequence[CheckpointRecord]:
+        """All of them, oldest first."""
+        return self._records
+
+    def before(self, record: CheckpointRecord) -> Sequence[CheckpointRecord]:
+        """What was cut before `record`, oldest first."""
+        return self._records[: self._records.index(record)]
+
+    @property
+    def newest_id(self) -> int:
+        """No checkpoint of a greater id was ever cut."""
+        return self._last_id
+
+    @property
     def open_record(self) -> CheckpointRecord:
         """What is sent now belongs to it."""
         return self._records[-1]
@@ -258,81 +266,9 @@ class CheckpointsInFlight:
         """Name -> readers whose commits are counted, of each checkpoint in flight."""
         return {r.ref.name: sorted(r.committed) for r in self.cut_records}
 
-    # Gateways: one reader's stream, held by what that reader has not committed ----------------
-
-    def send(self, reader: int, event: Event) -> None:
-        """Add a frozen event to the stream of `reader`.
-
-        Raises:
-            ProtocolError: too many events wait for the reader's next splits.
-        """
-        stream = self.open_record.sent.setdefault(reader, [])
-        if isinstance(event, CustomEvent) and len(stream) >= _MOST_WAITING:
-            self._check_waiting(reader)
-        stream.append(event)
-
-    def _check_waiting(self, reader: int) -> None:
-        if not self.open_record.has_part(reader):
-            raise ProtocolError(
-                "too many events wait for a reader that has no splits",
-                f"reader {reader}",
-                f"{_MOST_WAITING + 1:,} events",
-                f"at most {_MOST_WAITING:,}",
-                "Send events together with splits, or replace several by one.",
-            )
-
-    def held_under(self, reader: int, record: CheckpointRecord) -> CheckpointRecord | None:
-        """Why `reader` may not have its part of `record` yet; None once that is released.
-
-        It is held under the newest earlier checkpoint in which the reader has a part that neither
-        the reader has committed nor Spark has completed.
-        """
-        # Derived at each question: a stored answer would have to follow every commit and abort.
-        before = self._records[: self._records.index(record)]
-        for earlier in reversed(before):
-            waits = earlier.stage < Stage.COMPLETE and reader not in earlier.committed
-            if waits and earlier.has_part(reader):
-                return earlier
-        return None
-
-    def held(self) -> Iterator[tuple[CheckpointRecord, int]]:
-        """(record, reader) of each part or waiting event that is held."""
-        for record in self._records:
-            for reader in record.sent:
-                if self.held_under(reader, record) is not None:
-                    yield record, reader
-
-    def held_counts(self) -> dict[str, int]:
-        """How many splits and events are held."""
-        held = list(self.held())
-        splits = sum(record.split_count(reader) for record, reader in held)
-        events = sum(len(record.events(reader)) for record, reader in held)
-        return {"heldSplits": splits, "heldEvents": events}
-
     def continued(self, ref: CheckpointRef, reader: int) -> set[int]:
         """Indexes of that part whose remainder belongs to a continuation sent later."""
         return continued_in(self._records, ref, reader)
-
-    def acknowledge(self, ref: CheckpointRef, reader: int) -> bool:
-        """`reader` has committed `ref`, which releases what it held; True if that is news.
-
-        Twice, late, or of an aborted checkpoint it does nothing.
-
-        Raises:
-            ProtocolError: no checkpoint of that id was ever cut.
-        """
-        if ref.checkpoint > self._last_id:
-            raise ProtocolError(
-                "a reader has committed a checkpoint that was never cut",
-                f"reader {reader}",
-                str(ref),
-                f"at most checkpoint {self._last_id}",
-            )
-        record = self.find(ref)
-        if record is None or reader in record.committed or not record.has_part(reader):
-            return False
-        record.committed.add(reader)
-        return True
 
     # The life of a record -------------------------------------------------------------------
 
@@ -373,7 +309,7 @@ class CheckpointsInFlight:
             )
         # Several at once where Spark tracks its progress asynchronously and does not log every
         # offset.
-        for known in self._records[: self._records.index(record) + 1]:
+        for known in (*self.before(record), record):
             known.stage = Stage.COMPLETE
         self.latest_completed_identity = record.checkpoint.identity
         return True

@@ -19,7 +19,6 @@ from ...checkpoint_meta.documents.checkpoint import Checkpoint, CustomEvent
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.heartbeat import Heartbeat
 from ...checkpoint_meta.documents.orders import Orders
-from ...checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
 from ...errors import FencedError, StateError, WaitTimeoutError
 from ..api import SplitEnumerator, SplitT, StateT
 from ..batch_budget import UNLIMITED
@@ -31,6 +30,7 @@ from .cut import CheckpointCutter
 from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 from .restore import RestoredState
 from .returned_splits import ReturnedSplits
+from .subtask_gateway import Gateways, still_held
 from .upkeep import Upkeep
 
 
@@ -52,8 +52,9 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             settings.max_split_attempts, restored.attempts, restored.quarantined
         )
         self.readers = Readers(settings.parallelism, settings.at_least_readers, self._announce)
+        self.gateways = Gateways(flight)
         self.context: CoordinatorContext[SplitT] = CoordinatorContext(
-            flight,
+            self.gateways,
             source.split_serializer,
             threads,
             self.readers,
@@ -79,7 +80,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         )
         self.acknowledgements = Acknowledgements(
             parts,
-            flight,
+            self.gateways,
             CommitCounter(source, self.enumerator, self.returned_splits, threads.journal),
             self.sizing,
         )
@@ -99,19 +100,26 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         """Events that were sent before a restart, or to a reader of a savepoint. Under the lock."""
         if self.readers.may_have(reader):
             for event in events:
-                self.flight.send(reader, CustomEvent(event=event))
+                self.gateways[reader].send(CustomEvent(event=event))
         else:
             self.enumerator.add_events_back(events, reader)
 
-    def release(self, checkpoints: Sequence[Checkpoint]) -> None:
-        """Spark is about to read these: what they continue of earlier ones has to be decided."""
-        among = {checkpoint.ref for checkpoint in checkpoints}
-        for checkpoint in checkpoints:
-            for reader in readers_of(checkpoint):
-                for continuation in continuations_of(checkpoint, reader):
-                    # Within the range the task decides it, when it has read what comes before.
-                    if continuation.origin not in among:
-                        self.acknowledgements.verdict(continuation.origin, reader)
+    def release(self, refs: Sequence[CheckpointRef]) -> None:
+        """Spark is about to read these: every gateway has to let its reader's part through.
+
+        Raises:
+            ProtocolError: one is held under a checkpoint before them, and stays held.
+        """
+        for under, reader in self._closed(refs):
+            # Counted meanwhile where one look has found the commits of several readers.
+            if reader not in under.committed:
+                self.acknowledgements.await_commit(under, reader)
+        for under, reader in self._closed(refs):
+            raise still_held(under, reader, self.settings.commit_patience)
+
+    def _closed(self, refs: Sequence[CheckpointRef]) -> list[tuple[CheckpointRecord, int]]:
+        with self._lock:
+            return self.gateways.closed(refs)
 
     # Spark's thread -------------------------------------------------------------------------
 
@@ -246,7 +254,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             return {
                 "checkpoint": self.flight.newest.checkpoint,
                 "epoch": self.flight.epoch,
-                **self.flight.held_counts(),
+                **self.gateways.held_counts(),
                 **self.sizing.report(),
                 "quarantinedSplits": self.returned_splits.quarantined_total,
                 "abandonedReaders": self.acknowledgements.counter.abandoned_readers,

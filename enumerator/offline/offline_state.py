@@ -44,6 +44,7 @@ from ..coordinator.context import CoordinatorContext, Readers
 from ..coordinator.in_flight import CheckpointsInFlight
 from ..coordinator.restore import Adoption, RestoredState, base_of, restore
 from ..coordinator.returned_splits import ReturnedSplits
+from ..coordinator.subtask_gateway import Gateways
 from ..coordinator.threads import AsyncCalls, Threads
 from ..settings import StartingState
 from ..source_api import EnumeratorSource
@@ -75,7 +76,7 @@ def offline_state(
     # Whether it was tried often enough is for the query to say, which has the option.
     returned_splits = ReturnedSplits(sys.maxsize, restored.attempts, restored.quarantined)
     context: CoordinatorContext[SplitT] = CoordinatorContext(
-        flight,
+        Gateways(flight),
         source.split_serializer,
         threads,
         readers,
@@ -92,7 +93,7 @@ def offline_state(
 
 def _send(state: OfflineState[Any, Any], reader: int, events: Sequence[Any]) -> None:
     for event in events:
-        state.flight.send(reader, CustomEvent(event=event))
+        Gateways(state.flight)[reader].send(CustomEvent(event=event))
 
 
 def state_after(

@@ -20,6 +20,7 @@ from pyspark_sluice.enumerator.coordinator.in_flight import (
     CheckpointRecord,
     CheckpointsInFlight,
 )
+from pyspark_sluice.enumerator.coordinator.subtask_gateway import SubtaskGateway
 from pyspark_sluice.tests.protocol.planted import Opened, Planted
 
 
@@ -50,13 +51,13 @@ class OpensOnTheFirstCommit(Planted):
     """The first reader that commits opens the gateways of all."""
 
     def plant(self, opened: Opened) -> None:
-        opened.flight.__class__ = _OpensAll
+        opened.gateways.gateway = _OpensAll
 
 
-class _OpensAll(CheckpointsInFlight):
-    def acknowledge(self, ref: CheckpointRef, reader: int) -> bool:
-        is_news = super().acknowledge(ref, reader)
-        record = self.find(ref)
+class _OpensAll(SubtaskGateway):
+    def open(self, ref: CheckpointRef) -> bool:
+        is_news = super().open(ref)
+        record = self._flight.find(ref)
         if record is not None:
             record.committed.update(record.readers)
         return is_news
@@ -66,14 +67,14 @@ class OpensTheNextOne(Planted):
     """A commit of n opens n+1 for the same reader as well."""
 
     def plant(self, opened: Opened) -> None:
-        opened.flight.__class__ = _OpensTwo
+        opened.gateways.gateway = _OpensTwo
 
 
-class _OpensTwo(CheckpointsInFlight):
-    def acknowledge(self, ref: CheckpointRef, reader: int) -> bool:
-        is_news = super().acknowledge(ref, reader)
-        for record in self.ahead[:1]:
-            record.committed.add(reader)
+class _OpensTwo(SubtaskGateway):
+    def open(self, ref: CheckpointRef) -> bool:
+        is_news = super().open(ref)
+        for record in self._flight.ahead[:1]:
+            record.committed.add(self.reader)
         return is_news
 
 
@@ -88,7 +89,7 @@ class _OmitsWhatIsHeld(CheckpointCutter[Any, Any]):
     def cut(self, created: int) -> CheckpointRecord:
         record = self._flight.open_record
         for reader in list(record.sent):
-            if self._flight.held_under(reader, record) is not None:
+            if SubtaskGateway(reader, self._flight).held_under(record) is not None:
                 del record.sent[reader]
         return super().cut(created)
 
@@ -106,7 +107,7 @@ class _TakesTwice(CheckpointCutter[Any, Any]):
         held = {
             reader: list(events)
             for reader, events in before.sent.items()
-            if self._flight.held_under(reader, before) is not None
+            if SubtaskGateway(reader, self._flight).held_under(before) is not None
         }
         record = super().cut(created)
         self._flight.open_record.sent.update(held)

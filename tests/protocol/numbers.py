@@ -238,6 +238,6 @@ class Harness:
 
     def held(self) -> dict[int, int]:
         """Reader -> checkpoint under which the newest of what was sent to it is held."""
-        flight = opened(self.coordinator).flight
-        found = {reader: flight.held_under(reader, record) for record, reader in flight.held()}
+        gateways = opened(self.coordinator).gateways
+        found = {reader: gateways[reader].held_under(record) for record, reader in gateways.held()}
         return {reader: of.ref.checkpoint for reader, of in found.items() if of}

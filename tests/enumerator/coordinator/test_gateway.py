@@ -31,6 +31,7 @@ from pyspark_sluice.enumerator.coordinator.in_flight import (
     CheckpointsInFlight,
     Stage,
 )
+from pyspark_sluice.enumerator.coordinator.subtask_gateway import Gateways, SubtaskGateway
 from pyspark_sluice.errors import ProtocolError
 
 SPLITS = pa.record_batch({"json": ["1"]})
@@ -39,18 +40,20 @@ SPLITS = pa.record_batch({"json": ["1"]})
 class Readers:
     """Some readers, each with a split in every checkpoint, and the list of what is in flight."""
 
-    def __init__(self, flight_class=CheckpointsInFlight, readers=(0,)):
-        self.flight = flight_class(NO_IDENTITY, 1, UNLIMITED)
+    def __init__(self, gateway=SubtaskGateway, readers=(0,), limits=UNLIMITED):
+        self.flight = CheckpointsInFlight(NO_IDENTITY, 1, limits)
+        self.gateways = Gateways(self.flight)
+        self.gateways.gateway = gateway
         self.readers = readers
 
     def send(self, event, reader=0):
-        self.flight.send(reader, CustomEvent(event=event))
+        self.gateways[reader].send(CustomEvent(event=event))
 
     def cut(self, checkpoint_id=None):
         if checkpoint_id is not None:
             self.flight._last_id = checkpoint_id - 1
         for reader in self.readers:
-            self.flight.send(reader, SPLITS)
+            self.gateways[reader].send(SPLITS)
         ref = self.flight.new_ref()
         header = CheckpointHeader(
             kind="delta", checkpoint=ref.checkpoint, epoch=1, lineage="0" * 16, enumerator="e",
@@ -60,7 +63,7 @@ class Readers:
         return ref
 
     def commit(self, checkpoint_id, reader=0):
-        return self.flight.acknowledge(CheckpointRef(checkpoint_id, 1), reader)
+        return self.gateways[reader].open(CheckpointRef(checkpoint_id, 1))
 
     def abort(self, checkpoint_id):
         self.flight.abort(CheckpointRef(checkpoint_id, 1))
@@ -75,7 +78,7 @@ class Readers:
         return [
             event
             for record in [*self.flight.cut_records, self.flight.open_record]
-            if self.flight.held_under(reader, record) is None
+            if self.gateways[reader].held_under(record) is None
             for event in record.events(reader)
         ]
 
@@ -99,9 +102,9 @@ def test_an_event_sent_after_a_cut_is_held_under_that_checkpoint(one):
     one.cut(1)
     one.send("e")
     assert one.delivered() == []
-    ((record, reader),) = one.flight.held()
+    ((record, reader),) = one.gateways.held()
     assert (record, reader) == (one.flight.open_record, 0)
-    assert one.flight.held_under(0, record).ref.checkpoint == 1
+    assert one.gateways[0].held_under(record).ref.checkpoint == 1
 
 
 def test_each_reader_is_released_by_its_own_commit():
@@ -120,9 +123,9 @@ def test_assigned_splits_are_held_like_all_other_events(one):
     one.cut(1)
     one.cut(2)
     two = one.flight.cut_records[1]
-    assert one.flight.held_under(0, two).ref.checkpoint == 1
+    assert one.gateways[0].held_under(two).ref.checkpoint == 1
     one.commit(1)
-    assert one.flight.held_under(0, two) is None
+    assert one.gateways[0].held_under(two) is None
 
 
 def test_a_reader_without_a_part_in_a_checkpoint_does_not_wait_for_it():
@@ -242,9 +245,9 @@ def splits_of(record, reader):
 
 def test_assignments_add_up_in_order(one):
     """testRecordIncrementalSplitAssignment."""
-    one.flight.send(0, numbered(1, 0))
-    one.flight.send(1, numbered(2, 1))
-    one.flight.send(0, numbered(1, 6))
+    one.gateways[0].send(numbered(1, 0))
+    one.gateways[1].send(numbered(2, 1))
+    one.gateways[0].send(numbered(1, 6))
     assert splits_of(one.flight.open_record, 0) == ["0", "6"]
     assert splits_of(one.flight.open_record, 1) == ["1", "2"]
 
@@ -252,7 +255,7 @@ def test_assignments_add_up_in_order(one):
 def test_a_checkpoint_takes_what_was_sent_before_it_and_nothing_else(one):
     """testOnCheckpoint."""
     one.cut(123)
-    one.flight.send(0, numbered(1, 5))
+    one.gateways[0].send(numbered(1, 5))
     assert splits_of(one.flight.cut_records[0], 0) == ["1"]
     assert splits_of(one.flight.open_record, 0) == ["5"]
 
@@ -268,13 +271,13 @@ def test_completion_completes_that_checkpoint_and_all_before_it(one):
 
 
 def test_an_abort_takes_back_that_checkpoint_and_all_after_it_newest_first(one):
-    one.flight.send(0, numbered(1, 10))
+    one.gateways[0].send(numbered(1, 10))
     first = one.cut()
-    one.flight.send(0, numbered(1, 20))
+    one.gateways[0].send(numbered(1, 20))
     second = one.cut()
-    one.flight.send(0, numbered(1, 30))
+    one.gateways[0].send(numbered(1, 30))
     one.cut()
-    one.flight.send(0, numbered(1, 40))
+    one.gateways[0].send(numbered(1, 40))
     aborted = [record.ref.checkpoint for record in one.flight.abort(second)]
     assert aborted == [3, 2]
     assert [record.ref for record in one.flight.cut_records] == [first]
@@ -282,9 +285,8 @@ def test_an_abort_takes_back_that_checkpoint_and_all_after_it_newest_first(one):
 
 
 def test_what_an_aborted_checkpoint_took_of_the_limits_is_taken_of_the_next_one():
-    flight = CheckpointsInFlight(NO_IDENTITY, 1, BatchLimits(files=2))
-    readers = Readers()
-    readers.flight = flight
+    readers = Readers(limits=BatchLimits(files=2))
+    flight = readers.flight
     flight.open_record.budget.take("a", 1)
     readers.cut(1)
     flight.open_record.budget.take("b", 1)
@@ -302,11 +304,11 @@ def test_an_event_for_a_reader_without_a_part_waits_for_the_next_cut(one):
 class GatewayMachine(RuleBasedStateMachine):
     """Against a model without lists by id: an event waits for every open cut before its send."""
 
-    flight_class: type[CheckpointsInFlight] = CheckpointsInFlight
+    gateway: type[SubtaskGateway] = SubtaskGateway
 
     def __init__(self):
         super().__init__()
-        self.readers = Readers(self.flight_class)
+        self.readers = Readers(self.gateway)
         self.sent = []
         self.closed = []
 
@@ -339,15 +341,15 @@ class GatewayMachine(RuleBasedStateMachine):
         assert self.readers.delivered() == free
 
 
-class OpensTheNewest(CheckpointsInFlight):
+class OpensTheNewest(SubtaskGateway):
     """A planted bug: a commit opens the newest checkpoint instead of the one it names."""
 
-    def acknowledge(self, ref, reader):
-        return super().acknowledge(self.newest, reader)
+    def open(self, ref):
+        return super().open(self._flight.newest)
 
 
 class BrokenGatewayMachine(GatewayMachine):
-    flight_class = OpensTheNewest
+    gateway = OpensTheNewest
 
 
 TestGatewayAgainstModel = GatewayMachine.TestCase
