@@ -70,7 +70,7 @@ class SubtaskGateway:
         return record.has_part(self.reader) and self.reader not in record.committed
 
     def held_under(
-        self, record: CheckpointRecord, besides: Collection[CheckpointRef] = ()
+        self, record: CheckpointRecord, among: Collection[CheckpointRef] = ()
     ) -> CheckpointRecord | None:
         """Why the reader may not have its part of `record` yet; None once that is released.
 
@@ -80,12 +80,12 @@ class SubtaskGateway:
 
         Args:
             record: in flight.
-            besides: hold nothing here: the same task reads them first.
+            among: these hold nothing: the same task reads them first.
         """
         origins = {continuation.origin for continuation in record.continuations(self.reader)}
         for earlier in reversed(self._flight.before(record)):
             holds = earlier.stage < Stage.COMPLETE or earlier.ref in origins
-            if holds and self._waits_for(earlier) and earlier.ref not in besides:
+            if holds and self._waits_for(earlier) and earlier.ref not in among:
                 return earlier
         return None
 
