@@ -5,14 +5,19 @@ Not here: when that is asked, and the commit that is made of it (`task.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..checkpoint_meta.documents.reader_commit import ReaderCommit, ReturnedSplit, UnfinishedSplit
+from ..checkpoint_meta.documents.reader_commit import (
+    NotBegun,
+    ReaderCommit,
+    ReturnedSplit,
+    UnfinishedSplit,
+)
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
 from ..errors import ReplayError
-from .api import SplitFinished, SplitReport, SplitUnfinished
+from .api import SplitReport, SplitReturned, SplitUnfinished
 
 _WAIVED = "given up by an order"
 
@@ -25,6 +30,7 @@ class Outcome:
     bytes: list[int]
     microseconds: list[int]
     unfinished: list[UnfinishedSplit] = field(default_factory=list)
+    not_begun: NotBegun = field(default_factory=NotBegun)
     returned: list[ReturnedSplit] = field(default_factory=list)
     dropped: dict[int, int] = field(default_factory=dict)
     skipped: dict[int, str] = field(default_factory=dict)
@@ -36,34 +42,47 @@ class Outcome:
         return cls([0] * splits, [0] * splits, [0] * splits)
 
     def give_up(self, indexes: Sequence[int], earlier: ReaderCommit | None) -> None:
-        """Nothing is read of some splits; the verdict of an earlier attempt on them stays."""
+        """Nothing is read of some splits; verdicts of an earlier attempt without rows stay."""
         if earlier is None:
             self.skipped |= dict.fromkeys(indexes, _WAIVED)
             return
+        self.returned.extend(earlier.returned)
+        self.not_begun = earlier.not_begun
         for index in indexes:
             # The same as in the commit that counts, with which this attempt has to agree.
             self.rows[index] = earlier.rows[index]
         self.unfinished += [part for part in earlier.unfinished if part.index in indexes]
 
+    def end_before(
+        self,
+        indexes: Iterable[int],
+        part: Sequence[Any],
+        serializer: VersionedSerializer[Sequence[Any]],
+    ) -> None:
+        """The part ends: of these splits nothing was read."""
+        rest = sorted(indexes)
+        if rest:
+            columns = serializer.serialize([part[i] for i in rest]).to_pydict()
+            self.not_begun = NotBegun(indexes=rest, splits=columns)
+
     def note(
         self, report: SplitReport, index: int, serializer: VersionedSerializer[Sequence[Any]]
     ) -> None:
         """Take the report on one split."""
-        if isinstance(report, SplitFinished):
-            self.rows[index] = report.rows
-            self.bytes[index] = report.bytes
-            self.microseconds[index] = int(report.seconds * 1_000_000)
-            # Few splits have any, and a commit may list thousands of splits.
-            if report.dropped_records:
-                self.dropped[index] = report.dropped_records
-            if report.skipped:
-                self.skipped[index] = report.skipped
-        elif isinstance(report, SplitUnfinished):
-            self.rows[index] = report.rows
+        if isinstance(report, SplitReturned):
+            self.returned.append(ReturnedSplit(index=index, reason=report.reason))
+            return
+        self.rows[index] = report.rows
+        self.bytes[index] = report.bytes
+        self.microseconds[index] = int(report.seconds * 1_000_000)
+        # Few splits have any, and a commit may list thousands of splits.
+        if report.dropped_records:
+            self.dropped[index] = report.dropped_records
+        if isinstance(report, SplitUnfinished):
             columns = serializer.serialize([report.remainder]).to_pydict()
             self.unfinished.append(UnfinishedSplit(index=index, remainder=columns))
-        else:
-            self.returned.append(ReturnedSplit(index=index, reason=report.reason))
+        elif report.skipped:
+            self.skipped[index] = report.skipped
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from ..checkpoint_meta.documents.checkpoint import Continuation
 from ..checkpoint_meta.documents.serializer import Split
 from ..checkpoint_meta.stores.contract import StateStore
+from .budget import RemainingBudget
 
 SplitT = TypeVar("SplitT", bound=Split)
 
@@ -47,6 +48,11 @@ class SplitUnfinished(Generic[SplitT]):
     split_id: str
     rows: int
     remainder: SplitT
+    bytes: int = 0
+    """Bytes of input read, as stored."""
+
+    seconds: float = 0.0
+    dropped_records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,16 @@ class SplitReturned:
 
     split_id: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartEnded:
+    """The budget of the part is spent. Of this split and those after it nothing was read.
+
+    The last report on splits: there is none on the splits that it covers.
+    """
+
+    split_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +96,7 @@ SCHEMA_LEFT_OUT = pa.schema(
 )
 
 SplitReport = SplitFinished | SplitUnfinished[Any] | SplitReturned
-Report = SplitReport | ReaderEvent | LeftOut
+Report = SplitReport | PartEnded | ReaderEvent | LeftOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +135,9 @@ class ReaderContext:
     continued: Mapping[str, Continuation] = field(default_factory=dict)
     """Split id -> how far to read a continued split in this checkpoint: its limits and its stop."""
 
+    budget: RemainingBudget = field(default_factory=RemainingBudget)
+    """What is left of the part's budget: the reader takes from it, and stops where it is spent."""
+
     events: Sequence[ReceivedEvent] = ()
     """Custom events that the enumerator sent to this reader for this checkpoint, in order."""
 
@@ -138,7 +157,7 @@ class SplitReader(ABC, Generic[SplitT]):
 
     @abstractmethod
     def read(self, splits: Sequence[SplitT]) -> Iterator[pa.RecordBatch | Report]:
-        """Yield batches, and one report for each split after its last row.
+        """Yield batches, and one report for each split after its last row, up to `PartEnded`.
 
         Two readers of equal splits must yield equal rows in the same order. Small splits may share
         a batch; then their reports follow that batch. If a split cannot be read, raise

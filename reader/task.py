@@ -22,6 +22,7 @@ from ..checkpoint_meta.documents.checkpoint import Continuation, CustomEvent, Se
 from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..checkpoint_meta.documents.epochs import check_not_fenced
 from ..checkpoint_meta.documents.layout import EPOCHS
+from ..checkpoint_meta.documents.part_budget import PartBudget
 from ..checkpoint_meta.documents.reader_assignment import stream_of, undecided
 from ..checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit, ReaderCommits
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
@@ -29,6 +30,7 @@ from ..errors import ProtocolError, SluiceError
 from .acknowledgement import Outcome, Replay
 from .api import (
     LeftOut,
+    PartEnded,
     ReaderContext,
     ReaderEvent,
     ReceivedEvent,
@@ -36,6 +38,7 @@ from .api import (
     SplitReader,
     SplitT,
 )
+from .budget import RemainingBudget
 from .written_files import SCHEMA, Landing, Recording, rows_about
 
 
@@ -58,6 +61,9 @@ class Assignment(Generic[SplitT]):
 
     claim: int = 0
     """Epoch that must still be the newest once the commit is published; 0 if that is not asked."""
+
+    budget: PartBudget | None = None
+    """What the first attempt may spend; a later one reads what the first has acknowledged."""
 
     @property
     def stream(self) -> Iterator[SplitT | Continuation | CustomEvent]:
@@ -229,11 +235,10 @@ class _Run(Generic[SplitT]):
         earlier = self.replay.earlier
         part = self._part()
         given_up = [i for i, s in enumerate(part) if s and s.split_id in self.assignment.waived]
-        left = {*given_up, *(earlier.returned_indexes if earlier else ())}
+        left = {*given_up, *(earlier.unread_indexes if earlier else ())}
         splits = [s for i, s in enumerate(part) if s is not None and i not in left]
         open_splits = {s.split_id: i for i, s in enumerate(part) if s is not None and i not in left}
         outcome = Outcome.of(len(part))
-        outcome.returned.extend(earlier.returned if earlier else ())
         outcome.give_up(given_up, earlier)
         try:
             # Earlier options and a new schema may not even make a reader.
@@ -242,10 +247,8 @@ class _Run(Generic[SplitT]):
                 for item in reader.read(splits):
                     if isinstance(item, pa.RecordBatch):
                         yield item
-                    elif isinstance(item, LeftOut) and self.recording is not None:
-                        self.recording.write(item)
-                    elif not (isinstance(item, LeftOut) and earlier is not None):
-                        self._note(item, outcome, open_splits)
+                    else:
+                        self._note(item, outcome, open_splits, part)
         except GeneratorExit:
             if earlier is None:
                 self._abandon(len(splits) - len(open_splits))
@@ -323,13 +326,24 @@ class _Run(Generic[SplitT]):
                 s.split_id: agreed[i] for i, s in enumerate(part) if s is not None and i in agreed
             },
             continued=continued,
+            budget=RemainingBudget(None if earlier else assignment.budget),
             events=events,
             shape=earlier.shape if earlier else {},
             store=self.task.commits.store,
         )
 
-    def _note(self, report: Report, outcome: Outcome, open_splits: dict[str, int]) -> None:
+    def _note(
+        self,
+        report: Report,
+        outcome: Outcome,
+        open_splits: dict[str, int],
+        part: Sequence[SplitT | None],
+    ) -> None:
         if isinstance(report, LeftOut):
+            if self.recording is not None:
+                self.recording.write(report)
+            if self.recording is not None or self.replay.earlier is not None:
+                return
             raise ProtocolError(
                 "the reader reported a record that it left out, but nothing records those",
                 "",
@@ -345,6 +359,13 @@ class _Run(Generic[SplitT]):
                     f"one of {sorted(self.task.event_types)}",
                 )
             outcome.events.append((report.type, report.value))
+            return
+        if isinstance(report, PartEnded):
+            first = open_splits.get(report.split_id, len(part))
+            rest = {name: i for name, i in open_splits.items() if i >= first}
+            outcome.end_before(rest.values(), part, self.task.serializer)
+            for name in rest:
+                del open_splits[name]
             return
         index = open_splits.pop(report.split_id, None)
         if index is None:
@@ -368,6 +389,7 @@ class _Run(Generic[SplitT]):
             microseconds=outcome.microseconds,
             split_version=self.task.serializer.version,
             unfinished=sorted(outcome.unfinished, key=lambda part: part.index),
+            not_begun=outcome.not_begun,
             returned=sorted(outcome.returned, key=lambda split: split.index),
             dropped_records=outcome.dropped,
             skipped=outcome.skipped,

@@ -29,8 +29,9 @@ _FILE = [
 FILES = pa.schema(_FILE)
 """One version of a file a row."""
 
-RANGES = pa.schema([*_FILE, ("start", pa.int64()), ("end", pa.int64())])
-"""One range of a file a row."""
+_BOUNDS = ("start", "end", "skip", "read_bytes")
+RANGES = pa.schema([*_FILE, *((name, pa.int64()) for name in _BOUNDS)])
+"""One range of a file a row, in the fields of `FileSplit`."""
 
 CHANGES = pa.schema([*RANGES, ("known", pa.bool_()), ("withdrawn", pa.bool_())])
 """What a checkpoint says of a range that it did not assign.
@@ -63,23 +64,23 @@ def file_columns(files: Sequence[FileVersion]) -> list[pa.Array]:
 def ranges_of(splits: Sequence[FileSplit]) -> pa.RecordBatch:
     """Splits as rows of `RANGES`."""
     columns = file_columns([split.file for split in splits])
-    columns += [
-        int64_array([split.start for split in splits]),
-        int64_array([split.end for split in splits]),
-    ]
+    columns += [int64_array([getattr(split, name) for split in splits]) for name in _BOUNDS]
     return pa.record_batch(columns, schema=RANGES)
 
 
 def splits_in(ranges: pa.RecordBatch) -> list[FileSplit]:
     """Rows of `RANGES` as splits."""
-    columns = [ranges.column(name).to_pylist() for name in RANGES.names]
+    # The first files of version 1 have no `skip` and `read_bytes`: nothing was read of a split.
+    names = [name for name in RANGES.names if name in ranges.schema.names]
+    columns = [ranges.column(name).to_pylist() for name in names]
     return list(map(FileSplit, map(FileVersion, *columns[:4]), *columns[4:]))
 
 
 def with_bounds(files: pa.RecordBatch, start: Numbers, end: Numbers) -> pa.RecordBatch:
     """Rows of `FILES` (or of `RANGES`, whose bounds they lose) as rows of `RANGES`."""
     columns = [files.column(name) for name in FILES.names]
-    return pa.record_batch([*columns, numbers_array(start), numbers_array(end)], schema=RANGES)
+    none = np.zeros(len(start), np.int64)
+    return pa.record_batch([*columns, *map(numbers_array, (start, end, none, none))], schema=RANGES)
 
 
 def changes_of(
@@ -105,11 +106,23 @@ def has_times(changes: pa.RecordBatch) -> bool:
 
 def ranges_in(batch: pa.RecordBatch, chosen: Flags | None = None) -> pa.RecordBatch:
     """The columns of `RANGES` alone, of the rows that are chosen."""
-    ranges = pa.record_batch([batch.column(name) for name in RANGES.names], schema=RANGES)
+    ranges = pa.record_batch([_column(batch, name) for name in RANGES.names], schema=RANGES)
     if chosen is None or chosen.all():
         return ranges
     # By position: a mask from numpy would go through pyarrow's conversion, which imports pandas.
     return ranges.take(numbers_array(np.flatnonzero(chosen)))
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column of `CHANGES`; zeros where a file of version 1 is older than the column."""
+    at = batch.schema.get_field_index(name)
+    return batch.column(at) if at >= 0 else numbers_array(np.zeros(batch.num_rows, np.int64))
+
+
+def all_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of `CHANGES`, or of `TIMED_CHANGES`, as every release has written them."""
+    schema = TIMED_CHANGES if has_times(batch) else CHANGES
+    return pa.record_batch([_column(batch, name) for name in schema.names], schema=schema)
 
 
 def became_pending(changes: pa.RecordBatch) -> pa.RecordBatch:
@@ -149,7 +162,7 @@ def words_in(column: pa.Array, kind: type[WordT]) -> npt.NDArray[WordT]:
 
 
 class FileSplitSerializer(VersionedSerializer[Sequence[FileSplit]]):
-    """File splits as six columns: those of the file, then start and end."""
+    """File splits as rows of `RANGES`."""
 
     version = 1
 

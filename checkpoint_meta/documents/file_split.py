@@ -69,22 +69,31 @@ class FileSplit(NamedTuple):
     start: int
     end: int
 
+    skip: int = 0
+    """How much from `start` on was read already: bytes of content in formats of lines, else rows.
+
+    Where a file cannot be entered in the middle, this is decoded again and dropped."""
+
+    read_bytes: int = 0
+    """About so many of its stored bytes were read with that; for figures and plans only."""
+
     @property
     def split_id(self) -> str:
         """Derived from content alone, so it means the same thing after every restart."""
         file = self.file
         # The quarantine keeps only ids: `connector/views/quarantine.py` takes them apart again.
-        return f"{file.path}@{file.size}-{file.modified}-{file.etag}:{self.start}-{self.end}"
+        skip = f"+{self.skip}" if self.skip else ""
+        return f"{file.path}@{file.size}-{file.modified}-{file.etag}:{self.start}-{self.end}{skip}"
 
     @property
     def length(self) -> int:
-        """Bytes in this split."""
-        return self.end - self.start
+        """Stored bytes of this split that are not read yet."""
+        return self.end - self.start - self.read_bytes
 
     @property
     def is_whole_file(self) -> bool:
         """True when nothing of the file lies outside this split."""
-        return self.start == 0 and self.end == self.file.size
+        return self.start == 0 and self.end == self.file.size and not self.skip
 
 
 FIGURES = "figures"

@@ -57,6 +57,17 @@ class UnfinishedSplit(BaseModel):
     """The remainder as the split serializer's columns, one row."""
 
 
+class NotBegun(BaseModel):
+    """Verdict: the budget of the part was spent before these splits."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    indexes: Sequence[int] = ()
+    splits: dict[str, list[Any]] = {}
+    """The splits as the serializer's columns, a row for each index: who continues the part needs
+    no other document."""
+
+
 class _OfAttempt(BaseModel):
     """What one attempt of one reader says of one checkpoint."""
 
@@ -93,6 +104,7 @@ class ReaderCommit(_OfAttempt):
     """Version of the split serializer that wrote the remainders."""
 
     unfinished: Sequence[UnfinishedSplit] = ()
+    not_begun: NotBegun = NotBegun()
     returned: Sequence[ReturnedSplit] = ()
     dropped_records: Mapping[int, int] = {}
     """Index -> malformed records dropped; only where any were."""
@@ -127,11 +139,15 @@ class ReaderCommit(_OfAttempt):
     def remainders(self, serializer: VersionedSerializer[Sequence[T]]) -> dict[int, T]:
         """Index -> what is left of that split, for those that were not read to their end."""
         # Columns of a JSON document have no types: they are those of an empty batch.
-        schema = serializer.serialize([]).schema
-        found = {}
-        for part in self.unfinished:
-            batch = pa.record_batch(dict(part.remainder), schema=schema)
-            (found[part.index],) = serializer.read(self.split_version, batch)
+        fields = list(serializer.serialize([]).schema)
+        found = dict[int, T]()
+        left = [([part.index], part.remainder) for part in self.unfinished]
+        for indexes, columns in [*left, (self.not_begun.indexes, self.not_begun.splits)]:
+            if indexes:
+                schema = pa.schema([field for field in fields if field.name in columns])
+                batch = pa.record_batch(dict(columns), schema=schema)
+                splits = serializer.read(self.split_version, batch)
+                found |= dict(zip(indexes, splits, strict=True))
         return found
 
     def verdict(self, index: int) -> str:
@@ -142,13 +158,18 @@ class ReaderCommit(_OfAttempt):
         for part in self.unfinished:
             if part.index == index:
                 return f"{self.rows[index]} rows read, remainder {part.remainder}"
+        if index in self.not_begun.indexes:
+            return "not begun"
         return f"{self.rows[index]} rows read to the end"
 
     def first_difference(self, other: ReaderCommit) -> int | None:
         """Index of the first split with another verdict in `other`, None where all agree."""
         # `verdict` searches lists, which is quadratic for the thousands of splits of packed files.
-        same = (list(self.rows), list(self.returned_indexes), list(self.unfinished))
-        if same == (list(other.rows), list(other.returned_indexes), list(other.unfinished)):
+        mine, theirs = (
+            (list(c.rows), c.returned_indexes, list(c.unfinished), list(c.not_begun.indexes))
+            for c in (self, other)
+        )
+        if mine == theirs:
             return None
         pairs = range(max(len(self.rows), len(other.rows)))
         return next((i for i in pairs if self.verdict(i) != other.verdict(i)), None)
@@ -162,6 +183,11 @@ class ReaderCommit(_OfAttempt):
     def returned_indexes(self) -> Sequence[int]:
         """Indexes of the splits sent back, ascending."""
         return sorted(split.index for split in self.returned)
+
+    @property
+    def unread_indexes(self) -> Sequence[int]:
+        """Indexes of the splits of which no row was read: sent back, or not begun."""
+        return [*self.returned_indexes, *self.not_begun.indexes]
 
     def to_bytes(self) -> bytes:
         """Canonical JSON with a checksum: sorted keys, UTF-8, one trailing newline."""

@@ -176,7 +176,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         self, context: ReaderContext, cut_places: CutPlaces | None
     ) -> SplitReader[FileSplit]:
         """A reader for one attempt of one task, to which the driver's points have come."""
-        from ...reader.files.reader import FigureReader, FileSplitReader
+        from ...reader.files.figures import FigureReader
+        from ...reader.files.reader import FileSplitReader
         from .schema_evolution import EvolvingReader
 
         make = FileSplitReader

@@ -19,7 +19,14 @@ from ...checkpoint_meta.documents.hybrid_split import HybridSplit
 from ...enumerator.hybrid.hybrid_enumerator import HybridEnumeratorSource
 from ...enumerator.hybrid.state import HybridState
 from ...errors import OptionError
-from ...reader.api import ReaderContext, ReceivedEvent, Report, SplitReader, SplitUnfinished
+from ...reader.api import (
+    PartEnded,
+    ReaderContext,
+    ReceivedEvent,
+    Report,
+    SplitReader,
+    SplitUnfinished,
+)
 from .api import Source
 
 
@@ -118,6 +125,9 @@ class HybridReader(SplitReader[HybridSplit]):
                     yield replace(item, remainder=HybridSplit(part, item.remainder))
                 else:
                     yield item
+                    # Sources share the budget, and read one after the other.
+                    if isinstance(item, PartEnded):
+                        return
 
     def _context_of(self, part: int, first: int) -> ReaderContext:
         return replace(

@@ -30,7 +30,7 @@ QUARANTINE: Final = pa.schema(
 )
 
 # Greedy for the path, which may have any of the signs that follow it, and line ends.
-_SPLIT_ID = re.compile(r"(.*)@(\d+)-(-?\d+)-(.*?):(\d+)-(\d+)", re.DOTALL)
+_SPLIT_ID = re.compile(r"(.*)@(\d+)-(-?\d+)-(.*?):(\d+)-(\d+)(?:\+(\d+))?", re.DOTALL)
 
 
 def file_of(split_id: str) -> dict[str, Any]:
@@ -50,7 +50,8 @@ def split_of(split_id: str) -> FileSplit | None:
     if match is None:
         return None
     size, modified, start, end = (int(match[at]) for at in (2, 3, 5, 6))
-    return FileSplit(FileVersion(match[1], size, modified, match[4]), start, end)
+    file = FileVersion(match[1], size, modified, match[4])
+    return FileSplit(file, start, end, int(match[7] or 0))
 
 
 def quarantined_splits(view: StateView) -> list[QuarantinedSplit]:

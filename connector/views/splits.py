@@ -121,10 +121,10 @@ def _read_in(chain: Sequence[CheckpointView]) -> Iterator[FileSplit]:
     for table in assigned_splits(chain):
         read = table.filter(pc.equal(table.column("state"), "read"))
         times = read.column("modified").cast(pa.int64()).fill_null(-1)
-        columns = [read.column(name).to_pylist() for name in RANGES.names]
+        columns = [read.column(name).to_pylist() for name in RANGES.names[:6]]
         columns[RANGES.get_field_index("modified")] = times.to_pylist()
-        for *file, start, end in zip(*columns, strict=True):
-            yield FileSplit(FileVersion._make(file), start, end)
+        for row in zip(*columns, strict=True):
+            yield FileSplit(FileVersion._make(row[:4]), *row[4:])
 
 
 def assigned_splits(chain: Sequence[CheckpointView]) -> Iterator[pa.Table]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ...checkpoint_meta.documents.file_split import FileSplit
 from ..api import LeftOut, Report
+from ..budget import RemainingBudget
 
 _ENOUGH_ROWS = 32_768
 _ENOUGH_BYTES = 1024 * 1024
@@ -71,24 +72,31 @@ _SMALL_FILE = 256 * 1024
 
 _RUN_BYTES = 2 * 1024 * 1024
 _RUN_FILES = 16_384
+_FIRST_FILES = 64
+"""Under a limit on rows: files of a first run, of which nobody knows how many rows they have."""
 
 
 def runs(
-    splits: Sequence[FileSplit], alike: Callable[[FileSplit], object | None]
+    splits: Sequence[FileSplit],
+    alike: Callable[[FileSplit], object | None],
+    budget: RemainingBudget,
 ) -> Iterator[Sequence[FileSplit]]:
     """Cut `splits` into runs of neighbours for which `alike` gives the same key.
 
-    A split without a key (None), or larger than a small file, is a run of its own.
+    A split without a key (None), or larger than a small file, is a run of its own. Under a limit on
+    rows runs are about as long as the files that `budget` has room for.
     """
     run, run_key, size = list[FileSplit](), None, 0
+    pace = _Pace(budget)
     for split in splits:
         small = split.is_whole_file and split.file.size <= _SMALL_FILE
         # Only for small files: it takes a look at the path and, for a new set of columns, makes a
         # format.
         key = alike(split) if small else None
-        full = size + split.file.size > _RUN_BYTES or len(run) >= _RUN_FILES
+        full = size + split.file.size > _RUN_BYTES or len(run) >= pace.files
         if run and (key is None or key != run_key or full):
             yield run
+            pace.read(len(run))
             run, size = [], 0
         run.append(split)
         run_key, size = key, size + split.file.size
@@ -97,3 +105,25 @@ def runs(
             run, size = [], 0
     if run:
         yield run
+
+
+class _Pace:
+    """How many small files are read at once, by the rows of those before."""
+
+    def __init__(self, budget: RemainingBudget) -> None:
+        self._budget, self._first, self._files = budget, budget.rows, 0
+
+    def read(self, files: int) -> None:
+        """So many files were read, or begun."""
+        self._files += files
+
+    @property
+    def files(self) -> int:
+        """The most files of the next run."""
+        left = self._budget.rows
+        if left is None or self._first is None:
+            return _RUN_FILES
+        # A run that has too many rows is parsed for nothing.
+        rows = max(1, self._first - left)
+        fitting = left * self._files // rows + 1 if self._files else _FIRST_FILES
+        return max(1, min(fitting, _RUN_FILES))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TypeAlias
 
 import numpy as np
@@ -18,7 +19,6 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.file_split import (
-    FIGURES,
     REPLACED,
     FileSplit,
     FileVersion,
@@ -35,13 +35,14 @@ from ...errors import (
 from ..api import (
     SCHEMA_LEFT_OUT,
     LeftOut,
+    PartEnded,
     ReaderContext,
     ReaderEvent,
     Report,
     SplitFinished,
     SplitReader,
     SplitReturned,
-    SplitT,
+    SplitUnfinished,
 )
 from .formats.api import BadRecord, Decoded, FileFormat, FormatContext, Parsed
 from .formats.record_format import METADATA, asks_row_index
@@ -54,6 +55,7 @@ from .io.source_file import SourceFile, contents
 from .options import ReaderOptions
 from .options.schema_options import EvolutionMode
 from .packing import merged, runs
+from .part_end import SplitEnd, Step
 from .path_columns import FileColumns, FilePruning
 from .row_filter import Predicate
 from .schemas.column_watch import ColumnWatch
@@ -108,6 +110,9 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._fitter = ColumnFitter(schema, options.time_zone or "UTC")
         self._pruning = FilePruning(schema, options)
         self._ways: dict[frozenset[str], _Way] = {}
+        self._budget = context.budget
+        self._remainder: FileSplit | None = None
+        """What is left of the split that was read last."""
 
     @override
     def read(self, splits: Sequence[FileSplit]) -> Iterator[Item]:
@@ -117,15 +122,22 @@ class FileSplitReader(SplitReader[FileSplit]):
         # A replay must return the same rows again: its split cannot be returned any more.
         may_return = self._context.may_return and not self._context.must_finish
         read_alone = self._held_back if may_return else self._decoded
-        for run in runs(splits, self._pack_key):
-            packed = self._packed(run) if len(run) > 1 else None
+        for run in runs(splits, self._pack_key, self._budget):
+            packed, alone = self._packed(run) if len(run) > 1 else None, run
             if packed is not None:
                 yield from packed
-                continue
-            for split in run:
+                # Those that do not fit the budget as wholes.
+                alone = run[sum(isinstance(item, SplitFinished) for item in packed) :]
+            for split in alone:
+                if self._budget.is_spent:
+                    yield PartEnded(split.split_id)
+                    return
                 yield from read_alone(split)
 
     def _pack_key(self, split: FileSplit) -> object | None:
+        # What an earlier attempt has read in part is read in part again.
+        if split.split_id in self._context.until:
+            return None
         try:
             given = self._columns.partition(split.file.path)
         # The file is read by itself then, where the same error can be reported or skipped.
@@ -165,11 +177,19 @@ class FileSplitReader(SplitReader[FileSplit]):
                     raise wrong
             parsed = way.file_format.decode_packed([split.file for split in kept], bodies)
             batch, rows = self._placed(parsed, kept, way.rows)
+            fitting = self._fitting(rows)
+            if fitting < len(kept):
+                # Nothing of a file that is read by itself afterwards.
+                run, kept, rows = run[: run.index(kept[fitting])], kept[:fitting], rows[:fitting]
+                batch = batch.slice(0, sum(rows))
+                paths = {split.file.path for split in kept}
+                parsed.bad = [record for record in parsed.bad if record.path in paths]
         except (SplitReadError, pa.ArrowException, ValueError, OverflowError):
             # Nothing has been yielded: the single files will name the one at fault.
             return None
         seconds = time.perf_counter() - began
-        dropped = parsed.dropped_of or [0] * len(kept)
+        self._budget.take(sum(rows), sum(split.length for split in run))
+        dropped = (parsed.dropped_of or [0] * len(kept))[: len(kept)]
         # By identity, since a run may hold the same file twice.
         counts = {id(s): (n, d) for s, n, d in zip(kept, rows, dropped, strict=True)}
         share = seconds / max(1, sum(split.length for split in run))
@@ -180,6 +200,13 @@ class FileSplitReader(SplitReader[FileSplit]):
                 SplitFinished(split.split_id, count, split.length, share * split.length, bad)
             )
         return [*_left_out(parsed.bad), batch, *reports]
+
+    def _fitting(self, rows: Sequence[int]) -> int:
+        """How many files of a run fit the budget, from the first one on."""
+        if self._budget.has_room(sum(rows)):
+            return len(rows)
+        sums = accumulate(rows)
+        return sum(1 for total in sums if self._budget.has_room(total))
 
     def _placed(
         self, parsed: Parsed, splits: Sequence[FileSplit], predicate: Predicate
@@ -243,7 +270,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             if step is None:
                 break
             batch, decoded = step
-            rows += batch.num_rows
+            rows += self._rows_in(batch)
             dropped += decoded.dropped_records
             yield from _left_out(decoded.bad)
             if batch.num_rows:
@@ -252,7 +279,23 @@ class FileSplitReader(SplitReader[FileSplit]):
             yield _bad_file((present or split).file, skipped)
         # The length of what was read: a file that was replaced may be longer than its split says.
         length = (present or split).length
-        yield SplitFinished(split.split_id, rows, length, seconds, dropped, skipped)
+        done = SplitFinished(split.split_id, rows, length, seconds, dropped, skipped)
+        yield done if skipped else self._ended(done)
+
+    def _ended(self, done: SplitFinished) -> SplitFinished | SplitUnfinished[FileSplit]:
+        """The report on the split that was read last: `done`, unless something is left of it."""
+        left = self._remainder
+        if left is None:
+            return done
+        read = max(0, done.bytes - left.length)
+        return SplitUnfinished(
+            done.split_id, done.rows, left, read, done.seconds, done.dropped_records
+        )
+
+    def _rows_in(self, batch: pa.RecordBatch) -> int:
+        """The rows that a batch counts for."""
+        rows: int = batch.num_rows
+        return rows
 
     def _ignored(self, error: MalformedDataError, file: FileVersion) -> str:
         """Why what is left of the file is skipped; raises where it may not be."""
@@ -276,21 +319,33 @@ class FileSplitReader(SplitReader[FileSplit]):
         file = SourceFile(split.file, self._options.storage_options).present_version()
         return FileSplit(file, 0, file.size)
 
-    def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, Decoded]]:
+    def _batches(self, split: FileSplit) -> Iterator[Step]:
         path = split.file.path
+        self._remainder = None
         if not self._pruning.may_match(split.file):
             return
         way = self._way_of(split)
         row = 0
-        if split.start and asks_row_index(self._schema):
+        if (split.start or split.skip) and asks_row_index(self._schema):
             # Files whose rows are numbered are not cut, but a split may come from elsewhere.
             row = way.file_format.first_row(split)
+
+        def finish(decoded: Decoded, row: int) -> pa.RecordBatch:
+            batch = self._columns.add(decoded.batch, [split], [decoded.batch.num_rows], row)
+            return self._fitter.fit(way.rows.keep(batch), path)
+
         try:
             file_format = self._watch.format_for(split.file, way.file_format, way.data)
-            for decoded in file_format.decode(split):
-                batch = self._columns.add(decoded.batch, [split], [decoded.batch.num_rows], row)
+            until = self._context.until.get(split.split_id)
+            end = SplitEnd(split, file_format, self._budget, until)
+            pieces = file_format.decode(split)
+            if end.is_needed:
+                yield from end.steps(pieces, row, finish)
+                self._remainder = end.remainder
+                return
+            for decoded in pieces:
+                yield finish(decoded, row), decoded
                 row += decoded.batch.num_rows
-                yield self._fitter.fit(way.rows.keep(batch), path), decoded
         except SluiceError:
             raise
         # Decoders recur once a level, so a file nested by the thousand ends in a `RecursionError`.
@@ -321,27 +376,3 @@ def _report_replaced(found: FileVersion, split: FileSplit) -> Iterator[Item]:
     # A version without its time is for a listing to find.
     if found.modified >= 0:
         yield ReaderEvent(REPLACED, replaced(split.file, found))
-
-
-class FigureReader(SplitReader[SplitT]):
-    """Reads through another reader and sends what was read in all as one event at the end."""
-
-    def __init__(self, inner: SplitReader[SplitT]) -> None:
-        self._inner = inner
-
-    @override
-    def read(self, splits: Sequence[SplitT]) -> Iterator[pa.RecordBatch | Report]:
-        sums = dict.fromkeys(("rows", "bytes", "microseconds", "droppedRecords", "skippedFiles"), 0)
-        for item in self._inner.read(splits):
-            if isinstance(item, SplitFinished):
-                sums["rows"] += item.rows
-                sums["bytes"] += item.bytes
-                sums["microseconds"] += int(item.seconds * 1_000_000)
-                sums["droppedRecords"] += item.dropped_records
-                sums["skippedFiles"] += bool(item.skipped)
-            yield item
-        yield ReaderEvent(FIGURES, sums)
-
-    @override
-    def close(self) -> None:
-        self._inner.close()

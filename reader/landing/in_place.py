@@ -7,7 +7,6 @@ rows that are left out. Not here: which options allow that (connector).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +15,6 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.landed_file import LandedFile
 from ...errors import SchemaMismatchError
-from ..api import Report, SplitFinished
 from ..files.formats.api import Decoded
 from ..files.formats.parquet import int96
 from ..files.formats.parquet.format import rebasing
@@ -39,13 +37,9 @@ class InPlaceReader(FileSplitReader):
         return None
 
     @override
-    def _decoded(self, split: FileSplit) -> Iterator[pa.RecordBatch | Report]:
-        rows = 0
-        for item in super()._decoded(split):
-            if isinstance(item, pa.RecordBatch):
-                rows += sum(file.rows for file in _files(item))
-            # The report counts rows of the file, where the batch has one row about it.
-            yield replace(item, rows=rows) if isinstance(item, SplitFinished) else item
+    def _rows_in(self, batch: pa.RecordBatch) -> int:
+        # The report counts rows of the file, where the batch has one row about it.
+        return sum(file.rows for file in _files(batch))
 
     @override
     def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, Decoded]]:
@@ -80,6 +74,8 @@ class InPlaceReader(FileSplitReader):
             statistics=statistics_of(parquet.metadata, found, floats),
         )
         batch = pa.record_batch({"file": [file.model_dump_json()]})
+        # A table refers to whole files: the part ends between two of them.
+        self._budget.take(file.rows, split.length)
         yield batch, Decoded(batch)
 
 

@@ -52,10 +52,18 @@ def without(ranges: Iterable[ByteRange], others: Iterable[ByteRange]) -> list[By
 def splits_without(splits: Iterable[FileSplit], others: ByteRanges) -> list[FileSplit]:
     """What is left of `splits` without some bytes; one that keeps all of its own stays whole."""
     return [
-        FileSplit(split.file, start, end)
+        piece_of(split, start, end)
         for split in splits
         for start, end in without([(split.start, split.end)], others.get(split.file, ()))
     ]
+
+
+def piece_of(split: FileSplit, start: int, end: int) -> FileSplit:
+    """A range of `split`. What was read of it already was read from its start."""
+    if start == split.start:
+        # At least one byte is not read: a piece without any would not be pending.
+        return split._replace(end=end, read_bytes=min(split.read_bytes, end - start - 1))
+    return FileSplit(split.file, start, end)
 
 
 def splits_of(ranges: ByteRanges) -> list[FileSplit]:

@@ -21,9 +21,8 @@ from typing_extensions import override
 
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.file_columns import (
-    CHANGES,
-    TIMED_CHANGES,
     Numbers,
+    all_columns,
     became_pending,
     changes_of,
     flags_in,
@@ -41,7 +40,7 @@ from ....checkpoint_meta.documents.serializer import VersionedSerializer
 from ....checkpoint_meta.index.fingerprints import Names, SeenKeys, names_in, versions_in
 from ....checkpoint_meta.index.run import Run, read_keys
 from ...large_state import StateDocument
-from .byte_ranges import without
+from .byte_ranges import piece_of, without
 from .seen_files import Piece, SeenFiles, Tail
 
 
@@ -89,9 +88,7 @@ class FileStateSerializer(VersionedSerializer[FileState]):
 
     @override
     def deserialize(self, version: int, batch: pa.RecordBatch) -> FileState:
-        schema = TIMED_CHANGES if has_times(batch) else CHANGES
-        columns = [batch.column(name) for name in schema.names]
-        return FileState([pa.record_batch(columns, schema=schema)])
+        return FileState([all_columns(batch)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +238,7 @@ def _pending(rows: Sequence[_Rows]) -> list[pa.RecordBatch]:
     for group in np.flatnonzero(ever_added & ~one_range):
         where = slice(begins[group], ends[group])
         ranges = _parts_left(start[where].tolist(), end[where].tolist(), added[where].tolist())
-        pieces += [(int(order[where][0]), a, b) for a, b in ranges]
+        pieces += [(int(order[where][at]), a, b) for at, a, b in ranges]
     if pieces:
         at = np.array([row for row, _, _ in pieces])
         boundaries = np.array([(a, b) for _, a, b in pieces], np.int64)
@@ -249,14 +246,17 @@ def _pending(rows: Sequence[_Rows]) -> list[pa.RecordBatch]:
     return [batch for some in kept for batch in some.batches(rows)]
 
 
-def _parts_left(start: list[int], end: list[int], added: list[bool]) -> list[tuple[int, int]]:
-    pending: list[tuple[int, int]] = []
-    for first, last, becomes_pending in zip(start, end, added, strict=True):
-        if becomes_pending:
-            pending.append((first, last))
+def _parts_left(start: list[int], end: list[int], added: list[bool]) -> list[tuple[int, int, int]]:
+    """(row by which it became pending, start, end) of each range that is left."""
+    pending: list[tuple[int, int, int]] = []
+    for at, (first, last) in enumerate(zip(start, end, strict=True)):
+        if added[at]:
+            pending.append((at, first, last))
         else:
             # What was assigned may be any part of it: ranges are cut when they are taken.
-            pending = without(pending, [(first, last)])
+            pending = [
+                (row, *left) for row, a, b in pending for left in without([(a, b)], [(first, last)])
+            ]
     return pending
 
 
@@ -275,6 +275,7 @@ class _Kept:
             here = self.part == part
             taken = rows[part].batch.take(numbers_array(self.row[here]))
             if self.start is not None and self.end is not None:
-                taken = with_bounds(taken, self.start[here], self.end[here])
+                bounds = zip(splits_in(taken), self.start[here], self.end[here], strict=True)
+                taken = ranges_of([piece_of(of, int(a), int(b)) for of, a, b in bounds])
             made.append(taken)
         return made

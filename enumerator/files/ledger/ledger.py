@@ -191,7 +191,8 @@ class Ledger:
     def _withdraw_unread(self, replaced: Sequence[FileVersion]) -> None:
         """What waits whole in another version than these is not there any more."""
         kept = set(replaced)
-        waiting = byte_ranges_of(self.pending.of_paths({file.path for file in replaced}))
+        paths = {file.path for file in replaced}
+        waiting = byte_ranges_of(s for s in self.pending.of_paths(paths) if not s.skip)
         self._withdraw(
             {f: s for f, s in waiting.items() if f not in kept and list(s) == [(0, f.size)]}
         )
@@ -224,11 +225,22 @@ class Ledger:
         """These become pending, as far as they are not: what is pending is a set of bytes."""
         wanted = byte_ranges_of(splits)
         self._learn(list(wanted), now)
+        self._unskip(wanted)
         # What waits already is read once, however often it is ordered.
         unread = self._not_pending(splits_of(wanted))
         self._learn_times(unread)
         self.pending.add(ranges_of(unread))
         self._ordered.update(wanted)
+
+    def _unskip(self, wanted: ByteRanges) -> None:
+        """What waits of a split that was begun is read from that split's start, if it is wanted."""
+        begun = [
+            split
+            for split in self.pending.of_paths({file.path for file in wanted})
+            if split.skip and any(a <= split.start < b for a, b in wanted.get(split.file, ()))
+        ]
+        self._withdraw(byte_ranges_of(begun))
+        self.pending.add(ranges_of([split._replace(skip=0, read_bytes=0) for split in begun]))
 
     def forget(self, splits: Sequence[FileSplit], now: int) -> None:
         """What of these is pending is dropped; the files count as seen."""

@@ -183,7 +183,10 @@ class PendingRanges:
             return
         self._insert(_Chunk(self.sort(ranges), fresh=fresh, returned=returned))
         self._rows += ranges.num_rows
-        self.bytes += int((numbers_in(ranges, "end") - numbers_in(ranges, "start")).sum())
+        self.bytes += sum(
+            sign * int(numbers_in(ranges, name).sum())
+            for name, sign in (("end", 1), ("start", -1), ("read_bytes", -1))
+        )
 
     def sort(self, ranges: pa.RecordBatch) -> pa.RecordBatch:
         """The same rows in order. Needs no lock."""

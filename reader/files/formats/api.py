@@ -6,7 +6,7 @@ Not here: opening and decompressing files (`io/source_file.py`), reader commits,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
@@ -99,6 +99,18 @@ class Decoded:
     dropped_records: int = 0
     bad: Sequence[BadRecord] = ()
     """The dropped records, if the option `badRecordsPath` is set."""
+
+    passed_over: int = field(default=0, kw_only=True)
+    """Rows before this batch that were not decoded, because of the filter."""
+
+    span: tuple[int, int] | None = field(default=None, kw_only=True)
+    """Where its records begin and end in the content of the split; None if rows are counted."""
+
+    read_bytes: int | None = field(default=None, kw_only=True)
+    """Stored bytes of the split that were read up to its end; None if unknown."""
+
+    halves: Callable[[], Iterator[Decoded]] | None = field(default=None, kw_only=True)
+    """Decodes the same records again in two parts; None for one record, or without a `span`."""
 
 
 @dataclass(slots=True)
@@ -193,8 +205,21 @@ class FileFormat(ABC):
         """The index in the file of the first row of `split`. Called only if rows are numbered."""
         # Right for any format, at the price of decoding all that is before; formats whose metadata
         # has the numbers of rows override it.
+        if split.start == 0:
+            return 0
         before = FileSplit(split.file, 0, split.start)
         return sum(decoded.batch.num_rows for decoded in self.decode(before))
+
+    def remainder(self, split: FileSplit, rows: int) -> FileSplit:
+        """What is left of `split` behind so many rows, for formats whose rows are counted."""
+        # Nothing says how many bytes they took: that most are read makes plans too large, which
+        # budgets of readers allow.
+        return split._replace(skip=rows, read_bytes=max(0, split.end - split.start - 1))
+
+    def rows_before(self, split: FileSplit, remainder: FileSplit) -> int:
+        """The rows of `split` before one of its remainders: the inverse of `remainder`."""
+        del split
+        return remainder.skip
 
     def may_pack(self, file: FileVersion) -> bool:
         """True if `decode_packed` can parse small files like this one together."""

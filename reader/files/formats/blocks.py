@@ -106,6 +106,8 @@ class BlockFormat(FileFormat):
     ) -> None:
         super().__init__(schema, options, context)
         self._fitter = ColumnFitter(schema)
+        self._passed_over = 0
+        """Rows of blocks that were not decoded since the last batch."""
 
     def splittability(self, file: FileVersion) -> Splittability:
         """At block boundaries, in every file."""
@@ -120,14 +122,15 @@ class BlockFormat(FileFormat):
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """The rows of the blocks that start in `split`; see `FileFormat.decode`."""
         with reading(split.file, self.what), self._opened(split.file) as source:
-            row = 0
+            row = self._passed_over = 0
             for batch in self._batches(split, source):
                 for piece in self._written_out(batch):
                     fitted = self._fitter.fit(piece, split.file.path, row)
                     for part in in_bounds(fitted, self.options.batch_bytes):
                         self._check(part, split.file, row)
                         row += part.num_rows
-                        yield Decoded(part)
+                        yield Decoded(part, passed_over=self._passed_over)
+                        self._passed_over = 0
 
     def _written_out(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batch, in parts: written out, or in other types, all of it may be too large."""
@@ -195,6 +198,22 @@ class BlockFormat(FileFormat):
     @override
     def first_row(self, split: FileSplit) -> int:
         return sum(block.rows for block in self.blocks(split.file) if block.start < split.start)
+
+    @override
+    def remainder(self, split: FileSplit, rows: int) -> FileSplit:
+        for block in self.blocks(split.file):
+            if split.start <= block.start < split.end:
+                if rows < block.rows:
+                    read = (block.end - block.start) * rows // block.rows
+                    return FileSplit(split.file, block.start, split.end, rows, read)
+                rows -= block.rows
+        raise AssertionError(f"{split.split_id} has fewer rows")
+
+    @override
+    def rows_before(self, split: FileSplit, remainder: FileSplit) -> int:
+        blocks = self.blocks(split.file)
+        skipped = (b.rows for b in blocks if split.start <= b.start < remainder.start)
+        return sum(skipped) + remainder.skip
 
     @contextmanager
     def _opened(self, file: FileVersion) -> Iterator[pa.NativeFile]:

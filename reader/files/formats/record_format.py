@@ -5,6 +5,7 @@ The formats themselves are in `json/format.py`, `csv/format.py` and `text/format
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -159,11 +160,47 @@ class RecordFormat(FileFormat):
         blocks = line_blocks(split, self.options, self._block_bytes, self.context.cut_places)
         for block in blocks:
             try:
-                yield self.parse(block.data, source_of(block))
+                yield self.decode_records(split, block, 0, len(block.data))
             except NewColumnsSeen as seen:
                 # The rest of the split is looked through, so that the query stops once for all that
                 # is new in it.
                 raise self.all_new_columns(seen, chain([block], blocks)) from None
+
+    def decode_records(self, split: FileSplit, block: LineBlock, begin: int, end: int) -> Decoded:
+        """The records in some bytes of a block, which begin and end with records."""
+        decoded: Decoded = self.parse(block.data[begin:end], source_of(block, begin))
+        decoded.span = block.skip_at(begin), block.skip_at(end)
+        if block.stored is not None:
+            decoded.read_bytes = min(block.stored - split.start, split.end - split.start)
+        middle = self._border(block.data, begin, end)
+        if middle < end:
+            decoded.halves = lambda: (
+                self.decode_records(split, block, a, b) for a, b in ((begin, middle), (middle, end))
+            )
+        return decoded
+
+    def _border(self, data: bytes, begin: int, end: int) -> int:
+        """Where a record begins, near the middle of some bytes; their end if they are one."""
+        separator = self.options.line_sep.encode()
+        for at in ((begin + end) // 2, begin):
+            if separator:
+                found = data.find(separator, at, end) + len(separator)
+                found = end if found < len(separator) else found
+            else:
+                ending = _LINE_END.search(data, at, end)
+                found = end if ending is None else ending.end()
+            if begin < found < end:
+                return found
+        return end
+
+    @override
+    def first_row(self, split: FileSplit) -> int:
+        rows = super().first_row(split)
+        if split.skip and not self.spans_lines:
+            # The part of it that was read already has rows, too.
+            pieces = self.decode(split._replace(skip=0))
+            rows += sum(piece.batch.num_rows for piece in up_to(pieces, split.skip))
+        return rows
 
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
         """Rows of several small files from one parse, with the number of rows of each file.
@@ -189,6 +226,21 @@ class RecordFormat(FileFormat):
     @abstractmethod
     def parse(self, data: bytes, source: Source) -> Parsed:
         """Parse whole records. With several files in `source`, `rows_of` has to be filled."""
+
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+def up_to(pieces: Iterable[Decoded], end: int) -> Iterator[Decoded]:
+    """What ends by that byte of a split's content; where a piece goes on, its parts."""
+    for piece in pieces:
+        assert piece.span is not None
+        if piece.span[0] >= end:
+            return
+        if piece.span[1] > end and piece.halves is not None:
+            yield from up_to(piece.halves(), end)
+        else:
+            yield piece
 
 
 def asks_row_index(schema: pa.Schema) -> bool:

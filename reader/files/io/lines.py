@@ -47,6 +47,21 @@ class LineBlock:
     since: int = 0
     """Byte of a compressed file from which on `position` counts its content."""
 
+    skip: int = 0
+    """Where it starts in the content of its split, in bytes as they are stored; see `FileSplit`."""
+
+    encoding: str = "utf-8"
+    """Of the bytes that `skip` counts."""
+
+    stored: int | None = None
+    """Bytes of the file that were read for it and for what is before it; None if unknown."""
+
+    def skip_at(self, offset: int) -> int:
+        """Where a byte of the data is in the content of the split."""
+        if self.encoding == "utf-8":
+            return self.skip + offset
+        return self.skip + len(self.data[:offset].decode().encode(self.encoding))
+
 
 def separator_of(options: ReaderOptions) -> bytes:
     """The bytes at which a file may be cut: every default separator but a lone CR ends in LF.
@@ -91,26 +106,24 @@ def line_blocks(
         # Where a line feed may be several bytes, text has to be UTF-8 before it is cut. A whole
         # compressed file comes in order anyway. All else is cut first, so that a split can be
         # entered in the middle.
-        decodes_first = (
-            split.is_whole_file if is_compressed else not is_ascii_superset(options.encoding)
-        )
+        is_whole = (split.start, split.end) == (0, split.file.size)
+        decodes_first = is_whole if is_compressed else not is_ascii_superset(options.encoding)
         as_utf8 = options.line_sep.encode() or b"\n"
         separator = as_utf8 if decodes_first else separator_of(options)
-        if not split.start and not (is_compressed and split.is_whole_file):
+        if not split.start and not (is_compressed and is_whole):
             # The first bytes of an object are part of what its first request fetches.
             with stored.stream() as beginning:
                 _Begun(beginning, split.file, options)
-        if is_compressed and not split.is_whole_file:
+        if is_compressed and not is_whole:
             found = stack.enter_context(entered(split, stored, cut_places))
         elif decodes_first:
-            stream = _decoded(
-                _Begun(stack.enter_context(stored.stream()), split.file, options),
-                split.file,
-                options,
-            )
-            found = Content(_read(stream, step), iter(()), 0)
+            raw = stack.enter_context(stored.stream())
+            stream = _decoded(_Begun(raw, split.file, options), split.file, options)
+            found = Content(_read(stream, step), iter(()), 0, raw)
         else:
             found = _in_place(split, source, len(separator), step)
+        if split.skip and (is_compressed or decodes_first):
+            found = found.behind(split.skip)
         yield from _blocks(split, found, separator, options, step, is_utf8=decodes_first)
 
 
@@ -124,20 +137,27 @@ def _blocks(
     is_utf8: bool,
 ) -> Iterator[LineBlock]:
     # How much content is before a compressed split is mostly unknown: then it counts from there.
-    since, begin = (split.start, 0) if found.position is None else (0, found.position)
+    since, begin = (split.start, split.skip) if found.position is None else (0, found.position)
 
     def error(within: int) -> Exception:
         return too_long(split.file.path, place_of_byte(begin + within, since), options)
 
     limit = Limit(options.max_record_bytes, error)
-    pieces = records(found, separator, step, limit, is_first=split.start == 0)
+    is_first = split.start == 0 or split.skip > 0
+    pieces = records(found, separator, step, limit, is_first=is_first)
     # A whole file as one text is all of it, as in Spark.
     keeps_mark = options.wholetext or since
     for within, data in pieces if is_utf8 else _transcoded(pieces, split, options):
         position = begin + within
         content = data if position or keeps_mark else without_mark(data)
         if content:
-            yield LineBlock(split.file, content, position + len(data) - len(content), since)
+            mark = len(data) - len(content)
+            skip = within + mark + (split.skip or found.before)
+            encoding = "utf-8" if is_utf8 else options.encoding
+            stored = position + len(data) if found.is_stored else None
+            if found.stream is not None:
+                stored = found.stream.position
+            yield LineBlock(split.file, content, position + mark, since, skip, encoding, stored)
 
 
 def place_of_byte(position: int, since: int) -> str:
@@ -152,12 +172,15 @@ def _in_place(split: FileSplit, source: RandomAccess, width: int, step: int) -> 
     Its records are those whose first byte it has, so the separators before them begin earlier.
     """
     size = split.file.size
-    start = max(0, split.start - width)
+    # What was read of it already ends with a record.
+    start = split.start + split.skip if split.skip else max(0, split.start - width)
     boundary = size if split.end >= size else max(start, split.end - width)
     step = min(step, _MOST_AT_ONCE)
     # What follows is read for the end of one record.
     beyond = _between(source, boundary, size, min(step, _AT_FIRST), step)
-    return Content(_between(source, start, boundary, step, step), beyond, start)
+    before = 0 if split.skip else start - split.start
+    own = _between(source, start, boundary, step, step)
+    return Content(own, beyond, start, before=before, is_stored=True)
 
 
 def _between(

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ....checkpoint_meta.documents.file_split import FileVersion, GrowingMark
 from ....errors import FileChangedError
+from .codecs import Stream
 from .file_version import mark_at, naming, replaced
 from .source_file import is_local, place_of
 
@@ -31,6 +32,29 @@ class Content:
     beyond: Iterator[bytes]
     position: int | None
     """Where it begins in the content of the whole file, if that is known."""
+
+    stream: Stream | None = None
+    """What decompresses it, and says how far it is; None if nothing does."""
+
+    is_stored: bool = False
+    """True if it comes as it is stored."""
+
+    before: int = 0
+    """Where it begins, counted from the first byte of the split."""
+
+    def behind(self, skip: int) -> Content:
+        """The same without its first bytes: they are decompressed again, and dropped."""
+        left = [skip]
+
+        def rest(pieces: Iterator[bytes]) -> Iterator[bytes]:
+            for data in pieces:
+                dropped = min(left[0], len(data))
+                left[0] -= dropped
+                if dropped < len(data):
+                    yield data[dropped:]
+
+        position = None if self.position is None else self.position + skip
+        return replace(self, own=rest(self.own), beyond=rest(self.beyond), position=position)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from ...values.text_types import TextTypes, text_leaf
 from ...values.times.temporal import Temporal
 from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
 from ..fast_then_exact import PIECE, FastThenExactFormat, records_of
-from ..record_format import Source, beginning, data_schema, malformed, source_of
+from ..record_format import Source, beginning, data_schema, malformed
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
 from .header import Header, SkippedRows, field_names, header_misfit
@@ -107,10 +107,12 @@ class CsvFormat(FastThenExactFormat):
     @override
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         if self.spans_lines:
-            return self._multiline.parse(split, self._data.names, self._block_bytes)
+            # Its rows are counted by the reader, from the beginning.
+            whole = split._replace(skip=0)
+            return self._multiline.parse(whole, self._data.names, self._block_bytes)
         return self._by_lines(split)
 
-    def _by_lines(self, split: FileSplit) -> Iterator[Parsed]:
+    def _by_lines(self, split: FileSplit) -> Iterator[Decoded]:
         self._names = self._data.names
         # Each split looks for itself, since the file may be read by several tasks.
         begin = self._first_record(split.file) if self._begins_later else 0
@@ -126,9 +128,8 @@ class CsvFormat(FastThenExactFormat):
                 )
             left = 0 if block.since else begin - block.position
             skipped = min(max(0, left), len(block.data))
-            data = block.data[skipped:]
-            if data:
-                yield self.parse(data, source_of(block, skipped))
+            if skipped < len(block.data):
+                yield self.decode_records(split, block, skipped, len(block.data))
 
     @override
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:

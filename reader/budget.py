@@ -1,0 +1,51 @@
+"""Counts what a task has spent of the budget of its part."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from ..checkpoint_meta.documents.part_budget import PartBudget
+
+
+class RemainingBudget:
+    """What is left of one part's budget. Shared by all readers of one task."""
+
+    def __init__(
+        self, budget: PartBudget | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Without a budget nothing is ever spent."""
+        limits = budget or PartBudget()
+        self.rows, self.bytes = limits.rows, limits.bytes
+        """Rows and stored bytes that may still be read; None means no limit."""
+        self.is_limited = budget is not None
+        self._clock = clock
+        self._end = None if limits.seconds is None else clock() + limits.seconds
+        self._has_begun = False
+
+    def take(self, rows: int, stored: int = 0) -> None:
+        """Account for records that were read."""
+        self._has_begun = True
+        self.rows = None if self.rows is None else self.rows - rows
+        self.bytes = None if self.bytes is None else self.bytes - stored
+
+    def has_room(self, rows: int) -> bool:
+        """True if so many rows more fit."""
+        return self.rows is None or rows <= self.rows
+
+    @property
+    def has_begun(self) -> bool:
+        """True once a record was read."""
+        return self._has_begun
+
+    @property
+    def is_spent(self) -> bool:
+        """True if the part ends at the next record border."""
+        if not (self.is_limited and self._has_begun):
+            return False
+        is_late = self._end is not None and self._clock() >= self._end
+        return (
+            is_late
+            or (self.rows is not None and self.rows <= 0)
+            or (self.bytes is not None and self.bytes <= 0)
+        )

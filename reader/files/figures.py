@@ -1,0 +1,36 @@
+"""Reports what a task has read of files in all, as one event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from typing_extensions import override
+
+from ...checkpoint_meta.documents.file_split import FIGURES
+from ..api import ReaderEvent, Report, SplitFinished, SplitReader, SplitT, SplitUnfinished
+
+
+class FigureReader(SplitReader[SplitT]):
+    """Reads through another reader and sends what was read in all as one event at the end."""
+
+    def __init__(self, inner: SplitReader[SplitT]) -> None:
+        self._inner = inner
+
+    @override
+    def read(self, splits: Sequence[SplitT]) -> Iterator[pa.RecordBatch | Report]:
+        sums = dict.fromkeys(("rows", "bytes", "microseconds", "droppedRecords", "skippedFiles"), 0)
+        for item in self._inner.read(splits):
+            if isinstance(item, SplitFinished | SplitUnfinished):
+                sums["rows"] += item.rows
+                sums["bytes"] += item.bytes
+                sums["microseconds"] += int(item.seconds * 1_000_000)
+                sums["droppedRecords"] += item.dropped_records
+            if isinstance(item, SplitFinished):
+                sums["skippedFiles"] += bool(item.skipped)
+            yield item
+        yield ReaderEvent(FIGURES, sums)
+
+    @override
+    def close(self) -> None:
+        self._inner.close()

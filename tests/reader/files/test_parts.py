@@ -1,0 +1,221 @@
+"""A part ends at the record at which its budget is spent, and the next part goes on there."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import random
+import zlib
+from functools import partial
+from itertools import count, repeat
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.part_budget import PartBudget
+from pyspark_sluice.reader.api import LeftOut, ReaderContext, SplitFinished, SplitUnfinished
+from pyspark_sluice.reader.budget import RemainingBudget
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.reader.files.testing import FileFormatSuite, cut, whole
+from pyspark_sluice.tests.reader.files.formats import test_all_formats
+from pyspark_sluice.tests.reader.files.parts import read_parts
+
+SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+SUITES = [
+    suite
+    for name, suite in vars(test_all_formats).items()
+    if name.startswith("Test") and issubclass(suite, FileFormatSuite)
+]
+
+
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.__name__)
+@pytest.mark.parametrize("most", [1, 7, 40, 1000])
+def test_every_format_goes_on_with_the_next_row(tmp_path, suite, most):
+    made = suite()
+    rows = made.rows(40)
+    path = tmp_path / f"file{made.suffix}"
+    made.write(path, rows)
+    chance = random.Random(most)
+    budgets = [PartBudget(rows=chance.randint(1, most)) for _ in range(99)]
+    splits = made._cut(path, chance.sample(range(1, path.stat().st_size), 3))
+    found = []
+    parts = read_parts(splits, made.schema, budgets, **made.options)
+    for (table, _), budget in zip(parts, budgets, strict=False):
+        assert table.num_rows <= budget.rows
+        found += table.to_pylist()
+    assert found == rows
+
+
+def _lines(rows):
+    chance = random.Random(1)
+    texts = (f"{chance.getrandbits(200):x}" for _ in range(rows))
+    return "".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in enumerate(texts)).encode()
+
+
+def _framed(data):
+    block = bytes(pa.Codec("snappy").compress(data))
+    head = b"\xff\x06\x00\x00sNaPpY\x00" + (len(block) + 4).to_bytes(3, "little")
+    return head + bytes(4) + block
+
+
+def _streamed(codec, data):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as out:
+        out.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+CODECS = {
+    "json": bytes,
+    "json.gz": gzip.compress,
+    "json.deflate": zlib.compress,
+    "json.bz2": bz2.compress,
+    "json.xz": lzma.compress,
+    "json.snappy": _framed,
+    "json.zst": partial(_streamed, "zstd"),
+    "json.lz4": partial(_streamed, "lz4"),
+}
+
+
+def _stored(kind, data):
+    return CODECS[kind](data)
+
+
+@pytest.mark.parametrize("kind", CODECS)
+@pytest.mark.parametrize("options", [{}, {"encoding": "iso8859-1"}], ids=["utf-8", "latin"])
+def test_every_codec_goes_on_with_the_next_row(tmp_path, kind, options):
+    path = tmp_path / f"a.{kind}"
+    path.write_bytes(_stored(kind, _lines(3000)))
+    budgets = repeat(PartBudget(rows=700), 9)
+    parts = list(read_parts([whole(path)], SCHEMA, budgets, file_format="json", **options))
+    assert [table.num_rows for table, _ in parts] == [700, 700, 700, 700, 200]
+    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(3000))
+    for _, (*_, report) in parts[:-1]:
+        assert isinstance(report, SplitUnfinished)
+        assert 0 <= report.remainder.length <= path.stat().st_size
+
+
+def test_text_in_several_bytes_a_character_goes_on(tmp_path):
+    path = tmp_path / "a.json"
+    lines = [json.dumps({"id": i, "text": "ä€"}, ensure_ascii=False) for i in range(50)]
+    path.write_bytes("\n".join(lines).encode("utf-16"))
+    parts = read_parts(
+        [whole(path)], SCHEMA, repeat(PartBudget(rows=9), 9), file_format="json", encoding="utf-16"
+    )
+    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(50))
+
+
+@pytest.mark.parametrize("ending", [b"\r", b"\r\n", b"\n\n", b"\n  \n"])
+def test_lines_may_end_in_any_way_or_hold_nothing(tmp_path, ending):
+    path = tmp_path / "a.json"
+    path.write_bytes(ending.join(b'{"id":%d}' % i for i in range(60)))
+    parts = list(
+        read_parts([whole(path)], SCHEMA, repeat(PartBudget(rows=7), 20), file_format="json")
+    )
+    assert [table.num_rows for table, _ in parts] == [7] * 8 + [4]
+    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(60))
+
+
+@pytest.mark.parametrize("condition", ["id >= 0", "id > 4000", "id < 3", "text = 'x5'"])
+def test_a_filter_moves_no_end_into_another_row_group(tmp_path, condition):
+    path = tmp_path / "a.parquet"
+    table = pa.table({"id": range(5000), "text": [f"x{i % 10}" for i in range(5000)]}, SCHEMA)
+    pq.write_table(table, path, row_group_size=700)
+    expected = {
+        "id >= 0": table["id"].to_pylist(),
+        "id > 4000": list(range(4001, 5000)),
+        "id < 3": [0, 1, 2],
+        "text = 'x5'": list(range(5, 5000, 10)),
+    }[condition]
+    options = {"file_format": "parquet", "filter": condition, "batch_bytes": 65_536}
+    parts = list(read_parts([whole(path)], SCHEMA, repeat(PartBudget(rows=333), 99), **options))
+    assert [row for table, _ in parts for row in table["id"].to_pylist()] == expected
+    assert all(table.num_rows == 333 for table, _ in parts[:-1])
+
+
+@pytest.mark.parametrize("suffix", ["json", "json.gz"])
+def test_rows_are_numbered_on_in_the_next_part(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes(_stored(suffix, _lines(100)))
+    schema = SCHEMA.append(pa.field("_metadata", pa.struct([("row_index", pa.int64())])))
+    parts = read_parts([whole(path)], schema, repeat(PartBudget(rows=30), 9), file_format="json")
+    rows = [row for table, _ in parts for row in table.to_pylist()]
+    assert [row["_metadata"]["row_index"] for row in rows] == list(range(100))
+
+
+@pytest.mark.parametrize("multiline", [False, True])
+def test_each_dropped_record_is_reported_by_one_part(tmp_path, multiline):
+    """Wherever the parts end."""
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f"{i},x\n" if i % 3 else "bad,x\n" for i in range(90)))
+    for most in (1, 2, 7, 60):
+        dropped, bad, ids = 0, [], []
+        budgets = (PartBudget(rows=most) for _ in count())
+        options = {"file_format": "csv", "mode": "DROPMALFORMED", "multi_line": multiline}
+        options["bad_records_path"] = str(tmp_path / "bad")
+        for table, reports in read_parts([whole(path)], SCHEMA, budgets, **options):
+            ids += table["id"].to_pylist()
+            for report in reports:
+                if isinstance(report, LeftOut):
+                    bad += report.batch["position"].to_pylist()
+                elif isinstance(report, SplitFinished | SplitUnfinished):
+                    dropped += report.dropped_records
+        assert ids == [i for i in range(90) if i % 3]
+        assert dropped == len(bad) == len(set(bad)) == 30
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_small_files_are_packed_up_to_the_budget(tmp_path, rows):
+    for number in range(300):
+        lines = (f"{number * rows + i},x\n" for i in range(rows))
+        (tmp_path / f"{number:04}.csv").write_text("".join(lines))
+    splits = [whole(path) for path in sorted(tmp_path.iterdir())]
+    parts = list(read_parts(splits, SCHEMA, repeat(PartBudget(rows=70), 99), file_format="csv"))
+    assert [table.num_rows for table, _ in parts][:-1] == [70] * (300 * rows // 70)
+    found = [row for table, _ in parts for row in table["id"].to_pylist()]
+    assert found == list(range(300 * rows))
+
+
+@pytest.mark.parametrize("suffix", ["json", "json.deflate", "json.zst"])
+def test_a_part_ends_within_a_file_when_its_bytes_are_spent(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes(_stored(suffix, _lines(60_000)))
+    size = path.stat().st_size
+    budgets = repeat(PartBudget(bytes=size // 4), 99)
+    parts = list(read_parts([whole(path)], SCHEMA, budgets, file_format="json"))
+    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(60_000))
+    assert len(parts) >= 3
+
+
+def test_a_part_ends_after_its_first_record_when_its_time_is_over(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_bytes(_lines(30_000))
+    options = ReaderOptions(file_format="json", batch_bytes=65_536)
+    now = iter(range(0, 10_000, 2))
+    budget = RemainingBudget(PartBudget(seconds=5.0), lambda: float(next(now)))
+    context = ReaderContext(1, 0, 0, budget=budget)
+    *batches, report = FileSplitReader(SCHEMA, options, context).read([whole(path)])
+    assert isinstance(report, SplitUnfinished)
+    assert 0 < sum(batch.num_rows for batch in batches) < 20_000
+
+
+def test_an_array_on_one_line_is_one_record(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('[{"id":0},{"id":1},{"id":2}]\n[{"id":3},{"id":4}]\n')
+    parts = list(
+        read_parts([whole(path)], SCHEMA, repeat(PartBudget(rows=2), 9), file_format="json")
+    )
+    assert [table["id"].to_pylist() for table, _ in parts] == [[0, 1, 2], [3, 4]]
+
+
+def test_a_cut_file_goes_on_within_each_of_its_splits(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_bytes(_lines(500))
+    splits = cut(path, range(0, path.stat().st_size, 7000))
+    parts = list(read_parts(splits, SCHEMA, repeat(PartBudget(rows=41), 99), file_format="json"))
+    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(500))
+    assert all(table.num_rows == 41 for table, _ in parts[:-1])
