@@ -67,7 +67,7 @@ class SplitReturned:
 class PartEnded:
     """The budget of the part is spent. Of this split and those after it nothing was read.
 
-    The last report on splits: there is none on the splits that it covers.
+    The last report on splits: the splits that it covers have no other.
     """
 
     split_id: str

@@ -1,8 +1,8 @@
 """Ends a split where the budget of the part is spent, or where an earlier attempt has ended it.
 
 Formats of lines say where their batches begin in the content of a split, and decode them again in
-halves: so the end is at the border of a record, whatever was dropped or filtered. In all other
-formats rows are counted: those that were read before are decoded again, and dropped.
+smaller parts: so the end is at the border of a record, also where records are dropped or filtered.
+In all other formats rows are counted: those that were read before are decoded again, and dropped.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class SplitEnd:
             if stop is not None and begin >= stop.skip:
                 self.remainder = stop
             elif stop is not None and end > stop.skip:
-                stack += self._halves(piece, stop)
+                stack += self._parts(piece, stop)
             elif stop is None and self._budget.is_spent:
                 self._end_at(begin)
             else:
                 batch = finish(piece, row)
                 if stop is None and not self._budget.has_room(batch.num_rows):
-                    if piece.halves is not None:
-                        stack += reversed(list(piece.halves()))
+                    if piece.parts is not None:
+                        stack += reversed(list(piece.parts()))
                         continue
                     if self._budget.has_begun:
                         self._end_at(begin)
@@ -81,10 +81,10 @@ class SplitEnd:
                 self._take(batch.num_rows, piece)
                 yield batch, piece
 
-    def _halves(self, piece: Decoded, stop: FileSplit) -> list[Decoded]:
-        if piece.halves is None:
+    def _parts(self, piece: Decoded, stop: FileSplit) -> list[Decoded]:
+        if piece.parts is None:
             raise self._differs(stop, "a record where the earlier attempt ended")
-        return list(piece.halves())[::-1]
+        return list(piece.parts())[::-1]
 
     def _end_at(self, skip: int) -> None:
         if skip == self._split.skip:

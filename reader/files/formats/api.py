@@ -109,7 +109,7 @@ class Decoded:
     read_bytes: int | None = field(default=None, kw_only=True)
     """Stored bytes of the split that were read up to its end; None if unknown."""
 
-    halves: Callable[[], Iterator[Decoded]] | None = field(default=None, kw_only=True)
+    parts: Callable[[], Iterator[Decoded]] | None = field(default=None, kw_only=True)
     """Decodes the same records again in two parts; None for one record, or without a `span`."""
 
 

@@ -174,7 +174,7 @@ class RecordFormat(FileFormat):
             decoded.read_bytes = min(block.stored - split.start, split.end - split.start)
         middle = self._border(block.data, begin, end)
         if middle < end:
-            decoded.halves = lambda: (
+            decoded.parts = lambda: (
                 self.decode_records(split, block, a, b) for a, b in ((begin, middle), (middle, end))
             )
         return decoded
@@ -237,8 +237,8 @@ def up_to(pieces: Iterable[Decoded], end: int) -> Iterator[Decoded]:
         assert piece.span is not None
         if piece.span[0] >= end:
             return
-        if piece.span[1] > end and piece.halves is not None:
-            yield from up_to(piece.halves(), end)
+        if piece.span[1] > end and piece.parts is not None:
+            yield from up_to(piece.parts(), end)
         else:
             yield piece
 

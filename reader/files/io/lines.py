@@ -51,7 +51,7 @@ class LineBlock:
     """Where it starts in the content of its split, in bytes as they are stored; see `FileSplit`."""
 
     encoding: str = "utf-8"
-    """Of the bytes that `skip` counts."""
+    """The encoding of the bytes that `skip` counts."""
 
     stored: int | None = None
     """Bytes of the file that were read for it and for what is before it; None if unknown."""

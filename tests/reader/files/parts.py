@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.part_budget import PartBudget
 from pyspark_sluice.reader.api import PartEnded, ReaderContext, SplitUnfinished
 from pyspark_sluice.reader.budget import RemainingBudget
-from pyspark_sluice.reader.files.testing import read
+from pyspark_sluice.reader.files.testing import FileFormatSuite, read
 
 
 def read_parts(splits, schema, budgets, **options):
@@ -24,3 +29,21 @@ def read_parts(splits, schema, budgets, **options):
         if not left:
             return
     raise AssertionError(f"not read after all budgets: {left}")
+
+
+class PartsSuite(FileFormatSuite):
+    """A format that is read in parts."""
+
+    @pytest.mark.parametrize("most", [1, 7, 40, 1000])
+    def test_each_part_begins_with_the_next_row(self, tmp_path, most):
+        rows = self.rows(40)
+        path = self._file(tmp_path, rows)
+        chance = random.Random(most)
+        budgets = [PartBudget(rows=chance.randint(1, most)) for _ in range(99)]
+        splits = self._cut(path, chance.sample(range(1, path.stat().st_size), 3))
+        found = []
+        parts = read_parts(splits, self.schema, budgets, **self.options)
+        for (table, _), budget in zip(parts, budgets, strict=False):
+            assert table.num_rows <= budget.rows
+            found += table.to_pylist()
+        assert found == rows

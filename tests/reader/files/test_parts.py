@@ -10,6 +10,7 @@ import random
 import zlib
 from functools import partial
 from itertools import count, repeat
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,34 +21,10 @@ from pyspark_sluice.reader.api import LeftOut, ReaderContext, SplitFinished, Spl
 from pyspark_sluice.reader.budget import RemainingBudget
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.reader.files.testing import FileFormatSuite, cut, whole
-from pyspark_sluice.tests.reader.files.formats import test_all_formats
+from pyspark_sluice.reader.files.testing import cut, whole
 from pyspark_sluice.tests.reader.files.parts import read_parts
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
-SUITES = [
-    suite
-    for name, suite in vars(test_all_formats).items()
-    if name.startswith("Test") and issubclass(suite, FileFormatSuite)
-]
-
-
-@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.__name__)
-@pytest.mark.parametrize("most", [1, 7, 40, 1000])
-def test_every_format_goes_on_with_the_next_row(tmp_path, suite, most):
-    made = suite()
-    rows = made.rows(40)
-    path = tmp_path / f"file{made.suffix}"
-    made.write(path, rows)
-    chance = random.Random(most)
-    budgets = [PartBudget(rows=chance.randint(1, most)) for _ in range(99)]
-    splits = made._cut(path, chance.sample(range(1, path.stat().st_size), 3))
-    found = []
-    parts = read_parts(splits, made.schema, budgets, **made.options)
-    for (table, _), budget in zip(parts, budgets, strict=False):
-        assert table.num_rows <= budget.rows
-        found += table.to_pylist()
-    assert found == rows
 
 
 def _lines(rows):
@@ -69,7 +46,7 @@ def _streamed(codec, data):
     return sink.getvalue().to_pybytes()
 
 
-CODECS = {
+CODECS: dict[str, Any] = {
     "json": bytes,
     "json.gz": gzip.compress,
     "json.deflate": zlib.compress,
@@ -149,7 +126,6 @@ def test_rows_are_numbered_on_in_the_next_part(tmp_path, suffix):
 
 @pytest.mark.parametrize("multiline", [False, True])
 def test_each_dropped_record_is_reported_by_one_part(tmp_path, multiline):
-    """Wherever the parts end."""
     path = tmp_path / "a.csv"
     path.write_text("".join(f"{i},x\n" if i % 3 else "bad,x\n" for i in range(90)))
     for most in (1, 2, 7, 60):

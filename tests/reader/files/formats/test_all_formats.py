@@ -17,7 +17,7 @@ import pytest
 from pyarrow import ipc, orc
 
 from pyspark_sluice.reader.files.formats.xml import format as xml_format
-from pyspark_sluice.reader.files.testing import FileFormatSuite
+from pyspark_sluice.tests.reader.files.parts import PartsSuite
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +47,7 @@ def _row(n):
     }
 
 
-class Columns(FileFormatSuite):
+class Columns(PartsSuite):
     schema = SCHEMA
     condition = CONDITION
 
@@ -146,7 +146,7 @@ class TestXml(Columns):
         return [*kept, super().extremes()[1]]
 
 
-class TestText(FileFormatSuite):
+class TestText(PartsSuite):
     options = {"file_format": "text"}
     schema = pa.schema([("value", pa.string())])
     suffix = ".txt"
@@ -269,7 +269,7 @@ class TestAvro(Blocks):
             fastavro.writer(sink, schema, rows, codec="deflate", sync_interval=4000)
 
 
-class TestBinary(FileFormatSuite):
+class TestBinary(PartsSuite):
     options = {"file_format": "binaryFile"}
     schema = pa.schema([("length", pa.int64()), ("content", pa.binary())])
     memory_is_flat = False  # A row is a file.
