@@ -9,7 +9,7 @@ DOCS := $(if $(wildcard $(READY)),$(VENV),.versions/docs)
 # So does the demo, in the same environment.
 DEMO := $(if $(wildcard $(READY)),$(READY),$(VENV)/.ready-demo)
 
-.PHONY: help demo test quick thorough docs test-versions soak simulate prove fuzz format bench clean
+.PHONY: help demo test quick thorough answers docs test-versions soak simulate prove fuzz format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -27,6 +27,9 @@ quick: $(READY)  ## The same without Spark and without slow tests: before each c
 
 thorough: $(READY)  ## Run what `make test` leaves out: more codecs, seeds, kills and examples of what it tests
 	@tools/check.sh --thorough
+
+answers: $(READY)  ## Record Spark's answers, which the tests compare with (or ANSWERS=tests/reader/files/formats/csv)
+	@tools/check.sh --answers $(ANSWERS)
 
 docs: $(DOCS)/.ready  ## Make the site of the documentation: build/site/index.html
 	@tools/site.sh $(DOCS)/bin

@@ -7,17 +7,20 @@ import random
 import sys
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pyspark_sluice.tests import answers
 from pyspark_sluice.tests.spark_home import use_a_quick_home
 from pyspark_sluice.tests.thorough import without_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pyspark_sluice.tests.answers import AnswerFile, SparkAnswers
     from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import Azurite
     from pyspark_sluice.tests.checkpoint_meta.storage.faulty_server import FaultyServer
     from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
@@ -75,7 +78,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(msg)
     for item in items:
         asked = getattr(item, "fixturenames", ())
-        if "spark" in asked:
+        if "spark_answers" in asked:
+            item.add_marker(pytest.mark.answers)
+        if "spark" in asked or ("spark_answers" in asked and answers.SOURCE != "recorded"):
             item.add_marker(pytest.mark.spark)
         if "server" in asked or "any_server" in asked:
             # Importing moto alone takes a second.
@@ -193,3 +198,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     for query in session.streams.active:
         query.stop()
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def answer_file(request: pytest.FixtureRequest) -> Iterator[AnswerFile]:
+    """Spark's answers to the tests of a module."""
+    file = answers.AnswerFile(request.path)
+    yield file
+    if answers.SOURCE == "record":
+        file.write()
+
+
+@pytest.fixture
+def spark_answers(request: pytest.FixtureRequest, answer_file: AnswerFile) -> SparkAnswers:
+    """What Spark reads: recorded, so that no JVM is needed, or by Spark itself."""
+    session = partial(request.getfixturevalue, "spark")
+    return answers.SparkAnswers(answer_file, request.node.name, session)

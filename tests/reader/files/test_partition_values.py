@@ -10,7 +10,9 @@ import pytest
 
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.row_filter import Predicate
+from pyspark_sluice.tests.answers import RefusedBySparkError
 from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
+from pyspark_sluice.tests.reader.readings.of_spark import set_for_a_while
 
 ZONE = "Europe/Berlin"
 A = pa.field("a", pa.int32())
@@ -78,36 +80,40 @@ def _number(column):
     return [str(v) if shown and v is not None else v for v in column.to_pylist()]
 
 
-@pytest.mark.spark
-def test_values_in_paths_are_those_of_sparks_partitions(spark, tmp_path):
+def test_values_in_paths_are_those_of_sparks_partitions(spark_answers, tmp_path):
     shown = {
         "date": "unix_date(k)",
         "timestamp": "unix_micros(k)",
         "timestamp_ntz": "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01', k)",
     }
-    spark.conf.set("spark.sql.session.timeZone", ZONE)
-    wrong = {}
-    try:
-        for kind, texts in GOOD.items():
-            paths = _tree(tmp_path, kind, texts.split("|"))
-            frame = spark.read.schema(f"a int, k {kind}").json(str(paths[0].parent.parent))
-            frame = frame.selectExpr("a", f"{shown.get(kind, 'k')} AS k").orderBy("a")
-            expected = _number(frame.toArrow().column("k").combine_chunks())
-            ours, _ = read([whole(path) for path in paths], _schema(kind), time_zone=ZONE)
-            found = _number(ours.column("k").combine_chunks())
-            if found != expected:
-                wrong[kind] = [
-                    pair
-                    for pair in zip(texts.split("|"), expected, found, strict=True)
-                    if pair[1] != pair[2]
-                ]
-        for kind, text in dict(reversed(WRONG)).items():
-            path = _tree(tmp_path / "bad" / text.encode().hex(), kind, [text])[0]
-            with pytest.raises(Exception, match="PARTITION"):
-                spark.read.schema(f"a int, k {kind}").json(str(path.parent.parent)).collect()
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
-    assert not wrong
+    trees = {kind: _tree(tmp_path, kind, texts.split("|")) for kind, texts in GOOD.items()}
+
+    def by_spark(spark):
+        with set_for_a_while(spark, {"spark.sql.session.timeZone": ZONE}):
+            return {kind: numbers(spark, kind) for kind in trees}
+
+    def numbers(spark, kind):
+        frame = spark.read.schema(f"a int, k {kind}").json(str(trees[kind][0].parent.parent))
+        frame = frame.orderBy("a").selectExpr(f"{shown.get(kind, 'k')} AS k")
+        return _number(frame.toArrow().column("k").combine_chunks())
+
+    expected = spark_answers(by_spark, GOOD, shown)
+    for kind, paths in trees.items():
+        ours, _ = read([whole(path) for path in paths], _schema(kind), time_zone=ZONE)
+        found = _number(ours.column("k").combine_chunks())
+        pairs = zip(GOOD[kind].split("|"), expected[kind], found, strict=True)
+        assert [pair for pair in pairs if pair[1] != pair[2]] == [], kind
+
+
+def test_spark_refuses_a_value_that_a_type_cannot_hold(spark_answers, tmp_path):
+    for kind, text in dict(reversed(WRONG)).items():
+        path = _tree(tmp_path / text.encode().hex(), kind, [text])[0]
+
+        def by_spark(spark, kind=kind, path=path):
+            spark.read.schema(f"a int, k {kind}").json(str(path.parent.parent)).collect()
+
+        with pytest.raises(RefusedBySparkError, match="PARTITION"):
+            spark_answers(by_spark, kind, text)
 
 
 @pytest.mark.parametrize(
@@ -178,34 +184,41 @@ LITERALS = {
 }  # fmt: skip
 
 
-@pytest.mark.spark
-def test_filters_keep_the_files_and_the_rows_that_sparks_where_keeps(spark, tmp_path):
-    spark.conf.set("spark.sql.session.timeZone", ZONE)
-    wrong = []
-    try:
-        for kind, literals in LITERALS.items():
-            paths = _tree(tmp_path, kind, GOOD[kind].split("|"))
-            values = literals.split("|")
-            conditions = [
-                f"k {op} {value}" for op in ("=", "!=", "<", "<=", ">", ">=") for value in values
-            ]
-            conditions += ["k IS NULL", "k IS NOT NULL", f"k IN ({', '.join(values)})"]
-            frame = spark.read.schema(f"a int, k {kind}").json(str(paths[0].parent.parent))
-            asked = [f"coalesce({condition}, false)" for condition in conditions]
-            rows = frame.selectExpr("a", *asked).orderBy("a").collect()
-            splits = [whole(path) for path in paths]
-            everything, _ = read(splits, _schema(kind), time_zone=ZONE)
-            for at, condition in enumerate(conditions, 1):
-                expected = [row[0] for row in rows if row[at]]
-                pruned, _ = read(splits, _schema(kind), time_zone=ZONE, filter=condition)
-                predicate = Predicate.parse(condition, _schema(kind), (), ZONE)
-                kept = predicate.keep(everything.combine_chunks().to_batches()[0])
-                found = pruned.column("a").to_pylist(), kept.column("a").to_pylist()
-                if found != (expected, expected):
-                    wrong.append((kind, condition, expected, *found))
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
-    assert not wrong
+def _conditions(literals):
+    values = literals.split("|")
+    compared = [f"k {op} {value}" for op in ("=", "!=", "<", "<=", ">", ">=") for value in values]
+    return [*compared, "k IS NULL", "k IS NOT NULL", f"k IN ({', '.join(values)})"]
+
+
+def test_filters_keep_the_files_and_the_rows_that_sparks_where_keeps(spark_answers, tmp_path):
+    trees = {kind: _tree(tmp_path, kind, GOOD[kind].split("|")) for kind in LITERALS}
+
+    def by_spark(spark):
+        with set_for_a_while(spark, {"spark.sql.session.timeZone": ZONE}):
+            return {kind: kept_by_spark(spark, kind) for kind in LITERALS}
+
+    def kept_by_spark(spark, kind):
+        frame = spark.read.schema(f"a int, k {kind}").json(str(trees[kind][0].parent.parent))
+        conditions = _conditions(LITERALS[kind])
+        asked = [f"coalesce({condition}, false)" for condition in conditions]
+        rows = frame.selectExpr("a", *asked).orderBy("a").collect()
+        # One text for each condition: numbers of the files whose rows are kept.
+        return {
+            condition: " ".join(str(row[0]) for row in rows if row[at])
+            for at, condition in enumerate(conditions, 1)
+        }
+
+    expected = spark_answers(by_spark, GOOD, LITERALS)
+    for kind, paths in trees.items():
+        splits = [whole(path) for path in paths]
+        everything, _ = read(splits, _schema(kind), time_zone=ZONE)
+        for condition, numbers in expected[kind].items():
+            pruned, _ = read(splits, _schema(kind), time_zone=ZONE, filter=condition)
+            predicate = Predicate.parse(condition, _schema(kind), (), ZONE)
+            kept = predicate.keep(everything.combine_chunks().to_batches()[0])
+            for table in (pruned, kept):
+                found = " ".join(map(str, table.column("a").to_pylist()))
+                assert found == numbers, (kind, condition)
 
 
 @pytest.mark.parametrize(

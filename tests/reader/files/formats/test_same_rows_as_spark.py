@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import UTC, datetime
 
-import pyarrow as pa
 import pytest
 from pyspark.sql.types import VariantVal
 
 from pyspark_sluice.tests.reader.files.reading import read_rows
-
-pytestmark = pytest.mark.spark
+from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
+from pyspark_sluice.tests.reader.readings.of_spark import set_for_a_while
 
 ZONE = "Europe/Berlin"
 CORRUPT = "_corrupt_record string"
@@ -268,31 +266,22 @@ def _cases():
 
 
 @pytest.mark.parametrize(("name", "data", "schema", "options"), list(_cases()))
-def test_the_same_bytes_give_the_same_rows(spark, tmp_path, name, data, schema, options):
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
-
+def test_the_same_bytes_give_the_same_rows(spark_answers, tmp_path, name, data, schema, options):
     path = tmp_path / f"data.{name}"
     path.write_bytes(data)
-    spark.conf.set("spark.sql.session.timeZone", ZONE)
-    try:
-        reader = spark.read.format(name).schema(schema).options(**options)
-        rows = reader.load(str(path))
-        # Spark carries bytes that are no UTF-8 along, and its toArrow() fails for variants that
-        # are null; only collect() can show either.
-        plain = b"\xff" not in data and "variant" not in schema
-        expected = (
-            rows.toArrow().to_pylist() if plain else [row.asDict(True) for row in rows.collect()]
-        )
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
-    fields = StructType.fromDDL(schema)
-    assert isinstance(fields, StructType)
-    arrow = to_arrow_schema(fields, timezone="UTC")
-    ours = read_rows(
-        [path], arrow, fileFormat=name, timeZone=ZONE, **{"mode": "PERMISSIVE", **options}
-    )
-    assert [_plain(row) for row in ours] == [_plain(row) for row in expected]
+
+    def by_spark(spark):
+        with set_for_a_while(spark, {"spark.sql.session.timeZone": ZONE}):
+            rows = spark.read.format(name).schema(schema).options(**options).load(str(path))
+            # Spark carries bytes that are no UTF-8 along, and its toArrow() fails for variants that
+            # are null; only collect() can show either.
+            if b"\xff" not in data and "variant" not in schema:
+                return _plain(rows.toArrow().to_pylist())
+            return [_plain(row.asDict(True)) for row in rows.collect()]
+
+    options = {"mode": "PERMISSIVE", **options}
+    ours = read_rows([path], arrow_schema(schema), fileFormat=name, timeZone=ZONE, **options)
+    assert _plain(ours) == spark_answers(by_spark, data, schema, options)
 
 
 def _plain(value: object) -> object:
@@ -302,12 +291,18 @@ def _plain(value: object) -> object:
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(inner) for inner in value]
-    if isinstance(value, float) and math.isnan(value):
-        return "NaN"
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC)
-    return value
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
-def test_the_arrow_types_of_the_suite_are_those_of_spark(spark):
-    assert spark.range(1).toArrow().schema.types == [pa.int64()]
+def test_the_arrow_types_of_the_suite_are_those_of_spark(spark_answers):
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schemas = sorted({case.values[2] for case in _cases()})
+    found = [str(arrow_schema(schema)) for schema in schemas]
+    assert found == spark_answers(
+        lambda spark: [
+            str(to_arrow_schema(spark.createDataFrame([], schema).schema, timezone="UTC"))
+            for schema in schemas
+        ],
+        schemas,
+    )

@@ -14,6 +14,7 @@ from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.hints import parse_columns, parse_hints, with_hints
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
+from pyspark_sluice.tests.reader.readings.kinds import ddl_of
 
 TEXT = pa.string()
 
@@ -85,14 +86,15 @@ def test_integers_beyond_bigint_are_decimals_and_beyond_38_digits_double(
     assert found == {"_c0": ours or _spark}
 
 
-def test_spark_infers_the_same_types_of_integers_beyond_bigint(spark, tmp_path):
-    from pyspark.sql.pandas.types import to_arrow_type
+def test_spark_infers_the_same_types_of_integers_beyond_bigint(spark_answers, tmp_path):
+    def inferred(spark):
+        reader = spark.read.option("inferSchema", "true")
+        return [reader.csv(str(path)).schema["_c0"].dataType.simpleString() for path in paths]
 
-    for number, (texts, expected, _) in enumerate(BEYOND):
-        path = tmp_path / str(number)
+    paths = [tmp_path / str(number) for number in range(len(BEYOND))]
+    for path, (texts, _, _) in zip(paths, BEYOND, strict=True):
         path.write_text("\n".join(texts))
-        found = spark.read.option("inferSchema", "true").csv(str(path)).schema["_c0"]
-        assert to_arrow_type(found.dataType) == expected
+    assert spark_answers(inferred, paths) == [ddl_of(kind) for _, kind, _ in BEYOND]
 
 
 def test_a_document_in_single_quotes_is_read_as_the_reader_reads_it(infer):

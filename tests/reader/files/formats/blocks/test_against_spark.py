@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
+from pyspark_sluice.tests.thorough import sampled
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+    from pyspark_sluice.tests.answers import SparkAnswers
 
 ROWS = """
 SELECT CAST(id AS BYTE) AS tiny, CAST(id AS SHORT) AS small, CAST(id AS INT) AS plain, id AS big,
@@ -45,7 +49,14 @@ def _rows_of_spark(frame: DataFrame) -> tuple[Any, pa.Schema]:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
-@pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles"])
+@pytest.mark.parametrize(
+    "zone",
+    sampled(
+        ["UTC", "America/Los_Angeles"],
+        lambda zone: zone != "UTC",
+        reason="a zone in which instants are wall clocks",
+    ),
+)
 def test_every_type_that_spark_wrote_reads_as_spark_reads_it(
     kind: str, zone: str, spark: SparkSession, fmt: Any, read: Any, version_of: Any, tmp_path: Path
 ) -> None:
@@ -93,7 +104,7 @@ def _instants(row: dict[str, Any]) -> dict[str, Any]:
 def test_what_arrow_wrote_reads_as_spark_reads_it(
     kind: str,
     array: pa.Array,
-    spark: SparkSession,
+    spark_answers: SparkAnswers,
     fmt: Any,
     read: Any,
     version_of: Any,
@@ -109,18 +120,33 @@ def test_what_arrow_wrote_reads_as_spark_reads_it(
         pq.write_table(table, path)
     else:
         orc.write_table(table, path)
-    expected, schema = _rows_of_spark(spark.read.format(kind).load(str(path)))
+
+    def by_spark(spark: SparkSession) -> tuple[str, list[Any]]:
+        frame = spark.read.format(kind).load(str(path))
+        return frame.schema.fields[0].dataType.simpleString(), _rows_of_spark(frame)[0]
+
+    ddl, expected = spark_answers(by_spark, kind, str(array.type), array)
+    schema = arrow_schema(f"c {ddl}")
     assert _own_rows(fmt, read, version_of, tmp_path, kind, schema) == expected
 
 
 def test_binary_files_read_as_spark_reads_them(
-    spark: SparkSession, fmt: Any, read: Any, version_of: Any, tmp_path: Path
+    spark_answers: SparkAnswers, fmt: Any, read: Any, version_of: Any, tmp_path: Path
 ) -> None:
-    (tmp_path / "a b.bin").write_bytes(b"\x00\x01")
-    expected, schema = _rows_of_spark(spark.read.format("binaryFile").load(str(tmp_path)))
-    (found,) = read(fmt("binaryFile", schema), version_of(tmp_path / "a b.bin"))
+    path = tmp_path / "a b.bin"
+    path.write_bytes(b"\x00\x01")
     # Hadoop's local file system knows milliseconds only.
-    found["modificationTime"] = found["modificationTime"].replace(
-        microsecond=found["modificationTime"].microsecond // 1000 * 1000
-    )
-    assert [found] == expected
+    os.utime(path, ns=(0, 1_700_000_000_123_000_000))
+
+    def by_spark(spark: SparkSession) -> tuple[str, dict[str, Any]]:
+        frame = spark.read.format("binaryFile").load(str(tmp_path))
+        ddl = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in frame.schema)
+        return ddl, _below(tmp_path, *_rows_of_spark(frame)[0])
+
+    ddl, expected = spark_answers(by_spark, path)
+    (found,) = read(fmt("binaryFile", arrow_schema(ddl)), version_of(path))
+    assert _below(tmp_path, found) == expected
+
+
+def _below(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "path": row["path"].removeprefix(f"file:{folder}/")}

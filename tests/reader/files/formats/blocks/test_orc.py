@@ -29,11 +29,20 @@ pytestmark = pytest.mark.slow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pyspark_sluice.tests.answers import SparkAnswers
+
 INSTANT = pa.timestamp("us", "UTC")
 LOCAL = pa.timestamp("us")
 
 
-@pytest.mark.parametrize("writer", ["America/Los_Angeles", "Europe/Paris", "UTC"])
+@pytest.mark.parametrize(
+    "writer",
+    sampled(
+        ["America/Los_Angeles", "Europe/Paris", "UTC"],
+        lambda writer: writer == "America/Los_Angeles",
+        reason="other zones of the JVM that writes",
+    ),
+)
 def test_timestamps_are_the_writer_s_instants_in_any_zone_of_the_session(
     writer: str, spark: SparkSession, in_zones: Any, fmt: Any, read_table: Any, tmp_path: Path
 ) -> None:
@@ -83,12 +92,15 @@ POSITIONS = pa.schema([("id", pa.int64()), ("text", pa.string()), ("later", pa.i
 
 
 def test_columns_that_hive_named_by_position_are_the_schema_s_in_order(
-    spark: SparkSession, fmt: Any, read_table: Any, tmp_path: Path
+    spark_answers: SparkAnswers, fmt: Any, read_table: Any, tmp_path: Path
 ) -> None:
-    path = _hive(tmp_path / "x.orc")
-    expected = spark.read.schema("id long, text string, later long").orc(str(path)).toArrow()
+    path, ddl = _hive(tmp_path / "x.orc"), "id long, text string, later long"
+
+    def by_spark(spark: SparkSession) -> dict[str, list[Any]]:
+        return spark.read.schema(ddl).orc(str(path)).toArrow().to_pydict()
+
     found = read_table(fmt("orc", POSITIONS), [path], POSITIONS)
-    assert found.to_pydict() == expected.to_pydict()
+    assert found.to_pydict() == spark_answers(by_spark, ddl)
     assert found["text"][2].as_py().endswith("2")
     only = pa.schema([("text", pa.string()), ("id", pa.int64())])
     with pytest.raises(SchemaMismatchError, match="string"):
@@ -160,13 +172,13 @@ def _with_tail(
 
 
 def test_a_file_that_says_orc_only_where_it_begins_is_read(
-    spark: SparkSession, fmt: Any, read_table: Any, tmp_path: Path
+    spark_answers: SparkAnswers, fmt: Any, read_table: Any, tmp_path: Path
 ) -> None:
     path = tmp_path / "x.orc"
     orc.write_table(pa.table({"id": [1, 2]}), path, file_version="0.11")
     _with_tail(path, postscript=lambda found: [pair for pair in found if pair[0] != 8000])
     schema = pa.schema([("id", pa.int64())])
-    assert spark.read.schema("id long").orc(str(path)).count() == 2
+    assert spark_answers(lambda spark: spark.read.schema("id long").orc(str(path)).count()) == 2
     assert read_table(fmt("orc", schema), [path], schema)["id"].to_pylist() == [1, 2]
 
 

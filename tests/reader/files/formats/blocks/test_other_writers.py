@@ -14,7 +14,8 @@ import pytest
 
 from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.tests.reader.files.formats.blocks import jvm_writers, writers
-from pyspark_sluice.tests.reader.files.formats.json.comparing import arrow_schema, plain_rows
+from pyspark_sluice.tests.reader.files.formats.json.comparing import plain_rows
+from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 pytestmark = pytest.mark.slow
 

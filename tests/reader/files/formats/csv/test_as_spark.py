@@ -6,8 +6,6 @@ Where the two differ on purpose, docs/differences.md says so. Generated files ar
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,9 @@ import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
+from pyspark_sluice.tests.answers import RefusedBySparkError
 from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
-
-pytestmark = pytest.mark.spark
+from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 CORRUPT = "_corrupt_record string"
 THREE = f"a string, b string, c string, {CORRUPT}"
@@ -126,15 +124,6 @@ FILES: list[tuple[str, dict[str, str], list[bytes]]] = [
 ]
 
 
-def _arrow(schema: str) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
-
-    fields = StructType.fromDDL(schema)
-    assert isinstance(fields, StructType)
-    return to_arrow_schema(fields, timezone="UTC")
-
-
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return {
         key: str(value) if isinstance(value, float) and (math.isnan(value) or not value) else value
@@ -142,84 +131,83 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _written(folder: Path, files: Iterable[bytes]) -> list[Path]:
-    paths = []
-    for number, data in enumerate(files):
-        paths.append(folder / f"{number:04}.csv")
-        paths[-1].write_bytes(data)
-    return paths
-
-
-def _by_spark(spark, folder: Path, schema: str, options: dict[str, str]) -> dict[str, list[Any]]:
-    """Spark's rows of every file of a folder, by its name."""
+def _by_spark(spark, folder: Path, schema: str, options: dict[str, str]) -> list[Any]:
+    """Spark's rows of every file of a folder, in the order of their names."""
     frame = spark.read.schema(schema).options(**options).csv(str(folder))
-    rows = defaultdict(list)
+    rows = {path.name: [] for path in sorted(folder.iterdir())}
     for row in frame.select("*", "_metadata.file_name").toArrow().to_pylist():
         rows[row.pop("file_name")].append(_plain(row))
-    return rows
-
-
-def _check(
-    spark, folder: Path, files: Sequence[bytes], schema: str, options: dict[str, str]
-) -> None:
-    paths = _written(folder, files)
-    expected = _by_spark(spark, folder, schema, options)
-    arrow = _arrow(schema)
-    ours: dict[str, Any] = {"file_format": "csv", "mode": "PERMISSIVE", **options}
-    wrong = []
-    for path, data in zip(paths, files, strict=True):
-        rows = [_plain(row) for row in read_rows([path], arrow, **ours)]
-        if rows != expected[path.name]:
-            wrong.append((data, expected[path.name], rows))
-    assert not wrong[:3], f"{len(wrong)} of {len(files)} files differ; data, Spark's rows, ours"
-    table, reports = read([whole(path) for path in paths], arrow, **ours)
-    together = [_plain(row) for row in table.to_pylist()]
-    assert together == [row for path in paths for row in expected[path.name]]
-    assert [report.rows for report in reports] == [len(expected[path.name]) for path in paths]
+    return [*rows.values()]
 
 
 @pytest.mark.parametrize(
     ("options", "files"), [case[1:] for case in FILES], ids=[c[0] for c in FILES]
 )
-def test_files_of_other_writers_give_the_rows_of_spark(spark, tmp_path, options, files):
-    _check(spark, tmp_path, files, THREE, options)
+def test_files_of_other_writers_give_the_rows_of_spark(spark_answers, tmp_path, options, files):
+    paths = [tmp_path / f"{number:04}.csv" for number in range(len(files))]
+    for path, data in zip(paths, files, strict=True):
+        path.write_bytes(data)
+    expected = spark_answers(lambda s: _by_spark(s, tmp_path, THREE, options), files, options)
+    arrow = arrow_schema(THREE)
+    ours: dict[str, Any] = {"file_format": "csv", "mode": "PERMISSIVE", **options}
+    for path, data, of_spark in zip(paths, files, expected, strict=True):
+        assert [_plain(row) for row in read_rows([path], arrow, **ours)] == of_spark, data
+    table, reports = read([whole(path) for path in paths], arrow, **ours)
+    together = [_plain(row) for row in table.to_pylist()]
+    assert together == [row for of_spark in expected for row in of_spark]
+    assert [report.rows for report in reports] == [*map(len, expected)]
 
 
 @pytest.mark.parametrize("more", [{}, MULTI])
-def test_spark_refuses_or_renames_what_a_header_names_twice(spark, tmp_path, more):
+def test_spark_refuses_or_renames_what_a_header_names_twice(spark_answers, tmp_path, more):
     path = tmp_path / "a.csv"
     path.write_text("id,n,N\n1,x,y\n")
     options = {"header": "true", **more}
     by_position = "id int, n string, m string"
-    by_name = spark.read.options(**options, enforceSchema="false").schema(by_position)
-    with pytest.raises(Exception, match="does not conform to the schema"):
-        by_name.csv(str(path)).collect()
-    assert spark.read.options(**options).csv(str(path)).columns == ["id", "n1", "N2"]
-    (row,) = spark.read.options(**options).schema(by_position).csv(str(path)).collect()
+
+    def by_name(spark):
+        reader = spark.read.options(**options, enforceSchema="false")
+        reader.schema(by_position).csv(str(path)).collect()
+
+    with pytest.raises(RefusedBySparkError, match="does not conform to the schema"):
+        spark_answers(by_name, path, options)
+
+    def names_and_row(spark):
+        (row,) = spark.read.options(**options).schema(by_position).csv(str(path)).collect()
+        return spark.read.options(**options).csv(str(path)).columns, row.asDict()
+
+    names, row = spark_answers(names_and_row, path, options)
+    assert names == ["id", "n1", "N2"]
     ours = {"file_format": "csv", "mode": "PERMISSIVE", **options}
-    assert read_rows([path], _arrow(by_position), **ours) == [row.asDict()]
+    assert read_rows([path], arrow_schema(by_position), **ours) == [row]
     for given in ({"enforce_schema": False}, {"rescued_data_column": "m", "enforce_schema": False}):
         with pytest.raises(SchemaMismatchError, match="names a column twice"):
-            read_rows([path], _arrow("id int, n string, m string"), **ours, **given)
+            read_rows([path], arrow_schema(by_position), **ours, **given)
 
 
-def test_a_second_mark_at_the_beginning_is_text_where_spark_drops_it_in_lines(spark, tmp_path):
+def test_a_second_mark_at_the_beginning_is_text_where_spark_drops_it_in_lines(
+    spark_answers, tmp_path
+):
     path = tmp_path / "a.csv"
     path.write_text("\ufeff\ufeff1,2,3\n")
     for more, dropped in (({}, 2), (MULTI, 1)):
-        (row,) = spark.read.schema(THREE).options(**more).csv(str(path)).collect()
-        assert row.a == "\ufeff\ufeff1"[dropped:]
-        (ours,) = read_rows([path], _arrow(THREE), file_format="csv", **more)
+        [[row]] = spark_answers(
+            lambda s, more=more: _by_spark(s, tmp_path, THREE, more), path, more
+        )
+        assert row["a"] == "\ufeff\ufeff1"[dropped:]
+        (ours,) = read_rows([path], arrow_schema(THREE), file_format="csv", **more)
         assert ours["a"] == "\ufeff1"
 
 
-def test_a_record_with_more_fields_than_spark_takes_is_a_record_like_any_other(spark, tmp_path):
+def test_a_record_with_more_fields_than_spark_takes_is_a_record_like_any_other(
+    spark_answers, tmp_path
+):
     path = tmp_path / "a.csv"
     wide = ",".join(str(number) for number in range(20_481))
     path.write_text(f"1,2,3\n{wide}\n4,5,6\n")
-    with pytest.raises(Exception, match="out of bounds for length 20480"):
-        spark.read.schema(THREE).csv(str(path)).collect()
-    rows = read_rows([path], _arrow(THREE), file_format="csv", mode="PERMISSIVE")
+    with pytest.raises(RefusedBySparkError, match="out of bounds for length 20480"):
+        spark_answers(lambda spark: _by_spark(spark, tmp_path, THREE, {}), path)
+    rows = read_rows([path], arrow_schema(THREE), file_format="csv", mode="PERMISSIVE")
     assert [row["_corrupt_record"] for row in rows] == [None, wide, None]
     assert [row["c"] for row in rows] == ["3", "2", "6"]
     many = pa.schema([(f"c{number}", pa.int64()) for number in range(20_481)])
@@ -227,22 +215,21 @@ def test_a_record_with_more_fields_than_spark_takes_is_a_record_like_any_other(s
     assert list(read_rows([path], many, file_format="csv")[0].values()) == list(range(20_481))
 
 
-def test_text_of_any_length_is_a_value_as_in_spark(spark, tmp_path):
+def test_text_of_any_length_is_a_value_as_in_spark(spark_answers, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x" * 20_000_001 + ",y,z\n")
     options = {"maxCharsPerColumn": "-1"}
-    (row,) = spark.read.schema(THREE).options(**options).csv(str(path)).collect()
-    (ours,) = read_rows([path], _arrow(THREE), file_format="csv", mode="PERMISSIVE")
-    assert list(ours.values()) == list(row)
+    expected = spark_answers(lambda s: _by_spark(s, tmp_path, THREE, options), path, options)
+    ours = read_rows([path], arrow_schema(THREE), file_format="csv", mode="PERMISSIVE")
+    assert [ours] == expected
 
 
 @pytest.mark.parametrize(
     "sep", ["", "\\", "a\\", r"\\\\"[:3], r"\n", r"\0", r"\u0000", r"\x", r"\|", r"\ "]
 )
-def test_a_separator_that_spark_refuses_is_refused(spark, tmp_path, sep):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"1,2\n")
-    with pytest.raises(Exception, match=r"[Dd]elimiter|DELIMITER|StringIndexOutOfBounds"):
-        spark.read.schema("a string, b string").option("sep", sep).csv(str(path)).collect()
+def test_a_separator_that_spark_refuses_is_refused(spark_answers, tmp_path, sep):
+    (tmp_path / "a.csv").write_bytes(b"1,2\n")
+    with pytest.raises(RefusedBySparkError, match=r"[Dd]elimiter|DELIMITER|StringIndexOutOfBounds"):
+        spark_answers(lambda spark: _by_spark(spark, tmp_path, THREE, {"sep": sep}), sep)
     with pytest.raises(OptionError, match="sep: found"):
         parse_options({"path": "/in", "fileformat": "csv", "sep": sep}, streaming=False)

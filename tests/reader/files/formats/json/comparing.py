@@ -14,6 +14,8 @@ from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat
 from pyspark_sluice.reader.files.formats.record_format import Source
 from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.tests.reader.readings.of_spark import set_for_a_while
+from pyspark_sluice.tests.reader.readings.values import with_bytes
 
 ZONE = "Europe/Berlin"
 CORRUPT = "_corrupt_record"
@@ -39,16 +41,6 @@ ALL = {"flat": FLAT, "nested": NESTED, "maps": MAPS, "strings": STRINGS}
 Rows = list[dict[str, Any]]
 
 
-def arrow_schema(ddl: str) -> pa.Schema:
-    """The schema as Spark hands it to us."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
-
-    fields = StructType.fromDDL(ddl)
-    assert isinstance(fields, StructType)
-    return to_arrow_schema(fields, timezone="UTC")
-
-
 def spark_lines(
     spark: Any, folder: Path, records: Sequence[bytes], ddl: str, **options: str
 ) -> list[Rows]:
@@ -56,7 +48,7 @@ def spark_lines(
     (folder / "lines.json").write_bytes(b"".join(r + b"\n" + BORDER + b"\n" for r in records))
     found: list[Rows] = [[]]
     for row in _spark_rows(spark, folder / "lines.json", ddl, options):
-        if row["s"] == "border":
+        if row.get("s") == "border":
             found.append([])
         else:
             found[-1].append(row)
@@ -64,16 +56,12 @@ def spark_lines(
     return found[:-1]
 
 
-def spark_files(
-    spark: Any, folder: Path, documents: Sequence[bytes], ddl: str, **options: str
-) -> list[Rows]:
-    """Rows of each document, each in a file, which Spark reads at once."""
-    for number, document in enumerate(documents):
-        (folder / f"{number:06d}.json").write_bytes(document)
-    found: list[Rows] = [[] for _ in documents]
+def spark_files(spark: Any, folder: Path, ddl: str, **options: str) -> list[Rows]:
+    """Rows of each file of a folder, which Spark reads at once."""
+    found: dict[str, Rows] = {path.name: [] for path in sorted(folder.iterdir())}
     for row in _spark_rows(spark, folder, ddl, options, file=True):
-        found[int(row.pop("file")[:6])].append(row)
-    return found
+        found[row.pop("file")].append(row)
+    return [*found.values()]
 
 
 def _spark_rows(
@@ -83,30 +71,13 @@ def _spark_rows(
     from pyspark.sql.types import StructType
 
     schema = StructType.fromDDL(ddl)
-    spark.conf.set("spark.sql.session.timeZone", ZONE)
-    try:
+    with set_for_a_while(spark, {"spark.sql.session.timeZone": ZONE}):
         frame = spark.read.schema(schema).options(**options).json(str(path))
         # Spark carries text that is not UTF-8 along, which only binary columns can show.
-        columns = [functions.col(f.name).cast(_binary(f.dataType)).alias(f.name) for f in schema]
+        columns = [functions.col(f.name).cast(with_bytes(f.dataType)).alias(f.name) for f in schema]
         if file:
             columns.append(functions.col("_metadata.file_name").alias("file"))
         return plain_rows(frame.select(*columns).toArrow())
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
-
-
-def _binary(kind: Any) -> Any:
-    from pyspark.sql import types
-
-    if isinstance(kind, types.StringType):
-        return types.BinaryType()
-    if isinstance(kind, types.ArrayType):
-        return types.ArrayType(_binary(kind.elementType))
-    if isinstance(kind, types.MapType):
-        return types.MapType(types.BinaryType(), _binary(kind.valueType))
-    if isinstance(kind, types.StructType):
-        return types.StructType([types.StructField(f.name, _binary(f.dataType)) for f in kind])
-    return kind
 
 
 def json_format(schema: pa.Schema, **options: Any) -> JsonFormat:
@@ -125,18 +96,18 @@ def our_rows(reader: JsonFormat, data: bytes) -> Rows | str:
 
 
 def plain_rows(table: pa.Table) -> Rows:
-    """Rows in which equal values are equal: no -0.0 for 0.0, NaN like NaN, far times as numbers."""
+    """Rows without nulls in which equal values are equal: NaN like NaN, far times as numbers."""
     for index, field in enumerate(table.schema):
         if pa.types.is_date32(field.type):
             table = table.set_column(index, field.name, table.column(index).cast(pa.int32()))
         elif pa.types.is_timestamp(field.type):
             table = table.set_column(index, field.name, table.column(index).cast(pa.int64()))
-    return [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    return [_plain(row) for row in table.to_pylist()]
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: _plain(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, (list, tuple)):
         return [_plain(inner) for inner in value]
     if isinstance(value, float):

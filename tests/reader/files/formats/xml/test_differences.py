@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,15 +19,14 @@ from pyspark_sluice.tests.reader.files.formats.xml.two_readers import (
     written,
 )
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.mark.parametrize("name", CASES)
-def test_spark_and_we_differ_as_the_table_says(spark, tmp_path, name):
+def test_spark_and_we_differ_as_the_table_says(spark_answers, tmp_path, name):
     ddl, content, theirs, ours = CASES[name]
     ddl += f", {BAD} string"
     [path] = written(tmp_path / "in", [content])
-    assert _outcome(lambda: of_spark(spark, path.parent, ddl).get(path.name, [])) == theirs
+    by_spark = partial(spark_answers, lambda s: of_spark(s, path.parent, ddl), path, ddl)
+    assert _outcome(lambda: by_spark().get(path.name, [])) == theirs
     assert _outcome(lambda: own_rows(path, ddl)) == ours
 
 
@@ -44,5 +44,5 @@ def test_every_row_of_the_table_has_a_case_and_every_case_a_row():
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if callable(ROWS[row])])
-def test_spark_and_we_do_what_the_table_says(spark, tmp_path, row):
-    ROWS[row](spark, tmp_path)
+def test_spark_and_we_do_what_the_table_says(spark_answers, tmp_path, row):
+    ROWS[row](spark_answers, tmp_path)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.tests.reader.files.reading import read_rows
+from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 LEGACY = {"useLegacyXMLParser": "true"}
 
@@ -29,15 +28,6 @@ def of_spark(spark, folder: Path, ddl: str, **options: str) -> dict[str, list[di
     for row in frame.toArrow().to_pylist():
         rows.setdefault(row.pop("file_name"), []).append(row)
     return rows
-
-
-def arrow_schema(ddl: str) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
-
-    kind = StructType.fromDDL(ddl)
-    assert isinstance(kind, StructType)
-    return to_arrow_schema(kind, timezone="UTC")
 
 
 def own_rows(path: Path, ddl: str, **options: str) -> list[dict[str, Any]]:

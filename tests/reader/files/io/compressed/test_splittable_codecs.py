@@ -122,17 +122,23 @@ def test_bzip2_is_entered_at_any_byte(tmp_path):
 
 
 @pytest.mark.parametrize("zeros", [1, 4, 7, 100, 5000])
-def test_zeros_between_members_of_bzip2_are_skipped_at_any_cut_of_the_file(spark, tmp_path, zeros):
+def test_zeros_between_members_of_bzip2_are_skipped_at_any_cut_of_the_file(
+    spark_answers, tmp_path, zeros
+):
     path = tmp_path / "a.json.bz2"
     members = [_lines(400)[:40_000], _lines(400)[40_000:]]
     stored = [b"", bz2.compress(members[0], 1), bz2.compress(members[1]), b""]
     path.write_bytes(bytes(zeros).join(stored))
-    schema = "id long, text string"
-    theirs = spark.read.schema(schema).json(str(path)).orderBy("id").toArrow()["id"].to_pylist()
+
+    def rows_of_spark(spark):
+        frame = spark.read.schema("id long, text string").json(str(path))
+        return len({row["id"] for row in frame.collect()}), frame.count()
+
+    assert spark_answers(rows_of_spark, zeros, members) == (400, 400)
     size = path.stat().st_size
     for cuts in ([], [size // 2], list(range(size // 9, size, size // 9)), [10, size - 3]):
         table, reports = _read(cut(path, cuts))
-        assert table.column("id").to_pylist() == theirs == list(range(400)), cuts
+        assert table.column("id").to_pylist() == list(range(400)), cuts
         assert not any(report.skipped for report in reports)
 
 

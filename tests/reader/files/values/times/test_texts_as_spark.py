@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 from datetime import datetime, timedelta
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -14,8 +15,7 @@ from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.values.times.exact import local_of
 from pyspark_sluice.reader.files.values.times.temporal import Temporal, cast_text
 from pyspark_sluice.reader.files.values.times.zones import zone_of
-
-pytestmark = pytest.mark.spark
+from pyspark_sluice.tests.reader.readings.of_spark import set_for_a_while
 
 INSTANT, LOCAL, DATE = pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()
 NAMES = {"t": INSTANT, "d": DATE, "n": LOCAL}
@@ -37,15 +37,15 @@ ZONES = """Z|z|+1|+01|+0100|+01:00|+01:0|+1:00|+1:2|+100|+01:02:03|+010203|+01:0
 ).split("|")
 
 
-def _texts() -> list[str]:
+def _texts(minutes: int, count: int) -> list[str]:
     chance = random.Random(7)
     texts = [*ODD, *(f"2024-01-02 03:04:05{zone}" for zone in ZONES)]
     texts += [f"2024-07-02T03:04:05.12{zone}" for zone in ZONES]
-    # Every quarter of an hour around the changes of summer time, and of the calendar's far ends.
+    # Around the changes of summer time, and of the calendar's far ends.
     for day in ("2024-03-30", "2024-10-26", "2024-03-09", "2024-11-02", "1893-03-31", "2500-10-30"):
         first = datetime.fromisoformat(day)
-        texts += [str(first + timedelta(minutes=15 * step)) for step in range(150)]
-    for _ in range(1200):
+        texts += [str(first + timedelta(minutes=step)) for step in range(0, 2250, minutes)]
+    for _ in range(count):
         moment = datetime.fromisoformat("1800-01-01") + timedelta(
             microseconds=chance.randrange(400 * 365 * 86400 * 10**6)
         )
@@ -74,50 +74,59 @@ def _wall(shown: str | None) -> int | None:
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns"])
-def test_texts_are_read_as_by_sparks_readers_and_casts(spark, tmp_path, zone):
-    texts = _texts()
+def test_texts_are_read_as_by_sparks_readers_and_casts(spark_answers, tmp_path, zone):
+    _same_as_spark(spark_answers, tmp_path, zone, _texts(30, 250))
+
+
+@pytest.mark.thorough("more texts than those whose answers are recorded")
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns"])
+def test_many_texts_are_read_as_by_sparks_readers_and_casts(spark, tmp_path, zone):
+    _same_as_spark(lambda question, *_: question(spark), tmp_path, zone, _texts(5, 5000))
+
+
+def _same_as_spark(answers, tmp_path, zone, texts):
     rows = [{"i": i, "s": text, **dict.fromkeys(NAMES, text)} for i, text in enumerate(texts)]
-    schema = "i int, t timestamp, d date, n timestamp_ntz"
     (tmp_path / "a.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
     lines = (f'{i},"{text}","{text}","{text}"\n' for i, text in enumerate(texts))
     (tmp_path / "a.csv").write_text("".join(lines), newline="")
-    spark.conf.set("spark.sql.session.timeZone", zone)
-    try:
-        casts = [f"try_cast(s AS {part[2:]}) AS {part[0]}" for part in schema.split(", ")[1:]]
-        found = {
-            name: {
-                row[0]: (row[1], row[2], _wall(row[3]))
-                for row in frame.selectExpr(
-                    "i", "unix_micros(t)", "unix_date(d)", "CAST(n AS string)"
-                ).collect()
-            }
-            for name, frame in (
-                ("json", spark.read.schema(schema).json(str(tmp_path / "a.json"))),
-                ("csv", spark.read.schema(schema).csv(str(tmp_path / "a.csv"))),
-                (
-                    "cast",
-                    spark.read.schema("i int, s string")
-                    .json(str(tmp_path / "a.json"))
-                    .selectExpr("i", *casts),
-                ),
-            )
+    expected = answers(partial(_by_spark, tmp_path, zone), texts, zone)
+    readers = {name: Temporal(ReaderOptions(fileFormat=name, timeZone=zone)) for name in FORMS}
+    for i, text in enumerate(texts):
+        ours = {
+            name: tuple(_or_none(reader.value, text, kind) for kind in NAMES.values())
+            for name, reader in readers.items()
         }
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
-    wrong = []
-    for name, expected in found.items():
-        temporal = Temporal(
-            ReaderOptions(fileFormat="csv" if name == "cast" else name, timeZone=zone)
-        )
-        for i, text in enumerate(texts):
-            if name == "cast":
-                ours = tuple(_or_none(_cast, text, kind, zone) for kind in NAMES.values())
-            else:
-                ours = tuple(_or_none(temporal.value, text, kind) for kind in NAMES.values())
-            if ours != expected[i]:
-                wrong.append((name, text, expected[i], ours))
-    assert len(texts) > 2000
-    assert not wrong
+        ours["cast"] = tuple(_or_none(_cast, text, kind, zone) for kind in NAMES.values())
+        assert _by_reader(ours) == expected[i], text
+
+
+FORMS = ("json", "csv")
+
+
+def _by_spark(folder, zone, spark):
+    schema = "i int, t timestamp, d date, n timestamp_ntz"
+    casts = [f"try_cast(s AS {part[2:]}) AS {part[0]}" for part in schema.split(", ")[1:]]
+    path = str(folder / "a.json")
+    shown = ("i", "unix_micros(t)", "unix_date(d)", "CAST(n AS string)")
+    values = {}
+    with set_for_a_while(spark, {"spark.sql.session.timeZone": zone}):
+        frames = {
+            "json": spark.read.schema(schema).json(path),
+            "csv": spark.read.schema(schema).csv(str(folder / "a.csv")),
+            "cast": spark.read.schema("i int, s string").json(path).selectExpr("i", *casts),
+        }
+        for name, frame in frames.items():
+            for i, t, d, n in frame.selectExpr(*shown).collect():
+                values.setdefault(i, {})[name] = (t, d, _wall(n))
+    return [_by_reader(values[i]) for i in sorted(values)]
+
+
+def _by_reader(values):
+    """The values once if all three readings give the same, in which they differ for few texts."""
+    texts = {name: " ".join(map(str, values[name])) for name in ("cast", *FORMS)}
+    if len(set(texts.values())) == 1:
+        return texts["cast"]
+    return "; ".join(f"{name}: {text}" for name, text in texts.items())
 
 
 def _cast(text, kind, zone):
@@ -165,40 +174,40 @@ for letters in ("VV", "z", "zzz", "zzzz", "O", "OOOO", "ZZZZZ"):
     PATTERNS[f"yyyy-MM-dd HH:mm~{letters}"] = texts
 
 
-def test_patterns_are_read_as_by_sparks_readers(spark):
+def test_patterns_are_read_as_by_sparks_readers(spark_answers):
     zone = "Europe/Berlin"
     cases = [(pattern, text) for pattern, texts in PATTERNS.items() for text in texts.split("|")]
-    columns = []
-    for number, pattern in enumerate(PATTERNS):
-        quoted = pattern.replace("'", "\\'")
-        options = f"map('sep', ';', 'timestampFormat', '{quoted}', 'dateFormat', '{quoted}', 'timestampNTZFormat', '{quoted}')"
-        columns.append(
-            f"from_csv(concat(s, ';', s, ';', s), 't timestamp, d date, n timestamp_ntz', {options}) AS p{number}"
-        )
-    spark.conf.set("spark.sql.session.timeZone", zone)
-    try:
-        frame = spark.createDataFrame(list(enumerate(text for _, text in cases)), "i int, s string")
-        shown = [
-            f"struct(unix_micros(p{n}.t) AS t, unix_date(p{n}.d) AS d, CAST(p{n}.n AS string) AS n) AS p{n}"
-            for n in range(len(PATTERNS))
-        ]
-        found = {
-            row.i: row for row in frame.selectExpr("i", *columns).selectExpr("i", *shown).collect()
-        }
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
-    wrong = []
-    for i, (pattern, text) in enumerate(cases):
+
+    def by_spark(spark):
+        columns, shown = [], []
+        for n, pattern in enumerate(PATTERNS):
+            quoted = pattern.replace("'", "\\'")
+            options = f"map('sep', ';', 'timestampFormat', '{quoted}', 'dateFormat', '{quoted}', 'timestampNTZFormat', '{quoted}')"
+            columns.append(
+                f"from_csv(concat(s, ';', s, ';', s), 't timestamp, d date, n timestamp_ntz', {options}) AS p{n}"
+            )
+            shown.append(
+                f"struct(unix_micros(p{n}.t), unix_date(p{n}.d), CAST(p{n}.n AS string)) AS p{n}"
+            )
+        with set_for_a_while(spark, {"spark.sql.session.timeZone": zone}):
+            frame = spark.createDataFrame(
+                list(enumerate(text for _, text in cases)), "i int, s string"
+            )
+            rows = frame.selectExpr("i", *columns).selectExpr("i", *shown).collect()
+        values = {row.i: row for row in rows}
+        names = {pattern: f"p{n}" for n, pattern in enumerate(PATTERNS)}
+        found = [values[i][names[pattern]] for i, (pattern, _) in enumerate(cases)]
+        return [f"{t} {d} {_wall(n)}" for t, d, n in found]
+
+    expected = spark_answers(by_spark, cases)
+    for (pattern, text), of_spark in zip(cases, expected, strict=True):
         given = dict.fromkeys(("timestampFormat", "dateFormat", "timestampNTZFormat"), pattern)
         temporal = Temporal(ReaderOptions(fileFormat="csv", timeZone=zone, **given))
-        row = found[i][f"p{list(PATTERNS).index(pattern)}"]
-        expected = (row.t, row.d, _wall(row.n))
-        ours = tuple(_or_none(temporal.value, text, kind) for kind in NAMES.values())
-        if ours != expected:
-            wrong.append((pattern, text, expected, ours))
-    assert not wrong
+        ours = (_or_none(temporal.value, text, kind) for kind in NAMES.values())
+        assert " ".join(map(str, ours)) == of_spark, (pattern, text)
 
 
+@pytest.mark.thorough("a newer Java has more zones, so they are not recorded")
 def test_every_zone_that_java_knows_is_known(spark):
     known = set(spark._jvm.java.time.ZoneId.getAvailableZoneIds())
     # Java keeps these for programs of thirty years ago; no zone database has them any more.
