@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from random import Random
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from pyspark_sluice.tests.reader.readings.findings import Findings
 from pyspark_sluice.tests.reader.readings.generate import FORMATS, group_of
 from pyspark_sluice.tests.reader.readings.machine import Counts, Machine
 from pyspark_sluice.tests.reader.readings.model import MODES
+from pyspark_sluice.tests.reader.readings.of_spark import read_by_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +31,7 @@ def main() -> int:
     """Run until the time is over; 1 if there are differences that are not documented."""
     asked = _arguments()
     spark = _session()
-    machine = Machine(spark, Random(asked.seed), failing=4)
+    machine = Machine(partial(read_by_spark, spark), Random(asked.seed), failing=4)
     findings = Findings()
     print(f"seed {asked.seed}", flush=True)
     started = time.monotonic()

@@ -27,7 +27,7 @@ EXACT = Context(prec=80)
 """Rounds no decimal that a column can hold."""
 
 
-def group(chance: Random, files: int, file_format: str, spark: SparkSession) -> Group:
+def group(chance: Random, files: int, file_format: str, spark: SparkSession | None) -> Group:
     """Tables of one schema, which is asked for as it is, in part, or in wider types."""
     pool = WITH_VARIANTS if file_format == "parquet" else ANY
     stored = pa.schema(fields(chance, chance.randint(2, 6), chance.choice([0, 1, 2]), pool))
@@ -61,7 +61,7 @@ def group(chance: Random, files: int, file_format: str, spark: SparkSession) -> 
 
 
 def _written(
-    chance: Random, spark: SparkSession, writer: Callable[..., str], table: pa.Table
+    chance: Random, spark: SparkSession | None, writer: Callable[..., str], table: pa.Table
 ) -> tuple[str, bytes] | None:
     """What the writer made; None if it cannot write such a table, which is its own affair."""
     with tempfile.TemporaryDirectory() as folder:

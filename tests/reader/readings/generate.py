@@ -26,8 +26,13 @@ _ENDLESS = re.compile(rb"([eE]\+?)[0-9]{4,}")
 """Spark takes minutes to hours for decimals such as 1e99999999."""
 
 
-def group_of(spark: SparkSession, file_format: str, seed: object, number: int, files: int) -> Group:
-    """One group; its schema, options and files follow from format, seed and number."""
+def group_of(
+    spark: SparkSession | None, file_format: str, seed: object, number: int, files: int
+) -> Group:
+    """One group; its schema, options and files follow from format, seed and number.
+
+    Spark writes some files of Parquet and ORC.
+    """
     group = _group_of(spark, file_format, seed, number, files)
     if not group.is_text:
         return group
@@ -35,7 +40,7 @@ def group_of(spark: SparkSession, file_format: str, seed: object, number: int, f
 
 
 def _group_of(
-    spark: SparkSession, file_format: str, seed: object, number: int, files: int
+    spark: SparkSession | None, file_format: str, seed: object, number: int, files: int
 ) -> Group:
     chance = Random(f"{file_format} {seed} {number}")
     if file_format == "csv":

@@ -7,6 +7,8 @@ from random import Random
 
 import pyarrow as pa
 
+from pyspark_sluice.reader.files.schemas.hints import parse_columns
+
 ATOMS: tuple[pa.DataType, ...] = (
     pa.bool_(),
     pa.int8(),
@@ -122,9 +124,4 @@ def atoms_of(data_type: pa.DataType) -> set[str]:
 
 def arrow_schema(ddl: str) -> pa.Schema:
     """The schema that Spark writes like this, as Arrow has it."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
-
-    kind = StructType.fromDDL(ddl)
-    assert isinstance(kind, StructType)
-    return to_arrow_schema(kind, timezone="UTC")
+    return pa.schema(parse_columns(ddl, "schema"))

@@ -8,16 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pyspark_sluice.tests.reader.readings.kinds import atoms_of
 from pyspark_sluice.tests.reader.readings.model import MODES, Difference, Group, Outcome
 from pyspark_sluice.tests.reader.readings.of_sluice import Ours
-from pyspark_sluice.tests.reader.readings.of_spark import read_by_spark
 from pyspark_sluice.tests.reader.readings.values import same_values
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 IN_SPARK = frozenset({"csv", "json", "xml", "text", "parquet", "orc"})
 """Formats that Spark reads: it has no reader of Arrow files, and its JARs have none of Avro."""
@@ -44,11 +40,19 @@ class Counts:
         self.rows += 0 if isinstance(outcome, str) else len(outcome)
 
 
+class SparkReader(Protocol):
+    """Spark's reading of a group, as in `of_spark.read_by_spark`."""
+
+    def __call__(
+        self, group: Group, paths: Sequence[Path], mode: str, *, is_bad: bool = False
+    ) -> list[Outcome]: ...
+
+
 @dataclass
 class Machine:
     """Reads groups, counts what it compared, and finds what differs."""
 
-    spark: SparkSession
+    by_spark: SparkReader
     chance: Random
     cuts: int = 3
     """Single cuts of each file, in addition to the one into splits of one byte."""
@@ -117,7 +121,7 @@ class Machine:
         if group.file_format not in IN_SPARK:
             return [*group.written] or [None] * len(paths)
         if mode != "FAILFAST":
-            outcomes = read_by_spark(self.spark, group, paths, mode)
+            outcomes = self.by_spark(group, paths, mode)
             if mode == "PERMISSIVE":
                 spoiled |= {n for n, rows in enumerate(outcomes) if _is_spoiled(rows)}
             if group.written:
@@ -131,7 +135,7 @@ class Machine:
         outcomes_of: dict[int, Outcome] = {}
         for chosen in (sorted({*range(len(paths))} - spoiled), asked):
             of_these = [paths[n] for n in chosen]
-            found = read_by_spark(self.spark, group, of_these, mode, is_bad=chosen is asked)
+            found = self.by_spark(group, of_these, mode, is_bad=chosen is asked)
             outcomes_of.update(zip(chosen, found, strict=True))
         return [outcomes_of.get(n) for n in range(len(paths))]
 

@@ -51,7 +51,8 @@ def _shorter(machine: Machine, difference: Difference) -> Difference | None:
     size = max(1, len(data) // 2)
     while True:
         starts = range(0, len(data), size)
-        shorter = sorted({data[:at] + data[at + size :] for at in starts}, key=len)
+        distinct = {data[:at] + data[at + size :] for at in starts}
+        shorter = sorted(distinct, key=lambda each: (len(each), each))
         for first in range(0, len(shorter), _AT_ONCE):
             found = _again(machine, difference, shorter[first : first + _AT_ONCE])
             if found is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyspark_sluice.tests.answers import SparkAnswers, without_folders
 from pyspark_sluice.tests.reader.readings.kinds import quoted, schema_ddl
 from pyspark_sluice.tests.reader.readings.model import CORRUPT, Group, Outcome, Rows
 from pyspark_sluice.tests.reader.readings.values import comparable, with_bytes
@@ -54,6 +55,32 @@ def read_by_spark(
     good = [path for path in paths if path.name not in failed]
     rows = dict(zip(good, _rows(spark, group, good, mode) if good else [], strict=True))
     return [rows.get(path, f"refused: {failed.get(path.name)}") for path in paths]
+
+
+def recorded(answers: SparkAnswers) -> Any:
+    """The same by Spark's recorded answers."""
+
+    def read(group: Group, paths: Sequence[Path], mode: str, *, is_bad: bool = False) -> Any:
+        files = [(path.name, group.files[int(path.name[:5])]) for path in paths]
+        asked = (group.schema.to_string(), *map(dict, (group.options, group.only_spark)))
+
+        def by_spark(spark: SparkSession) -> Any:
+            outcomes = read_by_spark(spark, group, paths, mode, is_bad=is_bad)
+            return _replaced(outcomes, folder, "FOLDER")
+
+        folder = str(paths[0].parent) if paths else "no folder"
+        return _replaced(answers(by_spark, files, *asked, group.condition, mode), "FOLDER", folder)
+
+    return read
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
+    """The same outcome of files in another folder, which `_metadata` shows."""
+    if isinstance(value, dict):
+        return {name: _replaced(inner, old, new) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_replaced(inner, old, new) for inner in value]
+    return value.replace(old, new) if isinstance(value, str) else value
 
 
 def _frame(spark: SparkSession, group: Group, paths: Sequence[Path], mode: str) -> DataFrame:
@@ -142,6 +169,6 @@ def _each_part(spark: SparkSession, rdd: Any, parts: list[Any], names: dict[str,
 
 
 def _short(reason: str) -> str:
-    """The innermost cause, without the stack."""
+    """The innermost cause, without the stack and the folders of paths."""
     causes = [line for line in reason.splitlines() if line.startswith(("Caused by", "\tCaused"))]
-    return (causes[-1] if causes else reason)[:160].strip()
+    return without_folders(causes[-1] if causes else reason)[:160].strip()

@@ -11,8 +11,7 @@ from pyspark_sluice.tests.reader.readings import of_sluice
 from pyspark_sluice.tests.reader.readings.machine import Machine
 from pyspark_sluice.tests.reader.readings.minimise import minimised
 from pyspark_sluice.tests.reader.readings.model import Group
-
-pytestmark = pytest.mark.spark
+from pyspark_sluice.tests.reader.readings.of_spark import recorded
 
 TWO = pa.schema([("a", pa.string()), ("b", pa.int32())])
 FILES = (b"x,1\ny,2\n", b"z,3\n", b"first,10\nsecond,20\nthird,30\n")
@@ -36,8 +35,8 @@ def _readings(found):
 
 
 @pytest.mark.parametrize("group", [GROUP, XML], ids=["csv", "xml"])
-def test_readings_that_are_the_same_give_no_difference(spark, group):
-    machine = Machine(spark, Random(1))
+def test_readings_that_are_the_same_give_no_difference(spark_answers, group):
+    machine = Machine(recorded(spark_answers), Random(1))
     assert machine.differences(group) == []
     assert machine.counts.by_reading.keys() == {
         *("spark", "cut", "packed", "beside a bad file", "before a bad record")
@@ -60,10 +59,10 @@ def _without_the_last(rows):
     [("cut", {"cut"}), ("packed", {"packed", "beside a bad file"})],
 )
 def test_a_row_that_one_reading_loses_is_found_in_that_reading(
-    spark, monkeypatch, name, reading, group
+    spark_answers, monkeypatch, name, reading, group
 ):
     _planted(monkeypatch, name, _without_the_last)
-    assert _readings(Machine(spark, Random(1)).differences(group)) == reading
+    assert _readings(Machine(recorded(spark_answers), Random(1)).differences(group)) == reading
 
 
 def _changed(rows):
@@ -71,9 +70,9 @@ def _changed(rows):
     return values if isinstance(rows, list) else rows
 
 
-def test_a_value_that_is_not_spark_s_is_found_and_its_file_made_small(spark, monkeypatch):
+def test_a_value_that_is_not_spark_s_is_found_and_its_file_made_small(spark_answers, monkeypatch):
     _planted(monkeypatch, "read", _changed)
-    machine = Machine(spark, Random(1))
+    machine = Machine(recorded(spark_answers), Random(1))
     found = machine.differences(GROUP, only=("PERMISSIVE", "spark"))
     assert [(d.kind, d.column, d.data) for d in found] == [("spark", "b", FILES[2])]
     assert minimised(machine, found[0]).data in (b",20", b",20\n")
