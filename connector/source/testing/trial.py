@@ -28,7 +28,6 @@ from ....checkpoint_meta.stores.testing import (
     MemoryStateStore,
     SimulatedCrash,
 )
-from ....enumerator.batch_budget import BatchLimits
 from ....enumerator.coordinator.coordinator import Coordinator
 from ....enumerator.settings import CoordinatorSettings, StartingState
 from ....enumerator.testing import HandCrankedCalls
@@ -66,22 +65,18 @@ class Trial:
         self,
         make_source: Callable[[], Source[Any, Any]],
         *,
-        limits: BatchLimits,
-        parallelism: int | None = 2,
-        checkpoints_ahead: int = 1,
         bounded: bool = False,
         starting_state: StartingState | None = None,
         fault: Fault | None = None,
+        **settings: Any,
     ) -> None:
         """`make_source` is called for each process; `bounded` is Trigger.AvailableNow.
 
-        `fault` kills the first process that comes to it.
+        `fault` kills the first process that comes to it. `settings` are of `CoordinatorSettings`.
         """
         self._make_source = make_source
         self._settings = CoordinatorSettings(
-            limits=limits,
-            parallelism=parallelism,
-            checkpoints_ahead=checkpoints_ahead,
+            parallelism=2,
             # No split of a suite is given up.
             max_split_attempts=100,
             # Bases come soon, so that kills meet their publication as well.
@@ -91,6 +86,7 @@ class Trial:
             upkeep_patience=0.0,
             starting_state=None if starting_state is None else lambda: starting_state,
         )
+        self._settings = replace(self._settings, **settings)
         self._bounded = bounded
         self.objects = MemoryStateStore("trial" if starting_state is None else "fork")
         """Content of the state directory."""
@@ -201,7 +197,7 @@ class Trial:
             try:
                 return self.coordinator.latest(self._start)
             except WaitTimeoutError:
-                self.calls.run_calls()
+                self._background()
         message = f"the source has not discovered all existing data after {_PATIENCE} calls"
         raise AssertionError(message)
 

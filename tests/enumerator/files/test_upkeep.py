@@ -5,21 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from itertools import count
 
 import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.file_columns import splits_in
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore, SimulatedCrash
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.connector.source.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.files.ledger.files_as_of import FilesAsOf
 from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
-from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.errors import StateCorruptError, StateMissingError
 from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.protocol.opened import opened
@@ -133,41 +133,6 @@ def test_a_run_that_is_gone_is_named_where_nothing_is_left_below_its_base(tmp_pa
         query.start().latest(query.ref)
 
 
-class DyingStore(MemoryStateStore):
-    """One process's handle on objects that outlive it: dies at one operation of the upkeep."""
-
-    def __init__(self, objects, dies_at, *, after):
-        super().__init__()
-        self.objects = objects
-        self.left = dies_at
-        self.after = after
-        self.dead = False
-
-    def _do(self, name, action, *, counts):
-        if self.dead:
-            raise SimulatedCrash
-        self.left -= counts
-        if counts and self.left < 0:
-            self.dead = True
-            if self.after:
-                action()
-            raise SimulatedCrash
-        return action()
-
-    def publish(self, name, data):
-        upkeep = name.startswith(("bases/", "index/", "FORMAT"))
-        self._do(name, lambda: super(DyingStore, self).publish(name, data), counts=upkeep)
-
-    def delete(self, name):
-        self._do(name, lambda: super(DyingStore, self).delete(name), counts=True)
-
-    def list(self, directory):
-        return self._do(directory, lambda: super(DyingStore, self).list(directory), counts=False)
-
-    def read(self, name):
-        return self._do(name, lambda: super(DyingStore, self).read(name), counts=False)
-
-
 FILES = 12
 
 
@@ -179,75 +144,44 @@ class SmallRuns(FileSource):
         return replace(super().policy(), ledger=LedgerPolicy(merging=merging))
 
 
-def drive(source, store, ref, taken, directory):
-    """Batch after batch until nothing is left or the process dies; where Spark is then."""
-    settings = CoordinatorSettings(
-        BatchLimits(files=1),
-        1,
-        deltas_per_base=2,
-        retained_checkpoints=2,
-        commit_patience=0.0,
-        discovery_timeout=0.0,
-        upkeep_patience=0.0,
-    )
-    try:
-        coordinator = Coordinator(source, store, settings, lambda: 0.0, HandCrankedCalls)
-        coordinator._open(ref)
-        calls = coordinator._threads.calls
-        for _ in range(200):
-            landed = min(len(taken) + 2, FILES)
-            for number in range(len(list(directory.iterdir())), landed):
-                (directory / f"{number:02}.json").write_text("{}")
-            for _ in range(4):
-                calls.run_calls()
-            calls.tick()
-            end = coordinator.latest(ref)
-            if end == ref and len(taken) == FILES:
-                return ref, True
-            if end == ref:
-                continue
-            (checkpoint,) = coordinator.assignments(ref, end)
-            taken.extend(s.file.path for _, rows in checkpoint.assigned for s in splits_in(rows))
-            coordinator.commit(ref)
-            ref = end
-    except SimulatedCrash:
-        return ref, False
-    raise AssertionError
-
-
 @pytest.mark.parametrize(
-    "after",
+    "kind",
     [
-        False,
+        "crash before",
         pytest.param(
-            True,
+            "crash after",
             marks=pytest.mark.thorough("a crash after one operation is a crash before the next"),
         ),
     ],
-    ids=["before", "after"],
 )
-def test_a_crash_at_any_operation_of_a_base_a_merge_or_a_deletion_loses_nothing(tmp_path, after):
+@pytest.mark.parametrize(("verb", "least"), [("publish", 30), ("delete", 8)])
+def test_a_crash_at_any_operation_of_a_base_a_merge_or_a_deletion_loses_nothing(
+    tmp_path, kind, verb, least
+):
     options = parse_options({"path": str(tmp_path)}, streaming=False)
-    source = SmallRuns(options, pa.schema([("id", pa.int64())]))
-    kinds = set()
-    for dies_at in range(1000):
-        objects, taken = {}, []
+    schema, kinds = pa.schema([("id", pa.int64())]), set()
+    for after in count():
         for path in tmp_path.iterdir():
             path.unlink()
-        ref, ended = drive(
-            source, DyingStore(objects, dies_at, after=after), NO_CHECKPOINT, taken, tmp_path
+        trial = Trial(
+            lambda: SmallRuns(options, schema),
+            limits=BatchLimits(files=1),
+            parallelism=1,
+            retained_checkpoints=2,
+            fault=Fault(kind, after, verb=verb),
         )
-        if ended:
+        for number in range(FILES):
+            (tmp_path / f"{number:02}.json").write_text(f'{{"id": {number}}}')
+            trial.step()
+        trial.run_to_end()
+        trial.check(({"id": number} for number in range(FILES)), f"killed at {verb} {after}")
+        history = CheckpointHistory(trial.objects)
+        for base in history.bases():
+            for attachment in history.read_base(base).header.attachments:
+                assert f"index/{attachment.name}" in trial.objects.objects
+        assert list(FilesAsOf(trial.objects, trial.offsets[-1]).seen())
+        kinds |= {name.partition("/")[0] for name in trial.objects.objects}
+        if not trial.kills:
             break
-        ref, ended = drive(source, DyingStore(objects, 10_000, after=False), ref, taken, tmp_path)
-        assert ended
-        assert sorted(taken) == sorted(map(str, tmp_path.iterdir())), dies_at
-        kinds |= {name.partition("/")[0] for name in objects}
-        store = MemoryStateStore()
-        store.objects = objects
-        for base in CheckpointHistory(store).bases():
-            for attachment in CheckpointHistory(store).read_base(base).header.attachments:
-                assert f"index/{attachment.name}" in objects
-        assert len(list(FilesAsOf(store, ref).seen())) > 0
-    assert dies_at > 30
+    assert after > least
     assert {"bases", "index"} <= kinds
