@@ -269,13 +269,14 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """True if `improve_state` has something to do."""
         return False
 
-    def improve_state(self, attachments: Attachments) -> bool:
-        """Merge some of the objects next to the bases; True if there was work to do.
+    def improve_state(self) -> Callable[[Attachments], None] | None:
+        """Choose some of the objects next to the bases to be merged; None if there is no work.
 
-        Called repeatedly, on a worker thread and without the lock, until it returns False. Each
-        call should be short.
+        Called repeatedly, under the lock. The returned function merges what was chosen, on a worker
+        thread and without the lock, and should be short. A state that is frozen in between contains
+        everything that was chosen.
         """
-        return False
+        return None
 
     def attachments_in_use(self) -> Collection[str]:
         """Names of attachments that must not be deleted, whether a base refers to them or not."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -15,7 +16,7 @@ from typing_extensions import override
 from ..checkpoint_meta.documents.reader_assignment import plain_json
 from ..errors import ProtocolError
 from .api import SplitEnumeratorContext, SplitT
-from .coordinator.threads import AsyncCalls, BoundedLock
+from .coordinator.threads import AsyncCalls, BoundedLock, failing
 
 ResultT = TypeVar("ResultT")
 
@@ -150,11 +151,8 @@ class HandCrankedCalls(AsyncCalls):
         self._make(self.writes.pop(index))
 
     def _make(self, call: PendingCall) -> None:
-        try:
-            with self._lock:
-                call.make()
-        except Exception as error:  # noqa: BLE001 - the query fails with it
-            self._fail(error)
+        with suppress(Exception), self._lock, failing(self._fail):
+            call.make()
 
     @override
     def call(

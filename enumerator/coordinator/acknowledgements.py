@@ -161,7 +161,7 @@ class Acknowledgements(Generic[SplitT]):
         self.counter = counter
         self._source = parts.source
         self._sizing = sizing
-        self._lock = parts.threads.lock
+        self._lock, self._deciding = parts.threads.lock, parts.threads.deciding
         self._journal = parts.threads.journal
         self._may_be_unread = parts.settings.batches_may_be_unread
         self.has_finished_any = False
@@ -200,7 +200,7 @@ class Acknowledgements(Generic[SplitT]):
         for reader in missing:
             # Create-only under the commit's own name: if a late commit is there first, that counts.
             self._count(record, self._commits.publish(self._abandonment(record, reader)))
-        with self._lock:
+        with self._deciding():
             # A batch without readers, such as one that only holds orders, proves nothing of the
             # sink.
             self.has_finished_any |= bool(record.readers)
@@ -282,7 +282,7 @@ class Acknowledgements(Generic[SplitT]):
 
     def _count(self, record: CheckpointRecord, commit: ReaderCommit) -> None:
         part = self._part(record, commit.reader) if self.counter.needs_part(commit) else ()
-        with self._lock:
+        with self._deciding():
             # The other thread may have been faster.
             if not self._gateways[commit.reader].open(commit.ref):
                 return

@@ -31,6 +31,7 @@ from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 from .restore import RestoredState
 from .returned_splits import ReturnedSplits
 from .subtask_gateway import Gateways, still_held
+from .threads import failing
 from .upkeep import Upkeep
 
 
@@ -150,7 +151,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             # One listing for each batch, and none while the query is idle.
             self._check_still_ours()
         self.acknowledgements.finish()
-        with self._lock:
+        with self.threads.deciding():
             self.orders.apply()
         return self._cut_now(start, unlimited)
 
@@ -285,7 +286,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             budget = self.flight.open_record.budget
             self.sizing.limit(budget)
             if not budget.is_full:
-                self.enumerator.plan_batch(budget)
+                with failing(self.threads.fail):
+                    self.enumerator.plan_batch(budget)
 
     def _cut(self) -> CheckpointRecord:
         try:
@@ -336,7 +338,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         self._check_still_ours()
         self.heartbeat.beat()
         self.acknowledgements.look()
-        with self._lock:
+        with self.threads.deciding():
             cut = []
             if self.threads.failure is None:
                 self._plan()

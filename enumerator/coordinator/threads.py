@@ -10,7 +10,8 @@ Not here: what runs on them (`running_coordinator.py`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from typing_extensions import override
@@ -75,7 +76,8 @@ class AsyncCalls:
             with self._lock:
                 if not self._stopped.is_set():
                     # After a stop the enumerator is closed, and takes no results.
-                    handler(result, error)
+                    with failing(self._fail):
+                        handler(result, error)
                 self._lock.notify_all()
 
         self._start("sluice-call", run)
@@ -116,6 +118,16 @@ class AsyncCalls:
         self._stopped.set()
 
 
+@contextmanager
+def failing(fail: Callable[[BaseException], None]) -> Iterator[None]:
+    """Make the query fail before the lock is left: what was half done must not be cut."""
+    try:
+        yield
+    except BaseException as error:
+        fail(error)
+        raise
+
+
 class Threads:
     """Spark's thread and the background threads of one coordinator, as far as they meet."""
 
@@ -138,6 +150,12 @@ class Threads:
         self.failure = self.failure or error
         with self.lock:
             self.lock.notify_all()
+
+    @contextmanager
+    def deciding(self) -> Iterator[None]:
+        """Hold the lock for one decision with its effect; if it fails, the query fails with it."""
+        with self.lock, failing(self.fail):
+            yield
 
     def wait_for(self, is_over: Callable[[], bool], seconds: float) -> bool:
         """Wait, under the lock, until `is_over` or the query fails; False where time runs out."""

@@ -178,7 +178,11 @@ class Upkeep:
 
     def _step(self) -> bool:
         with self._threads.lock:
-            due, prune_to = self._due, self._prune_to
+            due, prune_to, improve = self._due, self._prune_to, None
+            # Not while something is frozen: it would be written twice. Chosen under the lock: what
+            # is frozen after it contains all that is merged.
+            if due is None and prune_to is None and not self._is_frozen:
+                improve = self._enumerator.improve_state()
         if due is not None:
             self._write(due)
             with self._threads.lock:
@@ -188,13 +192,10 @@ class Upkeep:
             self._prune(prune_to)
             with self._threads.lock:
                 self._prune_to = None
-        else:
-            # Not while something is frozen: it would be written twice.
-            did = not self._is_frozen and self._enumerator.improve_state(self._parts.attachments)
-            if did:
-                self._threads.journal.info("upkeep", "parts of the index were merged")
-            return did
-        return True
+        elif improve is not None:
+            improve(self._parts.attachments)
+            self._threads.journal.info("upkeep", "parts of the index were merged")
+        return due is not None or prune_to is not None or improve is not None
 
     def _prune(self, end: CheckpointRef) -> None:
         with self._threads.lock:

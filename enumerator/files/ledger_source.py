@@ -6,7 +6,7 @@ Not here: who finds files and assigns them (`enumerator.py`), or does neither (`
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from typing_extensions import override
@@ -93,5 +93,5 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, FileState]):
         return self.ledger.can_improve
 
     @override
-    def improve_state(self, attachments: Attachments) -> bool:
-        return self.ledger.improve(attachments)
+    def improve_state(self) -> Callable[[Attachments], None] | None:
+        return self.ledger.improve()

@@ -264,8 +264,8 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
         return self._inner.can_improve_state
 
     @override
-    def improve_state(self, attachments: Attachments) -> bool:
-        return self._inner.improve_state(attachments)
+    def improve_state(self) -> Callable[[Attachments], None] | None:
+        return self._inner.improve_state()
 
     @override
     def attachments_in_use(self) -> Collection[str]:

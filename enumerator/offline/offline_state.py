@@ -286,7 +286,8 @@ class Compaction:
         history = CheckpointHistory(self._store, passed_over)
         restored = restore(history, ref, self._source, self._attachments)
         enumerator = offline_state(self._source, restored).enumerator
-        while merge and enumerator.improve_state(self._attachments):
+        while merge and (improve := enumerator.improve_state()):
+            improve(self._attachments)
             self._check_still_ours()
         frozen = enumerator.freeze_state()
         assert frozen is not None, "only for sources that keep their whole state"

@@ -12,7 +12,7 @@ one that is resolved too early costs rows or repeats some: that is what gateways
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
@@ -265,8 +265,8 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
     def can_improve_state(self) -> bool:
         return self.inner.can_improve_state
 
-    def improve_state(self, attachments: Attachments) -> bool:
-        return self.inner.improve_state(attachments)
+    def improve_state(self) -> Callable[[Attachments], None] | None:
+        return self.inner.improve_state()
 
     def attachments_in_use(self) -> Collection[str]:
         return self.inner.attachments_in_use()

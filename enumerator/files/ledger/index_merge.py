@@ -53,12 +53,13 @@ class MergePolicy:
     """Every merge is due that `longest` permits, and every file is to be in a run."""
 
 
-def flush(seen: SeenFiles, tails: Sequence[Tail], attachments: Attachments) -> Run:
+def flush(seen: SeenFiles, tails: Sequence[Tail], attachments: Attachments) -> None:
     """Make one run of some tails, neighbours."""
     keys = SeenKeys.merge([tail.keys for tail in tails])
     rows = [piece.rows() for tail in tails for piece in tail.pieces]
     written = attachments.publish(*_objects(write_keys(keys), write_files(_joined(rows))))
-    return seen.flushed(tails, Run(keys, written))
+    seen.flushed(tails, Run(keys, written))
+    give_back()
 
 
 def _joined(rows: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -80,22 +81,14 @@ def _objects(keys: bytes, files: bytes) -> tuple[tuple[str, bytes], tuple[str, b
     return ("keys.arrow", keys), ("files.arrows", files)
 
 
-def can_merge(seen: SeenFiles, policy: MergePolicy) -> bool:
-    """True if `merge_some` has something to do."""
-    return bool(_group(seen.runs, policy))
-
-
-def merge_some(seen: SeenFiles, policy: MergePolicy, attachments: Attachments) -> bool:
-    """Merge one group of runs, if there is one; True if there was."""
-    group = _group(seen.runs, policy)
-    if not group:
-        return False
+def merge(seen: SeenFiles, group: Sequence[Run], attachments: Attachments) -> None:
+    """Make one run of several, neighbours."""
     keys = SeenKeys.merge([read_keys(attachments.read(run.attachments[0])) for run in group])
     objects = _objects(write_keys(keys), join_files(list(_files_of(group, attachments))))
     # The old runs stay until no base refers to them, so a crash here loses nothing.
     written = attachments.publish(*objects)
     seen.merged(group, Run(keys, written))
-    return True
+    give_back()
 
 
 def _files_of(runs: Sequence[Run], attachments: Attachments) -> Iterator[bytes]:
@@ -107,11 +100,12 @@ def _files_of(runs: Sequence[Run], attachments: Attachments) -> Iterator[bytes]:
             LOG.warning("names of seen files are lost: %s", error)
 
 
-def _group(runs: Sequence[Run], policy: MergePolicy) -> Sequence[Run]:
+def mergeable(seen: SeenFiles, policy: MergePolicy) -> Sequence[Run]:
     """Neighbours, so that of a file in two of them the newer entry is still the newer one.
 
     Runs grow shorter from the oldest to the newest but where merging is due.
     """
+    runs = seen.runs
     if policy.thorough:
         return _neighbours(runs, policy.longest)
     for first in range(len(runs) - policy.fan_in + 1):
@@ -153,7 +147,6 @@ class FrozenLedger(FrozenState):
         open_tails = [tail for tail in self._tails if tail.run is None]
         if open_tails:
             flush(self._seen, open_tails, attachments)
-            give_back()
         # A tail may have been flushed since, together with others of this state.
         later = {id(tail.run): tail.run for tail in self._tails if tail.run is not None}
         runs = [*self._runs, *later.values()]

@@ -9,8 +9,9 @@ Not here: discovery, and how much a batch takes (`../enumerator.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,7 @@ from ....checkpoint_meta.index.fingerprints import (
 from ..discovery.api import FoundFiles, joined
 from .byte_ranges import ByteRanges, byte_ranges_of, splits_of, splits_without
 from .file_state import FileState
-from .index_merge import FrozenLedger, MergePolicy, can_merge, flush, give_back, merge_some
+from .index_merge import FrozenLedger, MergePolicy, flush, merge, mergeable
 from .pending import FileOrder, PendingRanges, RangeOrder
 from .seen_files import Piece, SeenFiles
 from .sifting import (
@@ -92,7 +93,7 @@ class Sifted:
 
 
 class Ledger:
-    """Under the coordinator's lock, but for `sift` and `improve`."""
+    """Under the coordinator's lock, but for `sift`."""
 
     def __init__(self, policy: LedgerPolicy, state: FileState | None = None) -> None:
         state = state or FileState()
@@ -322,23 +323,22 @@ class Ledger:
     @property
     def can_improve(self) -> bool:
         """True if `improve` has something to do."""
-        return self._is_flush_due() or can_merge(self.seen, self._policy.merging)
+        return self._is_flush_due() or bool(mergeable(self.seen, self._policy.merging))
 
     def _is_flush_due(self) -> bool:
         everything = self.flushes_all or self._policy.merging.thorough
         least = 1 if everything else self._policy.merging.flush_at
         return sum(map(len, self.seen.tails)) >= least
 
-    def improve(self, attachments: Attachments) -> bool:
-        """One bounded step towards few runs; True if there was anything to do."""
+    def improve(self) -> Callable[[Attachments], None] | None:
+        """Choose one bounded step towards few runs; the function takes it, on any thread."""
         if self._is_flush_due():
+            # Frozen together with the choice: a base that is frozen later contains all of them, and
+            # a file that is entered later is in no run with them.
             _, tails = self.seen.freeze()
-            flush(self.seen, tails, attachments)
-            did = True
-        else:
-            did = merge_some(self.seen, self._policy.merging, attachments)
-        give_back()
-        return did
+            return partial(flush, self.seen, tails)
+        runs = mergeable(self.seen, self._policy.merging)
+        return partial(merge, self.seen, runs) if runs else None
 
     def attachments(self) -> frozenset[str]:
         """Names of objects that are in use, or will be by a base that is being written."""

@@ -45,8 +45,8 @@ def grown(ledger, attachments, first, last, checkpoint=0):
         checkpoint += 1
         FileStateSerializer().serialize_all(ledger.snapshot(checkpoint))
         costs.append(time.thread_time() - before)
-        while ledger.can_improve:
-            ledger.improve(attachments)
+        while improve := ledger.improve():
+            improve(attachments)
     return costs
 
 
@@ -86,10 +86,11 @@ def flush_cost(count):
     names = names_of([file.path for file in found])
     keys = SeenKeys.sort(names, np.zeros(count, np.uint64), np.full(count, 100, np.int64))
     tail = Tail(keys, pieces)
-    attachments = Attachments(MemoryStateStore(), 1)
+    attachments, seen = Attachments(MemoryStateStore(), 1), SeenFiles((), [tail])
     before = time.thread_time()
-    run = flush(SeenFiles((), [tail]), [tail], attachments)
+    flush(seen, [tail], attachments)
     spent = time.thread_time() - before
+    (run,) = seen.runs
     batches = list(read_files(attachments.read(run.attachments[1])))
     assert [batch.num_rows for batch in batches] == [count]
     return spent

@@ -1,0 +1,128 @@
+"""A decision and its effect are one step: what another thread does comes before or after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import UnfinishedSplit
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
+from pyspark_sluice.enumerator.testing import HandCrankedCalls
+from pyspark_sluice.errors import ProtocolError
+from pyspark_sluice.tests.protocol import rows
+from pyspark_sluice.tests.protocol.numbers import Harness
+from pyspark_sluice.tests.protocol.opened import opened
+from pyspark_sluice.tests.protocol.rows import RowSource, World
+
+
+def test_a_commit_that_is_counted_in_half_is_in_no_checkpoint():
+    """Spark's thread may have the lock before the background thread's failure is known."""
+    limits = BatchLimits(files=2)
+    settings = CoordinatorSettings(
+        limits, parallelism=2, discovery_timeout=0.0, checkpoints_ahead=0
+    )
+    query = Harness(range(6), settings)
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    left = UnfinishedSplit(index=0, remainder={"json": ["100"]})
+    query.acknowledge(first, 0, unfinished=[left], events=[("hello", 1), ("unknown", 2)])
+    query.acknowledge(first, 1)
+    with pytest.raises(ProtocolError, match="an event of an unregistered type"):
+        opened(query.coordinator).acknowledgements.look()
+    for _ in range(2):
+        with pytest.raises(ProtocolError, match="an event of an unregistered type"):
+            query.coordinator.latest(first)
+    assert query.coordinator.history.checkpoints() == [first]
+
+
+def test_a_handler_that_fails_in_half_is_in_no_checkpoint():
+    query = Harness(range(6), CoordinatorSettings(parallelism=2, discovery_timeout=0.0))
+    query.start()
+    enumerator = query.enumerator
+
+    def handle(*_):
+        enumerator.pending.append(100)
+        raise ProtocolError("half of it is done")
+
+    enumerator.context.call_async(lambda: None, handle)
+    query.calls.run_calls()
+    with pytest.raises(ProtocolError, match="half of it is done"):
+        query.coordinator.latest(NO_CHECKPOINT)
+    assert query.coordinator.history.checkpoints() == []
+
+
+@pytest.fixture
+def frequent_flushes(monkeypatch):
+    merging = MergePolicy(flush_at=2)
+    ledger = replace(rows.POLICY.ledger, merging=merging)
+    monkeypatch.setattr(rows, "POLICY", replace(rows.POLICY, ledger=ledger))
+
+
+class Turned:
+    """A query over a world of files, whose threads are turned by hand."""
+
+    def __init__(self, world, state):
+        limits = BatchLimits(files=1)
+        settings = CoordinatorSettings(
+            limits, parallelism=1, discovery_timeout=0.0, deltas_per_base=1, checkpoints_ahead=0
+        )
+        self.coordinator = Coordinator(
+            RowSource(world), state, settings, lambda: 0.0, self._make_calls
+        )
+
+    def _make_calls(self, *arguments):
+        self.calls = HandCrankedCalls(*arguments)
+        return self.calls
+
+    def discover(self):
+        upkeep = opened(self.coordinator).upkeep._step
+        for _ in range(8):
+            for call in [call for call in self.calls.calls if call.call != upkeep]:
+                self.calls.calls.remove(call)
+                call.make()
+
+
+@pytest.mark.usefixtures("frequent_flushes")
+def test_a_base_contains_no_file_that_its_checkpoint_does_not_know(monkeypatch):
+    """A cut, and a file that is found after it, come between choosing runs and merging them."""
+    world, state = World(), MemoryStateStore()
+    query = Turned(world, state)
+    world.land(1, 0)
+    world.land(1, 1)
+    query.coordinator._open(NO_CHECKPOINT)
+    query.discover()
+    upkeep, cut = opened(query.coordinator).upkeep, []
+    choose = opened(query.coordinator).enumerator.improve_state
+
+    def preempted():
+        improve = choose()
+        assert improve is not None
+
+        def merge(attachments):
+            if not cut:
+                cut.append(query.coordinator.latest(NO_CHECKPOINT))
+                world.land(1, 2)
+                query.discover()
+            improve(attachments)
+
+        return merge
+
+    monkeypatch.setattr(opened(query.coordinator).enumerator, "improve_state", preempted)
+    assert upkeep._step()
+    assert upkeep._step()
+    assert query.coordinator.history.bases() == cut
+    again = Turned(world, state)
+    again.coordinator.assignments(NO_CHECKPOINT, cut[0])
+    again.discover()
+    ledger = opened(again.coordinator).enumerator.inner.ledger
+    assigned = [
+        path
+        for _, batch in again.coordinator.history.load(cut[0]).assigned
+        for path in batch.column("path").to_pylist()
+    ]
+    pending = [split.file.path for split in ledger.pending]
+    assert sorted([*assigned, *pending]) == sorted(file.path for file in world.files)
