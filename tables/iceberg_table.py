@@ -7,18 +7,21 @@ Properties of snapshots would expire with them. Not here: the files (`landed_bat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from typing_extensions import override
 
 from ..errors import TableError
+from ..reader.landing.field_ids import to_text
 from ..reader.landing.statistics import leaves
+from .iceberg_files import NAME_MAPPING, data_files, is_in_place, keep_names
 from .landed_batch import LandedBatch
 from .table_sink import TableSink
 
 if TYPE_CHECKING:
-    from pyiceberg.table import Table
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import Table, Transaction
 
 
 class IcebergSink(TableSink):
@@ -40,6 +43,13 @@ class IcebergSink(TableSink):
         self._table = table
 
     @override
+    def columns(self) -> str:
+        from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+        table = self.opened()
+        return to_text(schema_to_pyarrow(table.schema()), table.metadata.last_column_id)
+
+    @override
     def _conflicts(self) -> tuple[type[Exception], ...]:
         from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 
@@ -50,9 +60,19 @@ class IcebergSink(TableSink):
     @override
     def opened(self) -> Table:
         self._table.refresh()
-        # In this copy only. A conflict must not put the files on top of what the other writer
+        # In this copy only. pyiceberg copies the metadata two dozen times in a commit, which needs
+        # no older snapshots.
+        current = [snapshot for snapshot in [self._table.current_snapshot()] if snapshot]
+        shorter: dict[str, Any] = {"snapshots": current, "snapshot_log": []}
+        deletes = self._table.properties.get("write.metadata.delete-after-commit.enabled", "false")
+        if deletes.lower() == "false":
+            shorter["metadata_log"] = []
+        self._table.metadata = self._table.metadata.model_copy(update=shorter)
+        # A conflict must not put the files on top of what the other writer
         # has added: that may have been this batch.
         self._table.metadata.properties["commit.retry.num-retries"] = "0"
+        # Iceberg's default; pyiceberg's own leaves a manifest per batch, which each commit lists.
+        self._table.metadata.properties.setdefault("commit.manifest-merge.enabled", "true")
         return self._table
 
     @override
@@ -76,30 +96,53 @@ class IcebergSink(TableSink):
                 f"landPartitionBy={','.join(batch.files[0].partition)}",
                 "no landPartitionBy",
             )
-        from pyiceberg.exceptions import ValidationError
-
-        for found in batch.schemas:
-            self._check_columns(table, found)
+        self._check_new(table, batch)
+        for schema in batch.schemas:
+            self._check_columns(table, schema)
         properties = {
             _checkpoint_of(batch.lineage): str(batch.checkpoint),
             _files_of(batch): batch.digest,
         }
+        names = table.properties.get(NAME_MAPPING)
         with table.transaction() as transaction:
-            try:
-                # Before the files: `add_files` refuses a file with a column that the schema does
-                # not have.
-                with transaction.update_schema() as update:
-                    for schema in batch.schemas:
-                        update.union_by_name(schema)
-            except (ValueError, ValidationError) as error:
-                raise TableError(
-                    "the columns of the files do not fit the table's",
-                    self._name,
-                    str(error),
-                    "columns of the same types, or of types that Iceberg promotes",
-                ) from error
+            self._add_columns(transaction, batch)
             transaction.set_properties(properties)
-            transaction.add_files([file.path for file in batch.files])
+            keep_names(transaction, names, batch)
+            files = data_files(transaction, batch, self._name)
+            # Not `add_files`: it looks through all files of the table, however many.
+            with transaction.update_snapshot().merge_append() as append:
+                for file in files:
+                    append.append_data_file(file)
+
+    def _check_new(self, table: Table, batch: LandedBatch) -> None:
+        """Refuse files of others that another query may have added; names of ours are unique."""
+        paths = {file.path for file in batch.files if is_in_place(file)}
+        marks = {name for name in table.properties if name.startswith(_MARK)}
+        if paths and marks != {_checkpoint_of(batch.lineage), _files_of(batch)}:
+            known = paths & {task.file.file_path for task in table.scan().plan_files()}
+            if known:
+                raise TableError(
+                    f"{len(known)} files of a batch are already in the table",
+                    min(known),
+                    f"it in {self._name}, added by another query",
+                    "files that are not in the table",
+                    "Continue that query from its checkpoint, or land into another table.",
+                )
+
+    def _add_columns(self, transaction: Transaction, batch: LandedBatch) -> None:
+        from pyiceberg.exceptions import ValidationError
+
+        try:
+            for schema in batch.schemas:
+                with transaction.update_schema() as update:
+                    update.union_by_name(schema)
+        except (ValueError, ValidationError) as error:
+            raise TableError(
+                "the columns of the files do not fit the table's",
+                self._name,
+                str(error),
+                "columns of the same types, or of types that Iceberg promotes",
+            ) from error
 
     def _check_columns(self, table: Table, found: pa.Schema) -> None:
         """Refuse what pyiceberg does not: it would change the table, or add nulls to it."""
@@ -116,7 +159,7 @@ class IcebergSink(TableSink):
         problems += [
             f"{name} may be null, and is required in the table"
             for name in schema.column_names
-            if schema.find_field(name).required and not _is_required(found, name)
+            if schema.find_field(name).required and not _is_required(found, name, schema)
         ]
         if problems:
             raise TableError(
@@ -128,10 +171,11 @@ class IcebergSink(TableSink):
             )
 
 
-def _is_required(found: pa.Schema, name: str) -> bool:
+def _is_required(found: pa.Schema, name: str, schema: Schema) -> bool:
     top, *below = name.split(".")
     if top not in found.names:
-        return False
+        # A column without values has no nested ones, either.
+        return bool(below) and schema.find_field(top).optional
     field = found.field(top)
     for part in below:
         # Within lists and maps names differ, and nothing is known.
@@ -146,9 +190,12 @@ def newest_checkpoint(properties: Mapping[str, str], lineage: str) -> int:
     return int(properties.get(_checkpoint_of(lineage), 0))
 
 
+_MARK: Final = "sluice."
+
+
 def _checkpoint_of(lineage: str) -> str:
-    return f"sluice.{lineage}.checkpoint"
+    return f"{_MARK}{lineage}.checkpoint"
 
 
 def _files_of(batch: LandedBatch) -> str:
-    return f"sluice.{batch.lineage}.files"
+    return f"{_MARK}{batch.lineage}.files"

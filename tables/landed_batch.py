@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -22,6 +23,7 @@ from ..checkpoint_meta.storage.bucket import open_bucket
 from ..checkpoint_meta.storage.urls import absolute
 from ..errors import FileChangedError, FileVanishedError, TableError
 from ..reader.files.io.source_file import SourceFile
+from ..reader.landing.field_ids import without_field_ids
 from ..reader.landing.statistics import Path, leaves, null_count
 
 if TYPE_CHECKING:
@@ -115,11 +117,15 @@ class LandedBatch:
 
     @cached_property
     def schemas(self) -> Sequence[pa.Schema]:
-        """The distinct schemas of the files, without partition columns."""
+        """The distinct schemas of the files, without partition columns and without metadata."""
         footers = _of_each(self._footer_of, self._typical)
-        found = (footer.schema.to_arrow_schema() for footer in footers)
         # Files that others wrote (`landCopy=never`) may differ in metadata only.
-        return list(dict.fromkeys(schema.remove_metadata() for schema in found))
+        return list(dict.fromkeys(without_field_ids(f.schema.to_arrow_schema()) for f in footers))
+
+    @cached_property
+    def footers(self) -> Sequence[pq.FileMetaData]:
+        """The footers of the files."""
+        return _of_each(self._footer_of, self.files)
 
     def check_there(self) -> None:
         """Check that all files are there: nothing keeps a VACUUM from those in no table yet.
@@ -150,8 +156,7 @@ class LandedBatch:
         """
         if not columns:
             return
-        footers = _of_each(self._footer_of, self.files)
-        for file, footer in zip(self.files, footers, strict=True):
+        for file, footer in zip(self.files, self.footers, strict=True):
             for path in columns:
                 if file.partition.get(path[0]) is None and not _is_never_null(file, footer, path):
                     raise TableError(
@@ -162,8 +167,12 @@ class LandedBatch:
                         "Make the column nullable in the table, or fill it in landTransform.",
                     )
 
+    def opened(self, file: LandedFile) -> AbstractContextManager[pa.NativeFile]:
+        """A file of the batch, for reading."""
+        return SourceFile(_version(file), self.storage_options).native()
+
     def _footer_of(self, file: LandedFile) -> pq.FileMetaData:
-        with SourceFile(_version(file), self.storage_options).native() as source:
+        with self.opened(file) as source:
             return pq.read_metadata(source)
 
     def _size_of(self, file: LandedFile) -> int | None:

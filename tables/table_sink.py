@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..checkpoint_meta.storage.storage_errors import delays
 from ..errors import TableError
+from ..reader.landing.field_ids import TABLE_COLUMNS
 from .landed_batch import LandedBatch, not_next
 
 if TYPE_CHECKING:
@@ -44,9 +45,22 @@ class TableSink(ABC):
         Raises:
             TableError: the table has another batch in its place or a later one, or does not fit.
         """
-        batch = LandedBatch.of(frame, self._storage_options)
+        # Spark Connect has no context on this side of the wire; its files have no field ids.
+        context = getattr(frame.sparkSession, "_sc", None)
+        if context is not None:
+            context.setLocalProperty(TABLE_COLUMNS, self.columns())
+        try:
+            # The readers run here, and write the files.
+            batch = LandedBatch.of(frame, self._storage_options)
+        finally:
+            if context is not None:
+                context.setLocalProperty(TABLE_COLUMNS, None)
         if batch is not None:
             self.add(batch)
+
+    def columns(self) -> str | None:
+        """The columns of the table for `field_ids.from_text`; None if files need no field ids."""
+        return None
 
     def add(self, batch: LandedBatch) -> None:
         """See `__call__`."""

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from ...checkpoint_meta.documents.landed_file import FileName, LandedFile
 from ...errors import OptionError
+from .field_ids import with_field_ids
 from .landing_options import LandingOptions
 from .partitioning import Partitioning, Values
 from .place import Draft, Place
@@ -69,8 +70,11 @@ class DataFileWriter:
         schema: pa.Schema,
         options: LandingOptions,
         transform: Transform | None = None,
+        columns: pa.Schema | None = None,
     ) -> None:
         """`schema` is that of the rows as they are written, partition columns included.
+
+        With `columns` of an Iceberg table the files have field ids.
 
         Raises:
             OptionError: rows of this schema cannot be parted or sorted as the options say.
@@ -85,6 +89,8 @@ class DataFileWriter:
         if missing:
             expected = f"columns of the files: {', '.join(self._partitioning.schema.names)}"
             raise OptionError("landSortBy: there are no such columns", "", str(missing), expected)
+        schema = self._partitioning.schema
+        self._file_schema = schema if columns is None else with_field_ids(schema, columns)
         self._partitions: dict[Values, _Partition] = {}
         self._buffered = 0
         self._spill = _Spill(self._partitioning.schema)
@@ -165,9 +171,9 @@ class DataFileWriter:
         if partition.file is None:
             name = str(replace(self._name, number=next(self._numbers)))
             directory = self._partitioning.directory(partition.values)
-            schema = self._partitioning.schema
             draft = self._place.begin(directory + name)
-            partition.file = _DataFile(draft, schema, self._options, frozenset(self._not_a_number))
+            compression = self._options.land_compression
+            partition.file = _DataFile(draft, self._file_schema, compression, self._not_a_number)
         partition.file.write(table, floats)
         # Only what was sorted at once is in order, so each sorted part is a file of its own.
         if self._options.land_sort_by or partition.file.size >= self._options.land_file_bytes:
@@ -191,13 +197,13 @@ class _DataFile:
         self,
         draft: Draft,
         schema: pa.Schema,
-        options: LandingOptions,
+        compression: str,
         not_a_number: Collection[str],
     ) -> None:
         """`not_a_number` are the columns that may hold NaN."""
         self._draft = draft
         self._schema = schema
-        self._compression = options.land_compression
+        self._compression = compression
         self._footers: list[pq.FileMetaData] = []
         self._nulls = dict.fromkeys(not_a_number, 0)
         self._opened: pq.ParquetWriter | None = None

@@ -20,6 +20,7 @@ from ..files.formats.parquet import int96
 from ..files.formats.parquet.format import rebasing
 from ..files.io.source_file import SourceFile
 from ..files.reader import FileSplitReader
+from .field_ids import is_list
 from .partitioning import partition_text
 from .statistics import leaves, statistics_of
 
@@ -109,7 +110,7 @@ def is_same(found: pa.DataType, wanted: pa.DataType) -> bool:
         return inner.keys() == {field.name for field in wanted} and all(
             is_same(inner[field.name], field.type) for field in wanted
         )
-    if _is_list(found) and _is_list(wanted):
+    if is_list(found) and is_list(wanted):
         return is_same(found.value_type, wanted.value_type)
     if _types.is_map(found) and _types.is_map(wanted):
         return is_same(found.key_type, wanted.key_type) and is_same(
@@ -126,10 +127,6 @@ def is_same(found: pa.DataType, wanted: pa.DataType) -> bool:
         if found in alike:
             return wanted in alike
     return bool(found.equals(wanted))
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(_types.is_list(kind) or _types.is_large_list(kind))
 
 
 def _differs(path: str, found: str, expected: str) -> SchemaMismatchError:

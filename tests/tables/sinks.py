@@ -15,6 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit
+from pyspark_sluice.reader.landing.field_ids import from_text
 from pyspark_sluice.reader.landing.file_writer import DataFileWriter
 from pyspark_sluice.reader.landing.landing_options import LandingOptions
 from pyspark_sluice.reader.landing.place import place_of
@@ -30,13 +31,16 @@ LINEAGE = "0123456789abcdef"
 def batch_of(
     url: str | Path, checkpoint: int, table: pa.Table, *, storage: Any = None, **options: Any
 ) -> LandedBatch:
-    """One batch of one reader whose rows are `table`."""
+    """One batch of one reader whose rows are `table`; `columns` as an Iceberg sink passes them."""
     lineage = options.pop("lineage", LINEAGE)
     token = options.pop("token", f"{checkpoint:012x}")
     reader = options.pop("reader", 0)
     name = FileName(lineage, CheckpointRef(checkpoint, 1), reader, token)
+    text = options.pop("columns", None)
     made = LandingOptions.model_validate({f"land_{k}": v for k, v in options.items()})
-    writer = DataFileWriter(place_of(str(url), storage or {}), name, table.schema, made, None)
+    columns = from_text(text) if text else None
+    place = place_of(str(url), storage or {})
+    writer = DataFileWriter(place, name, table.schema, made, None, columns)
     for batch in table.to_batches():
         writer.write(batch)
     return LandedBatch.of_files(writer.finish(), storage or {})

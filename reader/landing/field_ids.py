@@ -1,0 +1,107 @@
+"""Field ids of Iceberg in data files, so that a table finds their columns after a rename.
+
+Columns that the table lacks get the ids that pyiceberg will give them when it adds them.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import Final
+
+import pyarrow as pa
+
+TABLE_COLUMNS: Final = "sluice.landing.tableColumns"
+"""Local property of Spark's jobs by which a sink passes the columns of its table to the tasks."""
+
+_ID: Final = b"PARQUET:field_id"
+_LAST: Final = b"last-column-id"
+_types = pa.types
+
+
+def to_text(columns: pa.Schema, last: int) -> str:
+    """The columns of a table with their ids, as Arrow has them, and the last id that was used."""
+    schema = columns.with_metadata({_LAST: str(last)})
+    return base64.b64encode(schema.serialize()).decode()
+
+
+def from_text(text: str) -> pa.Schema:
+    """The inverse of `to_text`."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+
+
+def with_field_ids(schema: pa.Schema, columns: pa.Schema) -> pa.Schema:
+    """`schema` with the ids of the columns of the same name, and new ids for all others."""
+    new = count(int((columns.metadata or {}).get(_LAST, 0)) + 1)
+    return pa.schema(_with_ids(_by_name(list(schema)), _by_name(list(columns)), new))
+
+
+def without_field_ids(schema: pa.Schema) -> pa.Schema:
+    """`schema` without any metadata, at any depth."""
+    return pa.schema([_plain(field) for field in schema])
+
+
+def has_field_ids(schema: pa.Schema) -> bool:
+    """True if a column has an id."""
+    return any(_ID in (field.metadata or {}) for field in schema)
+
+
+def _by_name(fields: Sequence[pa.Field]) -> dict[str, pa.Field]:
+    return {field.name: field for field in fields}
+
+
+def _inner(kind: pa.DataType) -> dict[str, pa.Field]:
+    """The fields of a nested type; names of those in lists and maps differ between writers."""
+    if _types.is_struct(kind):
+        return _by_name(list(kind))
+    if _types.is_map(kind):
+        return {"key": kind.key_field, "value": kind.item_field}
+    return {"element": kind.value_field} if is_list(kind) else {}
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """True for lists, in either of Arrow's forms of them."""
+    return bool(_types.is_list(kind) or _types.is_large_list(kind))
+
+
+def _of(kind: pa.DataType, inner: Sequence[pa.Field]) -> pa.DataType:
+    """The same nested type with other fields."""
+    if _types.is_struct(kind):
+        return pa.struct(inner)
+    if _types.is_map(kind):
+        return pa.map_(*inner)
+    if is_list(kind):
+        return pa.list_(*inner) if _types.is_list(kind) else pa.large_list(*inner)
+    return kind
+
+
+def _with_ids(
+    fields: Mapping[str, pa.Field], columns: Mapping[str, pa.Field], new: Iterator[int]
+) -> list[pa.Field]:
+    # In the order of pyiceberg's `union_by_name`: nested fields of columns first that are in the
+    # table, then new columns.
+    result = {}
+    for name in [name for name in fields if name in columns]:
+        kind, column = fields[name].type, columns[name]
+        inner = _with_ids(_inner(kind), _inner(column.type), new)
+        result[name] = _labelled(fields[name], _of(kind, inner), (column.metadata or {})[_ID])
+    for name in fields:
+        if name not in columns:
+            (result[name],) = _fresh([fields[name]], new)
+    return [result[name] for name in fields]
+
+
+def _fresh(fields: Sequence[pa.Field], new: Iterator[int]) -> list[pa.Field]:
+    ids = [str(next(new)).encode() for _ in fields]
+    kinds = (_of(f.type, _fresh(list(_inner(f.type).values()), new)) for f in fields)
+    return [_labelled(f, kind, i) for f, kind, i in zip(fields, kinds, ids, strict=True)]
+
+
+def _labelled(field: pa.Field, kind: pa.DataType, number: bytes) -> pa.Field:
+    return field.with_type(kind).with_metadata({_ID: number})
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    inner = [_plain(each) for each in _inner(field.type).values()]
+    return field.with_type(_of(field.type, inner)).remove_metadata()

@@ -1,0 +1,183 @@
+"""Columns of an Iceberg table are found by the field ids in landed files, whatever their names."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.manifest import ManifestFile
+from pyiceberg.schema import Schema
+from pyiceberg.types import DoubleType, LongType, StringType
+
+from pyspark_sluice.checkpoint_meta.documents.landed_file import LandedFile
+from pyspark_sluice.errors import TableError
+from pyspark_sluice.tables.iceberg_table import IcebergSink
+from pyspark_sluice.tables.landed_batch import LandedBatch
+from pyspark_sluice.tests.tables.sinks import LINEAGE, batch_of, ids
+
+MAPPING = "schema.name-mapping.default"
+
+
+class Lake:
+    """An empty table, its sink, and batches with the field ids that the sink passes to readers."""
+
+    def __init__(self, folder):
+        where = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": str(folder / "w")}
+        self._catalog = SqlCatalog("x", **where)
+        self._catalog.create_namespace("lake")
+        self._folder = folder
+        self.sink = IcebergSink(self._catalog.create_table("lake.orders", Schema()))
+
+    @property
+    def table(self):
+        return self._catalog.load_table("lake.orders")
+
+    def rows(self):
+        return sorted(self.table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+
+    def files(self):
+        return self.table.inspect.files()["file_path"].to_pylist()
+
+    def batch(self, number, rows, *, has_ids=True):
+        columns = self.sink.columns() if has_ids else None
+        return batch_of(self._folder / "data", number, rows, columns=columns)
+
+    def add(self, number, rows, **options):
+        self.sink.add(self.batch(number, rows, **options))
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return Lake(tmp_path)
+
+
+def rename(lake, old, new):
+    with lake.table.update_schema() as update:
+        update.rename_column(old, new)
+
+
+def test_a_renamed_column_keeps_its_values_and_the_old_name_is_a_new_column(lake):
+    lake.add(1, ids(1, 1, v=10))
+    rename(lake, "v", "v_old")
+    lake.add(2, ids(2, 1, v="20"))
+    lake.add(3, ids(3, 1, v="30", v_old=30))
+    assert lake.rows() == [
+        {"id": 1, "v_old": 10, "v": None},
+        {"id": 2, "v_old": None, "v": "20"},
+        {"id": 3, "v_old": 30, "v": "30"},
+    ]
+
+
+def test_names_that_change_places_leave_old_values_where_they_were(lake):
+    lake.add(1, ids(1, 1, a=1, b=2))
+    for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+        rename(lake, old, new)
+    lake.add(2, ids(2, 1, a=3, b=4))
+    assert lake.rows() == [{"id": 1, "a": 2, "b": 1}, {"id": 2, "a": 3, "b": 4}]
+
+
+def test_a_name_mapping_is_not_touched_and_still_reads_files_without_ids(lake):
+    lake.add(1, ids(1, 1, v=10), has_ids=False)
+    rename(lake, "v", "v_old")
+    mapping = lake.table.properties[MAPPING]
+    lake.add(2, ids(2, 1, v=20))
+    assert lake.table.properties[MAPPING] == mapping
+    assert lake.rows()[0] == {"id": 1, "v_old": 10, "v": None}
+
+
+def test_files_without_ids_are_refused_if_the_name_mapping_has_other_columns(lake):
+    lake.add(1, ids(1, 1, v=10), has_ids=False)
+    lake.add(2, ids(2, 1, v=20, w=1), has_ids=False)
+    rename(lake, "v", "v_old")
+    with pytest.raises(TableError, match="does not find the columns of a file by their names"):
+        lake.add(3, ids(3, 1, v=30), has_ids=False)
+    assert [(row["v_old"], row["w"]) for row in lake.rows()] == [(10, None), (20, 1)]
+
+
+NESTED = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("o", pa.struct([("x", pa.list_(pa.struct([("y", pa.int64())]))), ("z", pa.int64())])),
+        ("m", pa.map_(pa.string(), pa.struct([("k", pa.int64())]))),
+        ("w", pa.string()),
+    ]
+)
+
+
+def test_new_columns_have_the_ids_that_the_table_gives_them_at_any_depth(lake):
+    first = {"id": 1, "o": {"x": [{"y": 1}], "z": 2}, "m": [("a", {"k": 3})], "w": "w"}
+    lake.add(1, pa.Table.from_pylist([first], NESTED))
+    inner = pa.struct([("x", pa.list_(pa.struct([("y", pa.int64()), ("n", pa.int64())])))])
+    outer = pa.struct([*inner, ("z", pa.int64()), ("s", pa.struct([("t", pa.int64())]))])
+    fields = [pa.field("new", pa.list_(pa.int64())), NESTED.field("id"), pa.field("o", outer)]
+    second = {"id": 2, "o": {"x": [{"y": 1, "n": 2}], "z": 3, "s": {"t": 4}}, "new": [5]}
+    lake.add(2, pa.Table.from_pylist([second], pa.schema(fields)))
+    assert not [path for path in lake.files() if "/ids-" in path]
+    assert lake.rows()[1] == {**second, "m": None, "w": None}
+    assert MAPPING not in lake.table.properties
+    numbers = {
+        field.name: int(field.metadata[b"PARQUET:field_id"])
+        for path in lake.files()
+        for field in pq.read_schema(path)
+    }
+    assert numbers == {field.name: field.field_id for field in lake.table.schema().fields}
+
+
+def test_files_whose_new_ids_another_writer_has_taken_are_copied_with_others(lake):
+    batch = lake.batch(1, ids(1, 1, v=10))
+    with lake.table.update_schema() as update:
+        update.add_column("other", StringType())
+        update.add_column("id", LongType())
+    lake.sink.add(batch)
+    lake.sink.add(batch)
+    assert lake.rows() == [{"id": 1, "other": None, "v": 10}]
+    assert [path.rpartition("/")[2][:4] for path in lake.files()] == ["ids-"]
+
+
+def test_dates_that_python_does_not_have_are_added_without_bounds(lake):
+    days = pa.array([2_932_897], pa.date32())
+    lake.add(1, pa.table({"id": [1], "day": days}))
+    assert lake.table.scan().to_arrow()["day"].combine_chunks() == days
+    bounds = lake.table.inspect.files()["readable_metrics"][0].as_py()["day"]["upper_bound"]
+    assert bounds is None
+
+
+def test_a_batch_reads_no_manifest_of_earlier_batches(lake, monkeypatch):
+    for number in (1, 2):
+        lake.add(number, ids(number, 1))
+    entries = []
+    monkeypatch.setattr(ManifestFile, "fetch_manifest_entry", lambda *_, **__: entries.append(1))
+    lake.add(3, ids(3, 1))
+    monkeypatch.undo()
+    assert (entries, len(lake.rows())) == ([], 3)
+
+
+def in_place(path, rows, lineage):
+    pq.write_table(rows, path)
+    file = LandedFile(
+        path=str(path),
+        rows=len(rows),
+        bytes=path.stat().st_size,
+        statistics=json.dumps({"nullCount": {}}),
+    )
+    return LandedBatch._of_owners([file], [(lineage, 1)], {}, [file])
+
+
+def test_files_of_others_have_no_bounds_of_floats_and_are_added_once(lake, tmp_path):
+    with lake.table.update_schema() as update:
+        update.add_column("id", LongType())
+        update.add_column("f", DoubleType())
+    batch = in_place(tmp_path / "a.parquet", ids(1, 1, f=1.5), LINEAGE)
+    lake.sink.add(batch)
+    lake.sink.add(batch)
+    (row,) = lake.rows()
+    assert math.isclose(row["f"], 1.5)
+    metrics = lake.table.inspect.files()["readable_metrics"][0].as_py()
+    assert (metrics["f"]["upper_bound"], metrics["id"]["upper_bound"]) == (None, 1)
+    again = in_place(tmp_path / "a.parquet", ids(1, 1, f=1.5), "f" * 16)
+    with pytest.raises(TableError, match="already in the table"):
+        lake.sink.add(again)
