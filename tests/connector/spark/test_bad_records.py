@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
@@ -20,7 +19,6 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit,
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.spark.batch_reader import SluiceBatchReader
-from pyspark_sluice.connector.spark.stream_reader import SluiceStreamReader
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.api import SCHEMA_LEFT_OUT, LeftOut
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
@@ -29,6 +27,7 @@ from pyspark_sluice.reader.landing import bad_records
 from pyspark_sluice.reader.landing.place import place_of
 from pyspark_sluice.reader.landing.unreferenced_files import sweep
 from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
+from pyspark_sluice.tests.connector import stream as streams
 from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
 
@@ -37,30 +36,18 @@ pytestmark = pytest.mark.slow
 SCHEMA = StructType([StructField("id", LongType()), StructField("text", StringType())])
 
 
-class Stream:
-    """A stream over `<root>/in` that records what is bad, run by the calls that Spark makes."""
+class Stream(streams.Stream):
+    """A stream that records what is bad; its batches are planned and read one at a time."""
 
     def __init__(self, root: Path, **options: str) -> None:
-        (root / "in").mkdir(exist_ok=True)
-        given = {
-            "path": str(root / "in"),
-            "stateLocation": str(root / "state"),
-            "discoveryInterval": "20ms",
-            "badRecordsPath": str(root / "bad"),
-            **options,
-        }
-        self.reader = SluiceStreamReader({k.lower(): v for k, v in given.items()}, SCHEMA)
-        self.at = self.reader.initialOffset()
+        super().__init__(root, {"badRecordsPath": str(root / "bad"), **options}, SCHEMA)
         self.parts: list[Any] = []
 
-    def plan(self) -> None:
+    def await_batch(self) -> None:
         """The next batch."""
 
         def planned():
-            end = self.reader.latestOffset(self.at, ReadMaxFiles(1))
-            self.parts = [] if end == self.at else list(self.reader.partitions(self.at, end))
-            if self.parts:
-                self.at = end
+            self.at, self.parts = self.plan()
             return self.parts
 
         wait_until(planned)
@@ -129,7 +116,7 @@ def test_each_bad_record_is_recorded_once_with_its_place_and_reason(
     # Packed small files, and a file that is cut.
     for name, numbers in [("a", range(10)), ("b", range(10, 40)), ("c", range(40, 60_000))]:
         (tmp_path / "in" / f"{name}.data").write_text(content(file_format, numbers))
-    stream.plan()
+    stream.await_batch()
     rows = stream.read()
     if place == "bucket":
         client = server.client()
@@ -155,7 +142,7 @@ def test_a_bad_record_that_spans_lines_is_recorded_whole(begin, tmp_path, file_f
     texts = {"json": '[{"id": 1},\n {"id": "x"}]', "csv": '1,"a\nb"\nx,"a\nb"\n2,b\n'}
     stream = begin(fileFormat=file_format, multiLine="true")
     (tmp_path / "in" / "a.data").write_text(texts[file_format])
-    stream.plan()
+    stream.await_batch()
     assert stream.read() == ([1, 2] if file_format == "csv" else [])
     (line,) = recorded(tmp_path / "bad")
     expected = {"json": texts["json"], "csv": 'x,"a\nb"'}
@@ -166,7 +153,7 @@ def test_a_bad_record_that_spans_lines_is_recorded_whole(begin, tmp_path, file_f
 def test_a_batch_that_is_read_again_records_nothing_again(begin, tmp_path):
     stream = begin()
     (tmp_path / "in" / "a.json").write_text(content("json", range(100)))
-    stream.plan()
+    stream.await_batch()
     once = stream.read()
     assert stream.read() == once
     assert len(recorded(tmp_path / "bad")) == 20
@@ -182,7 +169,7 @@ def test_what_an_attempt_wrote_that_died_before_its_commit_is_deleted_by_the_nex
 ):
     stream = begin()
     (tmp_path / "in" / "a.json").write_text(content("json", range(100)))
-    stream.plan()
+    stream.await_batch()
 
     def dies(self, commit):
         message = "killed"
@@ -202,7 +189,7 @@ def test_of_two_attempts_at_once_only_what_the_first_to_commit_wrote_stays(
 ):
     stream = begin()
     (tmp_path / "in" / "a.json").write_text(content("json", range(100)))
-    stream.plan()
+    stream.await_batch()
     publish = ReaderCommits.publish
     overtakes = [True]
 
@@ -220,7 +207,7 @@ def test_of_two_attempts_at_once_only_what_the_first_to_commit_wrote_stays(
 def test_an_attempt_that_is_abandoned_leaves_no_file(begin, tmp_path):
     stream = begin()
     (tmp_path / "in" / "a.json").write_text(content("json", range(200_000)))
-    stream.plan()
+    stream.await_batch()
     rows = stream.reader.read(stream.parts[0])
     next(rows)
     rows.close()
@@ -232,7 +219,7 @@ def test_bad_records_of_a_file_that_is_sent_back_are_not_recorded(begin, tmp_pat
     whole_file = gzip.compress(content("json", range(100)).encode())
     (tmp_path / "in" / "a.json.gz").write_bytes(whole_file[:-20])
     (tmp_path / "in" / "b.json").write_text(content("json", range(100, 200)))
-    stream.plan()
+    stream.await_batch()
     assert len(stream.read()) == 80
     assert {Path(line["path"]).name for line in recorded(tmp_path / "bad")} == {"b.json"}
     assert len(recorded(tmp_path / "bad")) == 20
@@ -244,7 +231,7 @@ def test_files_that_are_skipped_are_recorded_as_bad_files(begin, tmp_path):
     corrupt.write_bytes(b"no gzip at all")
     gone.write_text(good("json", 1))
     (tmp_path / "in" / "c.json").write_text(good("json", 2))
-    stream.plan()
+    stream.await_batch()
     gone.unlink()
     assert stream.read() == [2]
     assert stream.read() == [2]
@@ -257,7 +244,7 @@ def test_files_that_are_skipped_are_recorded_as_bad_files(begin, tmp_path):
 def test_without_the_option_nothing_is_written_and_a_bad_record_fails_the_query(begin, tmp_path):
     stream = begin(badRecordsPath="")
     (tmp_path / "in" / "a.json").write_text(content("json", range(10)))
-    stream.plan()
+    stream.await_batch()
     with pytest.raises(Exception, match="malformed record"):
         stream.read()
     assert not (tmp_path / "bad").exists()
@@ -267,7 +254,7 @@ def test_a_batch_is_read_as_it_was_when_the_option_comes_or_goes(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.json").write_text(content("json", range(10)))
     first = Stream(tmp_path)
-    first.plan()
+    first.await_batch()
     rows = first.read()
     first.reader.stop()
     later = Stream(tmp_path, badRecordsPath="")
@@ -308,7 +295,7 @@ def test_a_format_without_malformed_records_takes_it_for_bad_files():
 def test_a_place_that_cannot_take_files_is_refused_with_the_option_named(begin, tmp_path):
     stream = begin(badRecordsPath="hdfs://host/bad")
     (tmp_path / "in" / "a.json").write_text(good("json", 1))
-    stream.plan()
+    stream.await_batch()
     with pytest.raises(Exception, match="badRecordsPath: data files cannot be written there"):
         stream.read()
 
