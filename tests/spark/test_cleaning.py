@@ -60,11 +60,3 @@ def test_each_mode_keeps_every_row_and_touches_only_what_is_complete(lake, spark
         assert archived == (whole - left if mode == "archive" else set())
         lake.drain(**options)
         assert names(lake.source) == {"day=1/bad.json"}
-
-
-@pytest.mark.spark
-def test_nothing_goes_while_a_retained_checkpoint_would_read_it(lake):
-    for number in range(3):
-        lake.land(f"{number}.json", range(number, number + 1))
-        lake.drain(cleanSource="delete")
-    assert names(lake.source) == {"0.json", "1.json", "2.json"}

@@ -1,63 +1,14 @@
-"""Without `.schema(...)`: inferred for every format, stored, grown when new columns come."""
+"""Without `.schema(...)`: a schema that is stored, and grows when new columns come."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.feather as pa_feather
-import pyarrow.orc as pa_orc
-import pyarrow.parquet as pq
 import pytest
 
 from pyspark_sluice import run_with_evolution
 from pyspark_sluice.tests.patience import PATIENCE
-
-TABLES = (
-    pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["a", "b"]}),
-    pa.table({"name": ["c"], "price": [2.5], "id": pa.array([3], pa.int64())}),
-)
-ROWS = [(1, "a", None, "eu"), (2, "b", None, "eu"), (3, "c", 2.5, "us")]
-
-
-def _json(table, path):
-    path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
-
-
-def _avro(table, path):
-    import fastavro
-
-    kinds = {pa.int64(): "long", pa.string(): "string", pa.float64(): "double"}
-    fields = [{"name": f.name, "type": kinds[f.type]} for f in table.schema]
-    schema = {"type": "record", "name": "row", "fields": fields}
-    with path.open("wb") as file:
-        fastavro.writer(file, fastavro.parse_schema(schema), table.to_pylist())
-
-
-WRITERS = {
-    "json": _json,
-    "csv": pa_csv.write_csv,
-    "parquet": pq.write_table,
-    "orc": pa_orc.write_table,
-    "avro": _avro,
-    "arrow": lambda table, path: pa_feather.write_feather(table, str(path)),
-}
-
-
-@pytest.mark.parametrize("name", WRITERS)
-def test_the_schema_of_every_format_is_inferred_and_merged_over_files(spark, tmp_path, name):
-    for table, region in zip(TABLES, ("eu", "us"), strict=True):
-        (tmp_path / f"region={region}").mkdir()
-        WRITERS[name](table, tmp_path / f"region={region}" / "0")
-    reader = spark.read.format("sluice").option("fileFormat", name)
-    reader = reader.options(header=True) if name == "csv" else reader
-    frame = reader.options(inferColumnTypes=True).load(str(tmp_path))
-    types = dict(frame.dtypes)
-    assert types == {"id": "bigint", "name": "string", "price": "double", "region": "string"}
-    assert sorted(map(tuple, frame.select("id", "name", "price", "region").collect())) == ROWS
 
 
 def land(lake, name, *rows):
@@ -109,34 +60,3 @@ def test_the_helper_starts_a_query_again_until_it_ends_and_only_for_new_columns(
     (lake.source / "bad.json").write_text('{"id": 3')
     with pytest.raises(Exception, match="MalformedDataError"):
         run_with_evolution(lambda: start(lake), timeout=PATIENCE)
-
-
-def test_numbers_in_csv_grow_to_double_and_to_longer_decimals(lake):
-    mode = {"schemaEvolutionMode": "addNewColumnsWithTypeWidening", "header": "true"}
-    hints = {"fileFormat": "csv", "schemaHints": "id int, n int, d decimal(5,2)"}
-    for number, values in enumerate(("1,2.5", "1.5,12345.67", "1e3,1")):
-        (lake.source / f"{number}.csv").write_text(f"id,n,d\n{number},{values}\n")
-        run_with_evolution(lambda: start(lake, **mode, **hints), timeout=PATIENCE)
-    assert ingested(lake) == [
-        {"id": 0, "n": 1, "d": 2.5},
-        {"id": 1, "n": 1.5, "d": 12345.67},
-        {"id": 2, "n": 1000.0, "d": 1.0},
-    ]
-    frame = lake.spark.readStream.format("sluice").options(**mode, **hints)
-    frame = frame.option("checkpointLocation", str(lake.checkpoint)).load(str(lake.source))
-    assert dict(frame.dtypes) == {"id": "int", "n": "double", "d": "decimal(7,2)"}
-
-
-def test_rescue_keeps_what_is_new_and_none_leaves_it_out(lake):
-    land(lake, "0.json", {"id": 1, "at": {"zip": "a"}})
-    os.utime(lake.source / "0.json", (1, 1))
-    land(lake, "1.json", {"id": 2, "new": 1, "at": {"zip": "b", "city": "x"}})
-    # The schema is that of the oldest file.
-    start(lake, schemaEvolutionMode="rescue", inferSampleFiles=1).awaitTermination(PATIENCE)
-    land(lake, "2.json", {"id": 3, "new": 1})
-    start(lake, schemaEvolutionMode="none").awaitTermination(PATIENCE)
-    assert ingested(lake) == [
-        {"id": "1", "at": {"zip": "a"}},
-        {"id": "2", "at": {"zip": "b"}, "_rescued_data": '{"new":1,"at":{"city":"x"}}'},
-        {"id": "3"},
-    ]

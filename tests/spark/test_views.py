@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pyspark_sluice.connector.views.catalog import VIEWS
-from pyspark_sluice.tests.patience import PATIENCE, wait_until
+from pyspark_sluice.tests.patience import wait_until
 
 
 def test_every_view_is_a_table_of_spark_next_to_the_running_query(spark, tmp_path):
@@ -42,14 +42,6 @@ def test_every_view_is_a_table_of_spark_next_to_the_running_query(spark, tmp_pat
             _of(spark, checkpoint, "files").schema("path string").load().collect()
     finally:
         query.stop()
-
-
-def test_a_view_cannot_be_read_as_a_stream(spark, tmp_path):
-    reader = spark.readStream.format("sluice").option("view", "files")
-    stream = reader.option("checkpointLocation", str(tmp_path / "ck")).load()
-    writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "ck"))
-    with pytest.raises(Exception, match="a view cannot be read as a stream"):
-        writer.start().awaitTermination(PATIENCE)
 
 
 def _of(spark, checkpoint, name):

@@ -10,10 +10,11 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.commands.status import status_of
+from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 from pyspark_sluice.connector.views.catalog import VIEWS, table_of
 from pyspark_sluice.connector.views.view_reader import view_options
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
-from pyspark_sluice.errors import OptionError, StateCorruptError, StateMissingError
+from pyspark_sluice.errors import OptionError, SluiceError, StateCorruptError, StateMissingError
 from pyspark_sluice.tests.connector.queries import Query
 from pyspark_sluice.tests.patience import PATIENCE
 
@@ -300,3 +301,9 @@ def test_options_that_a_view_does_not_take_are_refused_all_at_once():
     assert "sourcname: unknown option of a view; did you mean sourceName?" in text
     assert "checkpointLocation: found nothing" in text
     assert "sourceName: found '../x'" in text
+
+
+def test_a_view_cannot_be_read_as_a_stream(tmp_path):
+    source = SluiceDataSource({"view": "files", "checkpointlocation": str(tmp_path)})
+    with pytest.raises(SluiceError, match="a view cannot be read as a stream"):
+        source.streamReader(source.schema()).initialOffset()

@@ -1,0 +1,62 @@
+"""The schema of each format, inferred from files that differ, and the rows read with it."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.feather as pa_feather
+import pyarrow.orc as pa_orc
+import pyarrow.parquet as pq
+import pytest
+
+from pyspark_sluice.connector.spark.data_source import SluiceDataSource
+
+TABLES = (
+    pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["a", "b"]}),
+    pa.table({"name": ["c"], "price": [2.5], "id": pa.array([3], pa.int64())}),
+)
+ROWS = [(1, "a", None, "eu"), (2, "b", None, "eu"), (3, "c", 2.5, "us")]
+
+
+def _json(table, path):
+    path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+
+
+def _avro(table, path):
+    import fastavro
+
+    kinds = {pa.int64(): "long", pa.string(): "string", pa.float64(): "double"}
+    fields = [{"name": f.name, "type": kinds[f.type]} for f in table.schema]
+    schema = {"type": "record", "name": "row", "fields": fields}
+    with path.open("wb") as file:
+        fastavro.writer(file, fastavro.parse_schema(schema), table.to_pylist())
+
+
+WRITERS = {
+    "json": _json,
+    "csv": pa_csv.write_csv,
+    "parquet": pq.write_table,
+    "orc": pa_orc.write_table,
+    "avro": _avro,
+    "arrow": lambda table, path: pa_feather.write_feather(table, str(path)),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_schema_of_every_format_is_inferred_and_merged_over_files(tmp_path, name):
+    for table, region in zip(TABLES, ("eu", "us"), strict=True):
+        (tmp_path / f"region={region}").mkdir()
+        WRITERS[name](table, tmp_path / f"region={region}" / "0")
+    given = {"path": str(tmp_path), "fileformat": name, "infercolumntypes": "true"}
+    source = SluiceDataSource({**given, "header": "true"} if name == "csv" else given)
+    schema = source.schema()
+    types = {field.name: field.dataType.simpleString() for field in schema.fields}
+    assert types == {"id": "bigint", "name": "string", "price": "double", "region": "string"}
+    reader = source.reader(schema)
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    assert (
+        sorted(tuple(row[key] for key in ("id", "name", "price", "region")) for row in rows) == ROWS
+    )
