@@ -19,6 +19,7 @@ from ...errors import NewColumnsError, ProtocolError, SchemaEvolvedError, Sluice
 from ...reader.api import Report, SplitReader
 from ...reader.files.evolution.new_columns import NewColumnsSeen
 from ...reader.files.evolution.type_growth import added_or_widened, aligned, grown
+from ...reader.files.formats.json.json_values import without_nulls
 from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName
 from ...reader.files.schemas.inference import found_columns, partition_columns
@@ -132,12 +133,16 @@ def _found(
         more = found_columns(rest[: options.infer_sample_files], options, schema)
     except SluiceError:
         # Files that cannot be read are named when it is their turn.
-        return found
+        more = pa.schema([])
     made = format_class(options.file_format)
     if made.says_columns:
         return grown(found, more, widen=options.mode_of_evolution.widens)
     one, other = pa.struct(list(found)), pa.struct(list(more))
-    return pa.schema(list(made.common_columns(one, other, files[0], options)))
+    kind = made.common_columns(one, other, files[0], options)
+    if options.file_format == FileFormatName.CSV and options.header:
+        # A header names a column before any record has a value, as in the first inference.
+        kind = without_nulls(kind)
+    return pa.schema(list(kind))
 
 
 def _aligned(found: pa.Schema, current: pa.Schema, options: SluiceOptions) -> pa.Schema:

@@ -19,7 +19,7 @@ from pyspark_sluice.connector.source.schemas import arrow_schema
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.reader.files.testing import CONTEXT, cut
+from pyspark_sluice.reader.files.testing import CONTEXT, cut, version
 
 pytestmark = pytest.mark.slow
 
@@ -182,3 +182,31 @@ def test_a_split_of_a_file_counts_with_what_it_holds(tmp_path):
     size = path.stat().st_size
     found = after(path, ID, borders=[size - 1000], **usual, infer_sample_bytes=1 << 12)
     assert found == pa.schema([("id", pa.int64()), ("v", pa.string())])
+
+
+NO_VALUES = {"empty": "2,", "no record": "", "a null value": "2,NA"}
+
+
+@pytest.mark.parametrize("record", NO_VALUES.values(), ids=list(NO_VALUES))
+@pytest.mark.parametrize("typed", [False, True])
+@pytest.mark.parametrize("mode", [mode for mode in EvolutionMode if mode.stops])
+def test_a_column_that_only_the_header_has_is_a_new_string(tmp_path, record, typed, mode):
+    path, other = tmp_path / "2.csv", tmp_path / "3.csv"
+    path.write_text(f"id,note\n{record}\n")
+    other.write_text("more,id\n")
+    usual: dict[str, Any] = {"file_format": "csv", "header": True, "infer_column_types": typed}
+    usual |= {"null_value": "NA", "schema_evolution_mode": mode}
+    if not mode.adds:
+        with pytest.raises(NewColumnsSeen) as caught:
+            read(path, ID, **usual)
+        made = resolved_options(path, **usual)
+        error = evolved(caught.value, [version(path)], made, ID, None)
+        assert "note string" in str(error)
+        return
+    unreadable = tmp_path / "4.csv"
+    unreadable.write_text("a,A\n")
+    grown = after(path, ID, files=[path, unreadable], **usual)
+    assert grown == pa.schema({"id": pa.int64(), "note": pa.string()})
+    grown = after(path, ID, files=[path, other], **usual)
+    assert grown == pa.schema({"id": pa.int64(), "note": pa.string(), "more": pa.string()})
+    assert [row["id"] for row in read(path, grown, **usual)] == [2] * (record != "")
