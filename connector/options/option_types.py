@@ -13,6 +13,8 @@ from typing import Literal, TypedDict
 class OptionTypes(TypedDict, total=False):
     """All names of options, as in the reference and as in Python."""
 
+    acceptUnrelatedFiles: bool
+    accept_unrelated_files: bool
     acknowledgementTimeout: int | str
     acknowledgement_timeout: int | str
     alignmentGroup: str
@@ -165,6 +167,7 @@ class OptionTypes(TypedDict, total=False):
     maxEventTimeSkew: int | str
     maxFileAge: int | str
     maxFilesPerTrigger: int
+    maxNewColumns: int
     maxPendingFiles: int
     maxRecordBytes: int | str
     maxRowsPerTrigger: int
@@ -174,6 +177,7 @@ class OptionTypes(TypedDict, total=False):
     max_event_time_skew: int | str
     max_file_age: int | str
     max_files_per_trigger: int
+    max_new_columns: int
     max_pending_files: int
     max_record_bytes: int | str
     max_rows_per_trigger: int

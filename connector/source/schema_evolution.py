@@ -17,9 +17,10 @@ from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSch
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import NewColumnsError, ProtocolError, SchemaEvolvedError, SluiceError
 from ...reader.api import Report, SplitReader
-from ...reader.files.evolution.new_columns import NewColumnsSeen
+from ...reader.files.evolution.new_columns import NewColumnsSeen, refuse_unrelated
 from ...reader.files.evolution.type_growth import added_or_widened, aligned, grown
 from ...reader.files.formats.json.json_values import without_nulls
+from ...reader.files.formats.record_format import METADATA
 from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName
 from ...reader.files.schemas.inference import found_columns, partition_columns
@@ -78,6 +79,7 @@ def evolved(
         store: the state as the reader sees it; None for a read without state.
     """
     mode = options.mode_of_evolution
+    _refuse_unrelated(seen, files, options, schema)
     found = _aligned(_found(seen, files, options, schema), schema, options)
     names = added_or_widened(schema, found, widen=mode.widens)
     shown = ", ".join(names[:_NAMES_SHOWN]) + (" ..." if len(names) > _NAMES_SHOWN else "")
@@ -86,6 +88,15 @@ def evolved(
             "a reader has found a new column that is in the schema",
             seen.where,
             f"columns {found.names}",
+        )
+    if len(names) > options.max_new_columns:
+        return NewColumnsError(
+            "the data has more new columns than one version of the schema may add",
+            seen.where,
+            f"{len(names)}: {shown}",
+            f"at most {options.max_new_columns} (maxNewColumns)",
+            "If names are values, such as ids, give their parent a map with schemaHints, or set "
+            "schemaEvolutionMode to rescue. Otherwise raise maxNewColumns.",
         )
     if not mode.adds or store is None:
         return NewColumnsError(
@@ -115,6 +126,21 @@ def evolved(
         f"Load the stream and start the query again: it continues with version {version} of the "
         "schema, and nothing is lost. pyspark_sluice.run_with_evolution does that by itself.",
     )
+
+
+def _refuse_unrelated(
+    seen: NewColumnsSeen, files: Sequence[FileVersion], options: SluiceOptions, schema: pa.Schema
+) -> None:
+    """Refuse a file without any column of the schema, in formats whose records name the columns."""
+    at = [file for file in files if seen.where.startswith(file.path)]
+    if seen.found is None or not at:
+        return
+    columns = found_columns([max(at, key=lambda file: len(file.path))], options)
+    partitions = partition_columns(files, options).names
+    made = [options.rescued_data_column, options.column_name_of_corrupt_record, METADATA]
+    known = [name for name in schema.names if name not in {*partitions, *made}]
+    names = [name for name in columns.names if name not in partitions]
+    refuse_unrelated(seen.where, names, known, options)
 
 
 def _found(

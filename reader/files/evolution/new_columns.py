@@ -8,11 +8,13 @@ types of what is found (`type_growth.py`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow as pa
 
+from ....errors import SchemaMismatchError
+from ..options import ReaderOptions
 from .type_growth import is_variant
 
 
@@ -27,6 +29,27 @@ class NewColumnsSeen(Exception):
         super().__init__(where, found)
         self.where = where
         self.found = found
+
+
+def refuse_unrelated(
+    where: str, names: Iterable[str], known: Iterable[str], options: ReaderOptions
+) -> None:
+    """Refuse a file with the columns `names` if none of them is one of `known`, in any case.
+
+    Raises:
+        SchemaMismatchError: names both.
+    """
+    found, expected = list(names), list(known)
+    is_related = {name.lower() for name in found} & {name.lower() for name in expected}
+    if found and expected and not (is_related or options.accept_unrelated_files):
+        raise SchemaMismatchError(
+            "the file has no column of the schema",
+            where,
+            ", ".join(found)[:500],
+            f"at least one of {', '.join(expected)[:500]}",
+            "It may be an error page, or have another separator: repair or remove the file. To "
+            "read it, set acceptUnrelatedFiles.",
+        )
 
 
 class _Entries(list[tuple[Any, Any]]):

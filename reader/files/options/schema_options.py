@@ -82,6 +82,18 @@ class SchemaOptions(BaseModel):
         json_schema_extra={"common": True},
     )
 
+    accept_unrelated_files: bool = Field(
+        False,
+        description="Read a file that has no column of the inferred schema; by default it is an "
+        "error, because it is more often an error page, or has another separator.",
+    )
+    max_new_columns: int = Field(
+        1000,
+        ge=1,
+        description="Maximum number of columns and fields that one new version of the schema adds "
+        "or widens; more of them stop the query, and nothing is stored.",
+    )
+
     @property
     def mode_of_evolution(self) -> EvolutionMode:
         """The mode, once the connector has filled it in; `none` before."""

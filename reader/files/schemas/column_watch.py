@@ -14,7 +14,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ..evolution.new_columns import KnownFields, NewColumnsSeen, written
+from ..evolution.new_columns import KnownFields, NewColumnsSeen, refuse_unrelated, written
 from ..evolution.type_growth import added_or_widened, aligned, grown
 from ..formats.api import Decoded, FileFormat, FormatContext, Splittability
 from ..formats.registry import make_format
@@ -58,6 +58,8 @@ class ColumnWatch:
         if found.num_fields and all(field.name.startswith("_col") for field in found):
             return None  # Columns of Hive's ORC go by their place.
         columns = pa.schema(list(aligned(found, pa.struct(list(self._schema)))))
+        known = [name for name in data.names if name != self._options.rescued_data_column]
+        refuse_unrelated(file.path, columns.names, known, self._options)
         if not added_or_widened(self._schema, columns, widen=self._mode.widens):
             return None
         if self._mode.stops:

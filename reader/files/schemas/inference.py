@@ -7,7 +7,8 @@ the columns that the reader makes. Not here: storing it, and what Spark calls th
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow as pa
 from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.urls import shown_path
 from ....errors import FileChangedError, FileVanishedError, OptionError
+from ..evolution.new_columns import refuse_unrelated
 from ..evolution.type_growth import aligned, merged, refuse_same_names
 from ..formats.json.json_values import without_nulls
 from ..formats.registry import format_class
@@ -110,6 +112,7 @@ def _of_contents(
     kind: pa.DataType = pa.null()
     share = max(_LEAST, options.infer_sample_bytes // len(files))
     left = options.infer_sample_bytes
+    columns = dict[str, list[str]]()
     for file in files:
         if left <= 0:
             break
@@ -120,12 +123,25 @@ def _of_contents(
             else:
                 found = made.new_columns_of(file, options, limit, known)
             found = aligned(found, kind) if made.says_columns else found
+            if pa.types.is_struct(found):
+                columns[file.path] = [field.name for field in found]
             if not pa.types.is_null(kind):
                 found = made.common_columns(kind, found, file, options)
             kind = found
         if not made.says_columns:
             left -= min(share, file.size)
+    if known is None and (made.says_columns or options.header):
+        _refuse_unrelated(columns, options)
     return kind
+
+
+def _refuse_unrelated(columns: Mapping[str, list[str]], options: ReaderOptions) -> None:
+    """Refuse a file of the sample that shares no column with any other, the newest first."""
+    files_with = Counter(name.lower() for names in columns.values() for name in names)
+    for path, names in reversed(list(columns.items())):
+        others = [name for name in files_with if name not in {own.lower() for own in names}]
+        if all(files_with[name.lower()] == 1 for name in names):
+            refuse_unrelated(path, names, others, options)
 
 
 def partition_columns(files: Iterable[FileVersion], options: ReaderOptions) -> pa.Schema:

@@ -16,9 +16,11 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.connector.source.schema_evolution import evolved
 from pyspark_sluice.connector.source.schemas import arrow_schema
+from pyspark_sluice.errors import NewColumnsError, SchemaMismatchError
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 from pyspark_sluice.reader.files.testing import CONTEXT, cut, version
 
 pytestmark = pytest.mark.slow
@@ -210,3 +212,63 @@ def test_a_column_that_only_the_header_has_is_a_new_string(tmp_path, record, typ
     grown = after(path, ID, files=[path, other], **usual)
     assert grown == pa.schema({"id": pa.int64(), "note": pa.string(), "more": pa.string()})
     assert [row["id"] for row in read(path, grown, **usual)] == [2] * (record != "")
+
+
+ORDER = pa.schema([("order_id", pa.string()), ("customer", pa.string()), ("_r", pa.string())])
+PAGE = "<!DOCTYPE html>\n<html><body>Access denied</body></html>\n"
+UNRELATED = {
+    "an error page": ("csv", PAGE),
+    "one line of it": ("csv", PAGE.replace("\n", "")),
+    "another separator": ("csv", "order_id;customer\n1;a\n"),
+    "an error in JSON": ("json", '{"error": "rate limited"}\n'),
+    "another table": ("parquet", pa.table({"page": ["x"]})),
+}
+BRAKES = [mode for mode in EvolutionMode if mode is not EvolutionMode.NONE]
+
+
+@pytest.mark.parametrize(("name", "content"), UNRELATED.values(), ids=list(UNRELATED))
+@pytest.mark.parametrize("mode", BRAKES)
+def test_a_file_without_a_column_of_the_schema_adds_none(tmp_path, name, content, mode):
+    path = tmp_path / "file"
+    pq.write_table(content, path) if name == "parquet" else path.write_text(content)
+    usual: dict[str, Any] = {"file_format": name, "header": name == "csv"}
+    usual |= {"schema_evolution_mode": mode, "rescued_data_column": "_r"}
+
+    def met(**more: Any) -> Any:
+        try:
+            return read(path, ORDER, **usual, **more)
+        except NewColumnsSeen as seen:
+            made = resolved_options(path, **usual, **more)
+            store = open_store(str(tmp_path / "state"), {})
+            return evolved(seen, [version(path)], made, ORDER, store)
+
+    # A record of JSON without a column of the schema is rescued as a whole.
+    if (name, mode) != ("json", EvolutionMode.RESCUE):
+        with pytest.raises(SchemaMismatchError, match="the file has no column of the schema"):
+            met()
+    assert SchemaHistory(open_store(str(tmp_path / "state"), {})).latest() is None
+    permitted = met(accept_unrelated_files=True)
+    assert isinstance(permitted, list if mode is EvolutionMode.RESCUE else NewColumnsError)
+
+
+def test_no_schema_is_inferred_from_files_that_share_no_column(tmp_path):
+    good, page = tmp_path / "1.csv", tmp_path / "2.csv"
+    good.write_text("id,name\n1,a\n")
+    page.write_text(PAGE)
+    made = resolved_options(good, file_format="csv", header=True)
+    with pytest.raises(SchemaMismatchError, match=r"no column of the schema: .*2\.csv"):
+        inferred_schema([version(good), version(page)], made)
+    made = made.model_copy(update={"accept_unrelated_files": True})
+    assert len(inferred_schema([version(good), version(page)], made)) == 3
+
+
+def test_one_version_adds_no_more_columns_than_allowed(tmp_path):
+    path = lines(tmp_path / "file", {"id": 1, **{f"user_{n}": n for n in range(6)}})
+    with pytest.raises(NewColumnsSeen) as caught:
+        read(path, ID, file_format="json")
+    for most, version_count in ((5, 0), (6, 1)):
+        made = resolved_options(path, file_format="json", max_new_columns=most)
+        store = open_store(str(tmp_path / "state"), {})
+        error = evolved(caught.value, [version(path)], made, ID, store)
+        assert ("found 6: user_0" in str(error)) == (most == 5)
+        assert len(SchemaHistory(store).all()) == version_count

@@ -12,7 +12,7 @@ from itertools import islice
 
 from .....checkpoint_meta.documents.file_split import FileVersion
 from .....errors import SchemaMismatchError
-from ...evolution.new_columns import NewColumnsSeen
+from ...evolution.new_columns import NewColumnsSeen, refuse_unrelated
 from ...io.lines import LineBlock
 from ...options import ParseMode, ReaderOptions
 from ..api import FormatContext
@@ -83,13 +83,15 @@ class Header:
     def _by_name(self, names: Sequence[str], file: FileVersion) -> list[str]:
         """The header's names as the schema spells them."""
         given = {name.lower(): name for name in self.columns}
-        if not self._may_lack:
+        if self._may_lack:
+            refuse_unrelated(f"{file.path}, byte 0", names, self.columns, self._options)
+        else:
             folded = {name.lower() for name in names}
             if missing := [name for name in self.columns if name.lower() not in folded]:
                 raise header_misfit(
                     file, names, self.columns, f"it is missing {', '.join(missing)}"
                 )
-        elif self._options.mode_of_evolution.stops:
+        if self._may_lack and self._options.mode_of_evolution.stops:
             known = {name.lower() for name in self._context.columns} | set(given)
             if any(name.lower() not in known for name in names):
                 raise NewColumnsSeen(file.path)

@@ -45,6 +45,7 @@ VALUES: dict[str, Any] = {
     "infer_sample_files": "5",
     "recursive_file_lookup": "true",
     "infer_sample_bytes": "1m",
+    "max_new_columns": "5",
     "schema_evolution_mode": "rescue",
     "datetime_rebase_mode": "LEGACY",
     "int96_rebase_mode": "LEGACY",
