@@ -10,6 +10,7 @@ import pyarrow.feather as pa_feather
 import pyarrow.orc as pa_orc
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import StructType
 
 from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 
@@ -52,6 +53,7 @@ def test_the_schema_of_every_format_is_inferred_and_merged_over_files(tmp_path, 
     given = {"path": str(tmp_path), "fileformat": name, "infercolumntypes": "true"}
     source = SluiceDataSource({**given, "header": "true"} if name == "csv" else given)
     schema = source.schema()
+    assert isinstance(schema, StructType)
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
     assert types == {"id": "bigint", "name": "string", "price": "double", "region": "string"}
     reader = source.reader(schema)
