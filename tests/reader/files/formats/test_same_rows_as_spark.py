@@ -38,7 +38,6 @@ CSV = [
         STRINGS,
         {},
     ),
-    ("doubled quotes", b'"a""b",x\n"a\\"b",y\n"","q""w"\n', STRINGS, {"escape": '"'}),
     (
         "stray quotes",
         b'a"b,x\n"ab"c,y\n"ab,z\n "q",w\nx, "y"\n"q" ,r\n',
@@ -88,15 +87,6 @@ CSV = [
     ("header by position", b"c,d\n1,2\n", "a string, b string", {"header": "true"}),
     ("header and short rows", b"a,b\n1\n2,3\n", STRINGS, {"header": "true"}),
     ("longer header", b"a,b,c\n1,2,3\n1,2\n", STRINGS, {"header": "true"}),
-    (
-        "comments",
-        b"#c\na,b\n#d\n1,2\n",
-        "a string, b string",
-        {"header": "true", "comment": "#"},
-    ),
-    ("quoted line break in lines", b'"x\ny",1\nz,2\n', STRINGS, {}),
-    ("quoted line break", b'"x\ny",1\nz,2\n', STRINGS, {"multiLine": "true"}),
-    ("quoted CRLF", b'"x\r\ny",1\r\nz,2\r\n', STRINGS, {"multiLine": "true"}),
     ("lone CR", b"a\rb\r\nc,d\n", STRINGS, {}),
     ("no escape in a line separator", b"a,b\\tc,\td", STRINGS, {"lineSep": r"\t"}),
     ("long separator", b"a||b\n1|2||3\n", STRINGS, {"sep": "||"}),
@@ -137,7 +127,6 @@ JSON = [
         f"a double, {CORRUPT}",
         {},
     ),
-    ("floats", b'{"a":1e40}\n{"a":1.1}', f"a float, {CORRUPT}", {}),
     (
         "decimals",
         b'{"a":1.255}\n{"a":"1.5"}\n{"a":99999}\n{"a":1e2}',
@@ -181,12 +170,6 @@ JSON = [
     ),
     ("binary", b'{"a":"aGk="}\n{"a":"aGk"}\n{"a":"!!"}', f"a binary, {CORRUPT}", {}),
     (
-        "odd spellings",
-        b'{\'a\':\'x\'}\n{a:1}\n{"a":01}\n{"a":"x\ty"}\n{"a":1,}\n{"a":""}',
-        f"a string, {CORRUPT}",
-        {},
-    ),
-    (
         "allowed spellings",
         b'{a:1}\n{"a":01}\n{"a":"x\ty"}\n{"a":/*c*/1}\n{"a":"\\z"}',
         f"a string, {CORRUPT}",
@@ -203,7 +186,6 @@ JSON = [
     ("nothing for a number", b'{"a":""}\n{"a":null}', f"a int, {CORRUPT}", {}),
     ("lone CR", b'{"a":1}\r{"a":2}\r\n{"a":3}', f"a int, {CORRUPT}", {}),
     ("dropped", b'{"a":1}\n{"a":"x"}\n{"a"', "a int", {"mode": "DROPMALFORMED"}),
-    ("no UTF-8", b'{"a":"\xff"}\n{"a":"x"}', f"a string, {CORRUPT}", {}),
     (
         "formats",
         b'{"a":"02.01.2024","b":"02/01/2024 5 PM"}',
