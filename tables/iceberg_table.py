@@ -115,7 +115,7 @@ class IcebergSink(TableSink):
                     append.append_data_file(file)
 
     def _check_new(self, table: Table, batch: LandedBatch) -> None:
-        """Refuse files of others that another query may have added; names of ours are unique."""
+        """Refuse files of others that another query may have added; our own names are unique."""
         paths = {file.path for file in batch.files if is_in_place(file)}
         marks = {name for name in table.properties if name.startswith(_MARK)}
         if paths and marks != {_checkpoint_of(batch.lineage), _files_of(batch)}:

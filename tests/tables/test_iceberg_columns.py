@@ -1,4 +1,4 @@
-"""Columns of an Iceberg table are found by the field ids in landed files, whatever their names."""
+"""Columns of an Iceberg table are found by the field ids in landed files."""
 
 from __future__ import annotations
 

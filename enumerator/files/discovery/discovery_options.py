@@ -66,8 +66,9 @@ class DiscoveryOptions(BaseModel):
         alias="ignoredPathSegmentRegex",
         validation_alias=AliasChoices("ignoredPathSegmentRegex", "ignoredNamesRegex"),
         description="Ignore directories and files in whose names this regular expression is "
-        "found; empty ignores no names. As in Spark, _name=value is always read and *._COPYING_ "
-        "never. Also called ignoredNamesRegex.",
+        "found; empty ignores no names. By default hidden names, and names of unfinished uploads: "
+        "^[._] reads the latter, as Spark does. _name=value is always read and *._COPYING_ never. "
+        "Also called ignoredNamesRegex.",
         json_schema_extra=named("ignoredPathSegmentRegex"),
     )
     modified_after: str = Field(

@@ -14,8 +14,16 @@ import regex
 
 from .....errors import OptionError
 
-IGNORED = "^[._]"
-"""Hidden names, as for Spark, Hadoop and Flink."""
+_UNFINISHED: Final = (
+    *("crdownload", "download", "filepart", "in-progress", "incomplete", "inprogress", "lftp"),
+    *("opdownload", "part", "partial", "swp", "temp", "tmp", "uploading"),
+)
+"""Suffixes of files that programs rename once they are complete."""
+
+IGNORED = rf"^([._]|~\$)|(~|(?i:\.({'|'.join(_UNFINISHED)})))$"
+"""Hidden names, as for Spark, Hadoop and Flink, and names of unfinished uploads."""
+
+_ENDS: Final = ("~", *(f".{suffix}" for suffix in _UNFINISHED))
 
 _SUMMARIES = ("_metadata", "_common_metadata")
 """Directories of such names are entered, though files of such names are not read."""
@@ -67,7 +75,7 @@ class NameRule:
         if name.endswith("._COPYING_"):
             return False
         # Most names, without a call of the slower expression.
-        if self._has_usual and name[:1] not in (".", "_"):
+        if self._has_usual and name[:1] not in "._~" and not name.lower().endswith(_ENDS):
             return True
         # As in Spark: a column of partitions may begin with an underscore.
         return not self._ignored.search(name) or (name[:1] == "_" and "=" in name)

@@ -132,6 +132,15 @@ def test_names_that_are_not_chosen_are_counted_by_the_option_that_says_so(tree):
     )
 
 
+def test_unfinished_uploads_are_left_out_and_counted_until_they_have_their_names(tree):
+    names = "x.tmp x.csv.filepart x.csv.part x.crdownload x~ ~$x.csv x.partial x.INPROGRESS x.swp"
+    data = ["a.csv", "part-0", "partial", "tmp.csv", "x.parts"]
+    for name in (*names.split(), *data):
+        tree.land(name)
+    assert found(tree) == (data, {"ignoredNamesRegex": len(names.split())})
+    assert found(tree, ignored="^[._]") == (sorted([*names.split(), *data]), {})
+
+
 def test_small_and_empty_files_are_left_out_until_they_grow(tree):
     for name, size in (("a", 0), ("b", 9), ("c", 10)):
         tree.land(name, "x" * size)
