@@ -201,6 +201,7 @@ def _rows(schema, paths, mode):
     return plain_rows(table)
 
 
+@pytest.mark.slow
 def test_strings_of_more_than_twenty_million_characters_are_malformed_where_they_are_asked_for(
     spark_answers, tmp_path
 ):
