@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PAIRS = ("3.11/4.2", "3.11/4.3", "3.12/4.3", "3.13/4.3")
+PAIRS = ("3.11/4.0", "3.11/4.1", "3.11/4.2", "3.11/4.3", "3.12/4.3", "3.13/4.3")
 """Python/PySpark: the oldest of both, and every Python with the newest PySpark."""
 
 

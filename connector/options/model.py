@@ -100,8 +100,7 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
     )
     checkpoint_location: str | None = Field(
         None,
-        description="The same path as on writeStream: Spark does not tell a Python source where "
-        "its checkpoint is.",
+        description="The same path as on writeStream; Spark does not tell a source its checkpoint.",
         json_schema_extra={"common": True},
     )
     state_location: str | None = Field(
@@ -127,6 +126,11 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOp
         description="For a new query: state directory and checkpoint id of another query to start "
         "from, such as /checkpoints/old/sluice/source@42; needed until the new query's first "
         "batch.",
+    )
+    available_now: bool = Field(
+        False,
+        description="Only for Spark 4.0 and 4.1, which do not tell a source its trigger: the query "
+        "runs with trigger(availableNow=True). Its one batch then contains everything.",
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], LowerCase] = Field(
         "warning",

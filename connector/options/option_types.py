@@ -39,6 +39,8 @@ class OptionTypes(TypedDict, total=False):
     allow_unread_batches: bool
     attributePrefix: str
     attribute_prefix: str
+    availableNow: bool
+    available_now: bool
     badRecordsPath: str
     bad_records_path: str
     basePath: str

@@ -8,6 +8,7 @@ Spark asks for a schema in a process of its own, at `.load()`. Not here: its nex
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,11 @@ from ...reader.files.options.schema_options import EvolutionMode
 from ..options.model import SluiceOptions
 from .discovery import make_discovery
 from .state_location import open_state
+
+# Before Spark 4.2 timestamps are in UTC by default, and there is no parameter for it.
+_IN_UTC: Mapping[str, Any] = (
+    {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+)
 
 
 def schema_without_one_given(options: SluiceOptions) -> StructType:
@@ -114,7 +120,7 @@ def resolved(options: SluiceOptions, names: Sequence[str], *, inferred: bool) ->
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Types, order and nullability as Spark checks them; timestamps in UTC."""
     # Spark hands timestamps over in UTC; the session's zone counts only where they are shown.
-    return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema, **_IN_UTC)
 
 
 def arrow_schema_of(stored: Mapping[str, Any]) -> pa.Schema:

@@ -7,7 +7,9 @@ Not here: the readers (`stream_reader.py`, `batch_reader.py`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
@@ -96,12 +98,20 @@ class SluiceDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For readStream. Cheap and pure: Spark calls it in two processes."""
-        from .stream_reader import SluiceStreamReader
+        # Chosen by what this Spark offers: 4.2 brought admission control for Python sources.
+        reader_class: Callable[..., DataSourceStreamReader]
+        if find_spec("pyspark.sql.streaming.datasource") is None:
+            from .stream_reader import StartTrackingReader
 
+            reader_class = StartTrackingReader
+        else:
+            from .limited_reader import LimitedReader
+
+            reader_class = LimitedReader
         # What Spark passes then describes the rows about files, which is the stream's own schema.
         if self._landed is not None:
             schema = self._landed
-        return SluiceStreamReader(
+        return reader_class(
             dict(self.options), schema, inferred=self._inferred, lands=self._landed is not None
         )
 

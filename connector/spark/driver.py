@@ -17,6 +17,7 @@ from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, Checkpoin
 from ...enumerator.batch_budget import BatchLimits
 from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings, StartingState
+from ...errors import OptionError
 from ...reader.files.io.compressed.cut_places import take_over
 from ...reader.landing.unreferenced_files import sweep
 from ..options.model import SluiceOptions, parse_options
@@ -28,6 +29,8 @@ from ..source.schemas import arrow_schema, resolved
 from ..source.state_location import SparkBatches, open_state, spark_query_id, starting_state
 from .offsets import Offsets
 from .partitions import partitions_of
+
+log = logging.getLogger(__name__)
 
 _LAYOUT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -92,8 +95,38 @@ class StreamDriver:
 
     def latest_offset(self, start: Mapping[str, Any], unlimited: bool) -> dict[str, Any]:
         """See `Coordinator.latest`."""
-        found = self.coordinator.latest(self._offsets.ref(start), unlimited)
-        return self._offsets.offset(found)
+        return self._offsets.offset(self.coordinator.latest(self._offsets.ref(start), unlimited))
+
+    def next_offset(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """The next offset for a Spark that does not say how its run is triggered.
+
+        Raises:
+            OptionError: with availableNow, a limit whose end is only known to readers.
+        """
+        if not self._options.available_now:
+            return self.latest_offset(start, unlimited=False)
+        if self._options.max_rows_per_trigger is not None:
+            raise OptionError(
+                "availableNow: this Spark requests one batch, which has to contain everything",
+                "",
+                f"maxRowsPerTrigger={self._options.max_rows_per_trigger}",
+                "a limit on files or bytes, which holds for each checkpoint in the batch",
+                "Use maxBytesPerTrigger, another trigger, or Spark 4.2.",
+            )
+        self.coordinator.prepare_available_now()
+        return self._offsets.offset(self.coordinator.latest_of_run(self._offsets.ref(start)))
+
+    def warn_of_unread_files(self) -> None:
+        """Log that files are pending at the end of a run that may have had no second batch."""
+        pending = self.report().get("filesOutstanding", 0)
+        if pending:
+            log.warning(
+                "%s: stopped after one request for a batch, with %d files pending. If the query "
+                "has trigger(availableNow=True), set the option availableNow: this Spark does not "
+                "tell a source its trigger.",
+                self._store.location,
+                pending,
+            )
 
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]

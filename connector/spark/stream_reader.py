@@ -1,10 +1,12 @@
-"""Spark's view of the stream: adapts the coordinator to Spark's calls, and a task to a reader.
+"""Adapts the coordinator to Spark's calls, and a task to a reader.
 
-Spark builds this object in two processes: one pickles it for the executors, which call `read`; one
-lives with the query on the driver and calls everything else. Building it is therefore cheap and
+Spark builds a stream reader in two processes: one pickles it for the executors, which call `read`;
+one lives with the query on the driver and calls everything else. Building it is therefore cheap and
 pure; the driver's half opens at the first driver call.
 
-Not here: the protocol (`enumerator/coordinator/coordinator.py`) and reading (`reader/task.py`).
+Spark 4.2 passes the start offset and a read limit to `latestOffset`, and says when a run ends with
+what is there (AvailableNow). Spark 4.0 and 4.1 do neither, so `StartTrackingReader` remembers the
+start.
 """
 
 from __future__ import annotations
@@ -13,12 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxFiles,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from ..session.processes import plain_errors
@@ -28,11 +24,9 @@ if TYPE_CHECKING:
 
     from .driver import StreamDriver
 
-_NO_LIMIT = 2**31 - 1
 
-
-class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One streaming source of one query."""
+class SluiceStreamReader(DataSourceStreamReader):
+    """One streaming source of one query: the calls that every Spark 4 makes."""
 
     def __init__(
         self,
@@ -72,33 +66,6 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Before the first checkpoint."""
         return self._opened().initial_offset()
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Anything but ReadAllAvailable, which then can only mean Trigger.Once.
-
-        Our own options limit the batch, together, inside `latestOffset`.
-        """
-        return ReadMaxFiles(_NO_LIMIT)
-
-    @plain_errors()
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """This run ends with what is there now."""
-        self._opened().coordinator.prepare_available_now()
-
-    @plain_errors()
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """The next checkpoint after `start`, already durable; `start` if there is nothing new."""
-        return self._opened().latest_offset(start, isinstance(limit, ReadAllAvailable))
-
-    @plain_errors()
-    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """The backlog, for Spark's progress events.
-
-        Spark describes the source there as `PythonMicroBatchStream...@1a2b3c`: the class has no
-        `toString` and asks Python for none. So the report says what is read, and where the state
-        is.
-        """
-        return self._opened().report()
-
     @plain_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The assignment of the range, out of the checkpoint files."""
@@ -124,3 +91,37 @@ class SluiceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from read_partition(
                 self._options, self._schema, partition, inferred=self._inferred
             )
+
+
+class StartTrackingReader(SluiceStreamReader):
+    """For Spark 4.0 and 4.1: remembers the start offset, which `latestOffset` does not get there.
+
+    A restarted query first calls `partitions(n, n)` with the newest offset n of Spark's log, and
+    then `partitions(n-1, n)` if it repeats that batch. Being asked for the next offset proves that
+    everything before it is complete. (Seen on 4.0.5 and 4.1.4.)
+    """
+
+    _newest: dict[str, Any] | None = None
+    """The newest offset that Spark has; None in a fresh query."""
+
+    _requests = 0
+
+    @plain_errors()
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override] # noqa: N802
+        """The next checkpoint, already durable; the same offset again if there is nothing new."""
+        driver = self._opened()
+        self._requests += 1
+        self._newest = driver.next_offset(self._newest or driver.initial_offset())
+        return self._newest
+
+    @plain_errors()
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The assignment of the range, out of the checkpoint files."""
+        self._newest = end
+        return [] if start == end else self._opened().partitions(start, end)
+
+    def stop(self) -> None:
+        """Stop the background threads, and warn if a run of one batch leaves files unread."""
+        if self._driver is not None and self._requests == 1:
+            self._driver.warn_of_unread_files()
+        super().stop()

@@ -115,6 +115,18 @@ class Coordinator(Generic[SplitT, StateT]):
         found = opened.latest(after, unlimited)
         return start if found == after else found
 
+    def latest_of_run(self, start: CheckpointRef) -> CheckpointRef:
+        """The last of the checkpoints after `start` that together contain all that is there now.
+
+        For a Spark that requests one batch in a run: its range spans several checkpoints, and the
+        limits hold for each of them. Called after `prepare_available_now`.
+        """
+        newest, following = start, self.latest(start)
+        while following != newest:
+            newest = following
+            following = self._open(start).following(newest)
+        return newest
+
     def assignments(self, start: CheckpointRef, end: CheckpointRef) -> Sequence[Checkpoint]:
         """The checkpoints in (`start`, `end`], oldest first: a pure function of durable state.
 

@@ -155,6 +155,12 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self.orders.apply()
         return self._cut_now(start, unlimited)
 
+    def following(self, running: CheckpointRef) -> CheckpointRef:
+        """The checkpoint after one that was handed out and may not be read; else that one."""
+        with self._lock:
+            ahead = self.flight.ahead
+        return self._hand_out_ahead(ahead[0]) if ahead else self._cut_now(running, unlimited=False)
+
     def _hand_out_ahead(self, record: CheckpointRecord) -> CheckpointRef:
         # What comes before it was handed out, so it is durable.
         seconds = self.settings.discovery_timeout

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import LongType, StructField, StructType
 
-from pyspark_sluice.connector.spark.stream_reader import SluiceStreamReader
+from pyspark_sluice.connector.spark.limited_reader import LimitedReader
 from pyspark_sluice.tests.patience import PATIENCE
 
 SCHEMA = StructType([StructField("id", LongType())])
@@ -35,7 +35,7 @@ class Stream:
         }
         # As Spark hands them over.
         lowered = {name.lower(): value for name, value in given.items()}
-        self.reader = SluiceStreamReader(lowered, schema)
+        self.reader = LimitedReader(lowered, schema)
         self.at = self.reader.initialOffset()
         self._landed = 0
 

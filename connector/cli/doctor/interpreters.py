@@ -28,7 +28,7 @@ _LEAST_JAVA: Final = 17
 _NEWEST_SPARK: Final = (4, 3)
 
 _LEAST: Final = {
-    "pyspark": "4.2",
+    "pyspark": "4.0",
     "pyarrow": "18",
     "fsspec": "2024.2",
     "pydantic": "2.7",
@@ -94,7 +94,7 @@ def _releases() -> Iterator[Finding]:
             yield Finding(name, "failed", found, expected, f"pip install '{name}>={least}'")
         elif name == "pyspark" and _version_of(found)[:2] > _NEWEST_SPARK:
             way_out = "This release has not been tested."
-            yield Finding(name, "warning", found, "4.2 or 4.3", way_out)
+            yield Finding(name, "warning", found, "4.0 to 4.3", way_out)
         else:
             yield Finding(name, "ok", found, expected)
 

@@ -89,6 +89,7 @@ def test_times_in_paths_are_in_the_zone_of_the_option_and_so_are_bounds():
 
 
 VALUES = {
+    "availableNow": "true",
     "startingState": "/ck/sluice/source@3",
     "fileOrder": "name",
     "onOverwrite": "fail",

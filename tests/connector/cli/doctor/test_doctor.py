@@ -62,7 +62,8 @@ def in_a_process(*arguments, before="", **environment):
 def test_what_is_expected_is_what_the_package_asks_for():
     packaging = configparser.ConfigParser()
     packaging.read(ROOT / "setup.cfg")
-    lines = packaging["options"]["install_requires"].split("\n")
+    needed = packaging["options"]["install_requires"]
+    lines = (needed + packaging["options.extras_require"]["spark"]).split("\n")
     asked = dict(line.strip().split(">=") for line in lines if ">=" in line and "#" not in line)
     del asked["typing_extensions"]
     assert asked == _LEAST

@@ -1,0 +1,161 @@
+"""The calls of Spark 4.0 and 4.1, in the order in which they were seen on 4.0.5 and 4.1.4."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from pyspark_sluice.connector.spark.stream_reader import StartTrackingReader
+from pyspark_sluice.errors import OptionError, StateError
+from pyspark_sluice.tests.connector.stream import SCHEMA
+
+
+class Query:
+    """One query over JSON files of one row, restarted with a new reader."""
+
+    def __init__(self, root, **options):
+        self.source = root / "in"
+        self.source.mkdir()
+        self.options = {
+            "path": str(self.source),
+            "statelocation": str(root / "state"),
+            "discoveryinterval": "20ms",
+            "acknowledgementtimeout": "0ms",
+            **options,
+        }
+        self.rows = []
+        self.start()
+
+    def start(self):
+        self.reader = StartTrackingReader(self.options, SCHEMA)
+
+    def land(self, *ids):
+        for each in ids:
+            hidden = self.source / f".{each}"
+            hidden.write_text(json.dumps({"id": each}) + "\n")
+            hidden.rename(self.source / f"{each:03}.json")
+
+    def read(self, start, end):
+        """A batch; Spark has its offset in its log."""
+        for partition in self.reader.partitions(start, end):
+            for batch in self.reader.read(partition):
+                self.rows += batch.column("id").to_pylist()
+
+
+@pytest.fixture
+def query(tmp_path):
+    query = Query(tmp_path, maxfilespertrigger="1")
+    yield query
+    query.reader.stop()
+
+
+def fresh_batches(query, count):
+    """Read so many batches of a fresh query; the offsets."""
+    offsets = [query.reader.initialOffset()]
+    for _ in range(count):
+        offsets.append(query.reader.latestOffset())
+        query.read(offsets[-2], offsets[-1])
+        query.reader.commit(offsets[-1])
+    return offsets
+
+
+def test_being_asked_again_proves_that_the_batch_before_is_complete(query):
+    query.land(1, 2)
+    offsets = fresh_batches(query, 2)
+    assert query.rows == [1, 2]
+    assert query.reader.latestOffset() == offsets[-1]
+    query.land(3)
+    while (end := query.reader.latestOffset()) == offsets[-1]:
+        pass
+    query.read(offsets[-1], end)
+    assert query.rows == [1, 2, 3]
+
+
+def test_a_restart_resumes_after_the_newest_offset_of_the_log(query):
+    query.land(1, 2, 3)
+    newest = fresh_batches(query, 2)[-1]
+    query.reader.stop()
+    query.start()
+    assert query.reader.partitions(newest, newest) == []
+    end = query.reader.latestOffset()
+    query.read(newest, end)
+    assert query.rows == [1, 2, 3]
+
+
+def test_a_restart_repeats_the_batch_that_spark_has_not_committed(query):
+    query.land(1, 2, 3)
+    offsets = fresh_batches(query, 2)
+    query.reader.stop()
+    query.start()
+    query.reader.partitions(offsets[2], offsets[2])
+    query.read(offsets[1], offsets[2])
+    assert query.rows == [1, 2, 2]
+    query.read(offsets[2], query.reader.latestOffset())
+    assert query.rows == [1, 2, 2, 3]
+
+
+def test_the_first_batch_is_repeated_from_the_initial_offset(query):
+    query.land(1)
+    first = query.reader.initialOffset()
+    end = query.reader.latestOffset()
+    query.reader.stop()
+    query.start()
+    query.reader.partitions(end, end)
+    assert query.reader.initialOffset() == first
+    query.read(first, end)
+    assert query.rows == [1]
+    assert query.reader.latestOffset() == end
+
+
+def test_a_restart_without_spark_s_log_does_not_read_everything_again(query):
+    query.land(1, 2)
+    fresh_batches(query, 2)
+    query.reader.stop()
+    query.start()
+    with pytest.raises(StateError):
+        query.reader.latestOffset()
+
+
+@pytest.mark.effect_of("availableNow")
+def test_available_now_plans_everything_as_checkpoints_within_the_limits(tmp_path):
+    query = Query(tmp_path, maxfilespertrigger="2", availablenow="true")
+    query.land(*range(7))
+    start, end = query.reader.initialOffset(), query.reader.latestOffset()
+    partitions = query.reader.partitions(start, end)
+    files = [
+        sum(batch.num_rows for part in partition.parts for batch in part.splits())
+        for partition in partitions
+    ]
+    assert sum(files) == 7
+    refs = {part.checkpoint.ref.checkpoint for each in partitions for part in each.parts}
+    assert refs == {1, 2, 3, 4}
+    query.read(start, end)
+    assert sorted(query.rows) == list(range(7))
+    assert query.reader.latestOffset() == end
+    query.reader.stop()
+    query.land(7)
+    query.start()
+    query.reader.partitions(end, end)
+    query.read(end, query.reader.latestOffset())
+    assert sorted(query.rows) == list(range(8))
+    query.reader.stop()
+
+
+def test_available_now_refuses_a_limit_on_rows(tmp_path):
+    query = Query(tmp_path, maxrowspertrigger="2", availablenow="true", fileformat="parquet")
+    with pytest.raises(OptionError, match="maxRowsPerTrigger=2"):
+        query.reader.latestOffset()
+    query.reader.stop()
+
+
+def test_a_run_of_one_request_that_leaves_files_says_so(query, caplog):
+    query.land(1, 2, 3)
+    end = query.reader.latestOffset()
+    query.read(query.reader.initialOffset(), end)
+    with caplog.at_level(logging.WARNING, "pyspark_sluice"):
+        query.reader.stop()
+    assert "set the option availableNow" in caplog.text
+    query.start()
+    query.reader.partitions(end, end)
