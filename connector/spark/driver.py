@@ -117,13 +117,16 @@ class StreamDriver:
         return self._offsets.offset(self.coordinator.latest_of_run(self._offsets.ref(start)))
 
     def warn_of_unread_files(self) -> None:
-        """Log that files are pending at the end of a run that may have had no second batch."""
+        """Log that files wait for a second batch, which a run may not have.
+
+        Called for the first batch: Spark kills this process when the run ends.
+        """
         pending = self.report().get("filesOutstanding", 0)
         if pending:
             log.warning(
-                "%s: stopped after one request for a batch, with %d files pending. If the query "
-                "has trigger(availableNow=True), set the option availableNow: this Spark does not "
-                "tell a source its trigger.",
+                "%s: %d files are not in the first batch. If the query has trigger(availableNow="
+                "True), set the option availableNow: this Spark requests one batch in such a run, "
+                "and does not tell a source its trigger.",
                 self._store.location,
                 pending,
             )

@@ -104,14 +104,16 @@ class StartTrackingReader(SluiceStreamReader):
     _newest: dict[str, Any] | None = None
     """The newest offset that Spark has; None in a fresh query."""
 
-    _requests = 0
+    _has_answered = False
 
     @plain_errors()
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override] # noqa: N802
         """The next checkpoint, already durable; the same offset again if there is nothing new."""
         driver = self._opened()
-        self._requests += 1
         self._newest = driver.next_offset(self._newest or driver.initial_offset())
+        if not self._has_answered:
+            driver.warn_of_unread_files()
+        self._has_answered = True
         return self._newest
 
     @plain_errors()
@@ -119,9 +121,3 @@ class StartTrackingReader(SluiceStreamReader):
         """The assignment of the range, out of the checkpoint files."""
         self._newest = end
         return [] if start == end else self._opened().partitions(start, end)
-
-    def stop(self) -> None:
-        """Stop the background threads, and warn if a run of one batch leaves files unread."""
-        if self._driver is not None and self._requests == 1:
-            self._driver.warn_of_unread_files()
-        super().stop()

@@ -150,12 +150,9 @@ def test_available_now_refuses_a_limit_on_rows(tmp_path):
     query.reader.stop()
 
 
-def test_a_run_of_one_request_that_leaves_files_says_so(query, caplog):
+def test_a_first_batch_that_leaves_files_says_so(query, caplog):
     query.land(1, 2, 3)
-    end = query.reader.latestOffset()
-    query.read(query.reader.initialOffset(), end)
     with caplog.at_level(logging.WARNING, "pyspark_sluice"):
-        query.reader.stop()
+        query.reader.latestOffset()
+    assert "2 files are not in the first batch" in caplog.text
     assert "set the option availableNow" in caplog.text
-    query.start()
-    query.reader.partitions(end, end)
