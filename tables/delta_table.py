@@ -126,8 +126,10 @@ class DeltaSink(TableSink):
                 self._name,
                 str(error),
                 "columns of the same types; new ones are added",
-                "Land with the table's types (landSchema, schemaHints), or into another table. "
-                "delta-rs, which this sink uses, cannot widen the type of a column.",
+                "Nothing is lost. delta-rs cannot widen a column, so write the table again with "
+                "the type of the files, and start the query again, which adds this batch: "
+                "rows = DeltaTable(t).to_pyarrow_table().cast(schema); "
+                "write_deltalake(t, rows, mode='overwrite', schema_mode='overwrite').",
             ) from error
         return Schema.from_json(json.dumps(whole))
 

@@ -142,6 +142,9 @@ class IcebergSink(TableSink):
                 self._name,
                 str(error),
                 "columns of the same types, or of types that Iceberg promotes",
+                "Nothing is lost. Rename the column in the table (update.rename_column), and start "
+                "the query again: it adds this batch, with a new column of the type of the files. "
+                "The old values stay in the renamed column.",
             ) from error
 
     def _check_columns(self, table: Table, found: pa.Schema) -> None:

@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from pyspark_sluice.errors import TableError
@@ -44,6 +44,21 @@ def test_other_files_under_a_checkpoint_that_is_there_are_refused_by_name(tmp_pa
     with pytest.raises(TableError, match="checkpoint 1 of the query, with other files"):
         sink.add(batch_of(tmp_path, 1, ids(0), token="f" * 12))
     assert rows_of(tmp_path) == [0, 1, 2]
+
+
+def test_the_recipe_of_a_refused_wider_type_lets_the_batch_in(tmp_path):
+    sink, table = DeltaSink(str(tmp_path), {}), str(tmp_path)
+    sink.add(batch_of(tmp_path, 1, ids(0, v=pa.scalar(1, pa.int32()))))
+    batch = batch_of(tmp_path, 2, ids(3, v=1 << 40))
+    with pytest.raises(TableError, match="mode='overwrite', schema_mode='overwrite'"):
+        sink.add(batch)
+    rows = (
+        DeltaTable(table).to_pyarrow_table().cast(pa.schema([(n, pa.int64()) for n in ("id", "v")]))
+    )
+    write_deltalake(table, rows, mode="overwrite", schema_mode="overwrite")
+    for _ in range(2):
+        sink.add(batch)
+    assert rows_of(tmp_path, "v") == [1] * 3 + [1 << 40] * 3
 
 
 def test_a_batch_before_the_table_s_newest_is_refused_by_name(tmp_path):

@@ -138,6 +138,19 @@ def test_files_whose_new_ids_another_writer_has_taken_are_copied_with_others(lak
     assert [path.rpartition("/")[2][:4] for path in lake.files()] == ["ids-"]
 
 
+def test_the_recipe_of_a_refused_type_lets_the_batch_in(lake):
+    lake.add(1, ids(1, 1, v=10))
+    batch = lake.batch(2, ids(2, 1, v="text"))
+    with pytest.raises(TableError, match="Rename the column in the table"):
+        lake.sink.add(batch)
+    rename(lake, "v", "v_old")
+    lake.sink.add(batch)
+    assert lake.rows() == [
+        {"id": 1, "v_old": 10, "v": None},
+        {"id": 2, "v_old": None, "v": "text"},
+    ]
+
+
 def test_dates_that_python_does_not_have_are_added_without_bounds(lake):
     days = pa.array([2_932_897], pa.date32())
     lake.add(1, pa.table({"id": [1], "day": days}))
