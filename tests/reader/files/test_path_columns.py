@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -224,3 +225,15 @@ def test_with_recursive_lookup_no_column_is_taken_from_the_path(tmp_path):
     assert row["day"] == date(2020, 2, 2)
     (row,) = read_rows(paths, schema, base_path=str(tmp_path))
     assert row["day"] == date(2026, 1, 1)
+
+
+@pytest.mark.parametrize("header", ["b,a", "a", "a,b,c"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_header_that_does_not_fit_is_refused_with_both_named(tmp_path, header, count):
+    paths = [tmp_path / f"{i}.csv" for i in range(count)]
+    for path in paths:
+        path.write_text("a,b\n1,x\n")
+    paths[-1].write_text(header + "\n1,x\n")
+    expected = f"{re.escape(str(paths[-1]))}, byte 0; found .*; expected a, b"
+    with pytest.raises(SchemaMismatchError, match=expected):
+        read_rows(paths, AB, file_format="csv", header=True)

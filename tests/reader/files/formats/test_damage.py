@@ -20,6 +20,7 @@ from pyspark_sluice.errors import (
     SplitReadError,
 )
 from pyspark_sluice.reader.api import ReaderContext, SplitReturned
+from pyspark_sluice.tests.reader.files.io.compressed_members import MEMBERS
 from pyspark_sluice.tests.reader.files.reading import cut, read, read_rows, whole
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
@@ -194,3 +195,28 @@ def test_a_flipped_byte_never_loses_a_record_silently(tmp_path_factory, at, byte
     table, _ = read([whole(path)], CORRUPT, file_format=name, mode="PERMISSIVE")
     records = [line for line in bytes(data).splitlines() if line.strip()]
     assert table.num_rows == len(records)
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_blanks_at_the_edges_of_fields_are_dropped_on_every_path(tmp_path, quote):
+    path = tmp_path / "a.csv"
+    path.write_text(f" 1 , {quote}x y{quote} \n2,\tz\n 3 ,\n" * 3)
+    options = {"ignore_leading_white_space": True, "ignore_trailing_white_space": True}
+    rows = read_rows([path], SCHEMA, file_format="csv", **options)
+    assert rows[:3] == [{"a": 1, "b": "x y"}, {"a": 2, "b": "z"}, {"a": 3, "b": None}]
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_compressed_file_is_read_whole_and_its_truncation_is_an_error(tmp_path, name):
+    codec, compress = MEMBERS[name]
+    path, data = tmp_path / "a.json", _lines(3000)
+    stored = compress(data[:9000]) + compress(data[9000:])
+    path.write_bytes(stored)
+    assert len(read_rows([path], SCHEMA, compression=codec)) == 3000
+    for length in (5, len(stored) // 2, len(stored) - 2):
+        path.write_bytes(stored[:length])
+        with pytest.raises(MalformedDataError, match=re.escape(str(path))):
+            read_rows([path], SCHEMA, compression=codec)
+        splits = [whole(path)]
+        _, reports = read(splits, SCHEMA, ignore_corrupt_files=True, compression=codec)
+        assert reports[0].skipped
