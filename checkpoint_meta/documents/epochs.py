@@ -1,7 +1,9 @@
 """Which incarnation of the coordinator owns a state directory.
 
 An epoch is claimed create-only when a coordinator opens the state, so of two coordinators the one
-with the higher epoch is the newer one, and the older one can find that out.
+with the higher epoch is the newer one, and the older one can find that out. A directory that is
+emptied, or restored from a backup, gives numbers away again: what owns it is a claim with the
+owner's own nonce.
 
 Not here: what the older one does then (the coordinator raises `FencedError`).
 """
@@ -10,12 +12,15 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from ...errors import FencedError, StateCorruptError, StateError
-from ..stores.contract import StateStore
+from ..storage.storage_errors import delays
+from ..stores.contract import StateStore, delete_if_permitted
 from .checkpoint import FORMAT_VERSION, newer_format
 from .checksummed_json import with_checksum
 from .heartbeat import this_process
@@ -23,6 +28,9 @@ from .layout import EPOCHS, FORMAT, epoch_object, numbers_in
 
 KEPT: Final = 16
 """Claims that are kept, the newest; a superseded coordinator needs no more than one to know."""
+
+_CLAIMS: Final = 32
+_FIRST_PAUSE: Final = 0.01
 
 
 def _format_document(version: int) -> bytes:
@@ -82,42 +90,63 @@ def _format_of_claims(store: StateStore) -> bytes:
     return _format_document(version) if isinstance(version, int) else b""
 
 
-def claim_epoch(store: StateStore, purpose: str = "") -> int:
+def new_nonce() -> str:
+    """What tells one claim from all others."""
+    return uuid.uuid4().hex
+
+
+def claim_epoch(
+    store: StateStore,
+    purpose: str = "",
+    nonce: str = "",
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
     """Claim the next epoch for this process; durable when this returns.
 
     Args:
         store: the state directory.
         purpose: what a tool claims it for; empty for a query.
+        nonce: by which the claimant recognizes its claim later.
+        sleep: between two tries.
 
     Raises:
-        StateError: the store let the claim be written over.
+        StateError: the store let the claim be written over, or no number could be claimed.
     """
-    while True:
+    for pause in islice(delays(_FIRST_PAUSE), _CLAIMS):
         epoch = newest_epoch(store) + 1
         try:
-            store.publish(epoch_object(epoch), _claim(store, epoch, purpose))
+            store.publish(epoch_object(epoch), _claim(store, epoch, purpose, nonce))
         except FileExistsError:
             # A network file system may serve an old listing, and with it the same number again.
             store.refresh(EPOCHS)
+            sleep(pause)
             continue
         # Superseded epochs are deleted, so a number that was free may be one of the past.
         if newest_epoch(store) < epoch + KEPT:
             break
+    else:
+        raise StateError(
+            "no epoch could be claimed",
+            f"{store.location}/{EPOCHS}",
+            f"each of {_CLAIMS} numbers was taken, the last was {epoch}",
+            "a number that nobody else claims at the same moment",
+            "Start fewer queries on this state at once, then start again: nothing is lost.",
+        )
     _check_exclusive(store, epoch)
     # Last, since a crash leaves only claims too many, which the next claimant deletes.
     for old in numbers_in(store.list(EPOCHS)):
         if old <= epoch - KEPT:
-            store.delete(epoch_object(old))
+            delete_if_permitted(store, epoch_object(old))
     return epoch
 
 
-def _claim(store: StateStore, epoch: int, purpose: str = "") -> bytes:
+def _claim(store: StateStore, epoch: int, purpose: str = "", nonce: str = "") -> bytes:
     # Without the nonce two threads of one process could take one another's claim for their own
     # whose answer was lost.
     document = {
         "format": FORMAT_VERSION,
         **this_process(store.location),
-        "nonce": uuid.uuid4().hex,
+        "nonce": nonce or new_nonce(),
         "epoch": epoch,
         **({"purpose": purpose} if purpose else {}),
     }
@@ -162,24 +191,38 @@ def purpose_of(store: StateStore, epoch: int) -> str:
     return str(claim_of(store, epoch).get("purpose", ""))
 
 
-def check_not_fenced(store: StateStore, epoch: int) -> None:
-    """Raise if a newer incarnation has claimed the directory.
+def check_not_fenced(store: StateStore, epoch: int, nonce: str = "") -> None:
+    """Raise unless the claim of `epoch` is the newest, and the claimant's own.
+
+    Args:
+        store: the state directory.
+        epoch: what was claimed.
+        nonce: what it was claimed with; empty where only numbers can be compared.
 
     Raises:
         FencedError: names both epochs and the newer owner.
     """
     newest = newest_epoch(store)
-    if newest <= epoch:
+    if newest <= epoch and not nonce:
         return
-    claim = claim_of(store, newest)
+    claim = claim_of(store, max(newest, epoch))
+    # An old listing may not show the claim yet, and a damaged one counts by its name.
+    if newest <= epoch and claim.get("nonce", nonce if newest == epoch else "") == nonce:
+        return
     owner = "a query whose claim cannot be read"
     if {"pid", "host"} <= claim.keys():
         owner = f"process {claim['pid']} on {claim['host']}"
+    taken = newest > epoch or bool(claim)  # Else the claim is gone.
     raise FencedError(
-        "another query has taken over this state directory",
+        "another query has taken over this state directory"
+        if taken
+        else "this query's claim is no longer in the state directory",
         store.location,
-        f"epoch {newest} claimed by {owner}",
+        f"epoch {max(newest, epoch)} claimed by {owner}" if taken else f"no claim of epoch {epoch}",
         f"epoch {epoch} (this query) to be the newest",
         "Two queries must not share a state: give each its own checkpointLocation. Two sluice "
-        "sources in one query need distinct sourceName options.",
+        "sources in one query need distinct sourceName options."
+        if taken
+        else "The directory was deleted, or restored from a backup, while this query ran. Start "
+        "the query again.",
     )

@@ -84,19 +84,28 @@ def _started(pid: int) -> str:
 class Heartbeat:
     """Written by the coordinator that has claimed `epoch`, for others to see."""
 
-    def __init__(self, store: StateStore, epoch: int, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: StateStore,
+        epoch: int,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._objects = NumberedObjects(store, HEARTBEATS, epoch, kept=1)
         self._epoch = epoch
         self._clock = clock
+        # Others compare the beat with their clocks. When the next is due, only time that passes
+        # says: a wall clock may be set.
+        self._monotonic = monotonic
         # The first one is due at once: until then others cannot tell this claim from a copied one.
-        self._due = clock()
+        self._due = monotonic()
 
     def beat(self) -> None:
         """Write one if it is time for one; the one before is deleted."""
-        now = self._clock()
+        now = self._monotonic()
         if now < self._due:
             return
-        beat = {"format": 1, "epoch": self._epoch, "beat": now}
+        beat = {"format": 1, "epoch": self._epoch, "beat": self._clock()}
         self._objects.publish(with_checksum(beat))
         # After the publication: one that failed is due again at once.
         self._due = now + HEARTBEAT_SECONDS

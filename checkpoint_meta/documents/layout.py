@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ..stores.contract import StateStore
+from ..stores.contract import StateStore, delete_if_permitted
 from .checkpoint_ref import CheckpointRef
 
 FORMAT = "FORMAT"
@@ -100,4 +100,4 @@ class NumberedObjects:
         # crash leaves one object too many, never none.
         until = [known for known in self._store.list(self._folder) if known <= leaf]
         for known in until[: -self._kept]:
-            self._store.delete(f"{self._folder}/{known}")
+            delete_if_permitted(self._store, f"{self._folder}/{known}")

@@ -6,10 +6,11 @@ Not here: what keeps it (`open_store.py`), and what the objects mean (`documents
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from typing_extensions import override
 
@@ -17,6 +18,8 @@ from ...errors import StateError
 from ..storage.storage_errors import is_final, patiently
 
 T = TypeVar("T")
+
+LOG: Final = logging.getLogger("pyspark_sluice.state")
 
 
 class StateStore(ABC):
@@ -142,6 +145,14 @@ class RetryingStateStore(StateStore):
     @override
     def refresh(self, directory: str) -> None:
         self._inner.refresh(directory)
+
+
+def delete_if_permitted(store: StateStore, name: str) -> None:
+    """Delete what is in nobody's way: where the store does not let it, the object stays."""
+    try:
+        store.delete(name)
+    except (OSError, StateError) as error:
+        LOG.warning("an object that is no longer needed stays: %s", error)
 
 
 def _told(error: OSError) -> str:

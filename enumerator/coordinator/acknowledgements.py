@@ -162,6 +162,7 @@ class Acknowledgements(Generic[SplitT]):
         self._source = parts.source
         self._sizing = sizing
         self._lock, self._deciding = parts.threads.lock, parts.threads.deciding
+        self._check_still_ours = parts.check_still_ours
         self._journal = parts.threads.journal
         self._may_be_unread = parts.settings.batches_may_be_unread
         self.has_finished_any = False
@@ -197,6 +198,8 @@ class Acknowledgements(Generic[SplitT]):
         self._take_in(record)
         missing = self._missing(record, record.readers)
         self._check_sink(record, missing)
+        if missing:
+            self._check_still_ours()
         for reader in missing:
             # Create-only under the commit's own name: if a late commit is there first, that counts.
             self._count(record, self._commits.publish(self._abandonment(record, reader)))

@@ -28,7 +28,12 @@ from typing import Any, Generic
 from ...checkpoint_meta.documents.attachments import AdoptedAttachments, Attachments
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, new_lineage
-from ...checkpoint_meta.documents.epochs import check_not_fenced, claim_epoch, open_format
+from ...checkpoint_meta.documents.epochs import (
+    check_not_fenced,
+    claim_epoch,
+    new_nonce,
+    open_format,
+)
 from ...checkpoint_meta.documents.orders import Orders
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
@@ -74,6 +79,7 @@ class Coordinator(Generic[SplitT, StateT]):
         self._journal = self._threads.journal
         self._journal.location = store.location
         self._bounded = False
+        self._nonce = new_nonce()
         self._seed = NO_CHECKPOINT
         self._replayed = NO_CHECKPOINT
         """What Spark reads again after this start."""
@@ -200,7 +206,7 @@ class Coordinator(Generic[SplitT, StateT]):
         # Before the claim: a query that must not begin supersedes nobody.
         spark = running or complete
         start = start_position(self._store, spark, self._settings)
-        epoch = claim_epoch(self._store)
+        epoch = claim_epoch(self._store, nonce=self._nonce)
         if spark == NO_CHECKPOINT:
             # Again, since a tool may have begun to prepare the directory between the look and the
             # claim.
@@ -264,7 +270,7 @@ class Coordinator(Generic[SplitT, StateT]):
 
     def _check_still_ours(self, epoch: int) -> None:
         try:
-            check_not_fenced(self._store, epoch)
+            check_not_fenced(self._store, epoch, self._nonce)
         except FencedError as error:
             # Kept for Spark's thread: the background may be the first to find out.
             self._threads.fail(error)

@@ -135,7 +135,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             # However often Spark asks for what follows `start`, it gets the same checkpoint.
             if running is not None and start == self.flight.latest_completed:
                 return running.ref
-            is_news = self.flight.advance(start, self.store.location)
+            self.flight.advance(start, self.store.location)
             # What a question without limits is to take cannot be decided before it is asked.
             self._may_cut_ahead = not unlimited
             ahead = self.flight.ahead
@@ -147,9 +147,6 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self.acknowledgements.finish()
         if ahead and not unlimited:
             return self._hand_out_ahead(ahead[0])
-        if is_news:
-            # One listing for each batch, and none while the query is idle.
-            self._check_still_ours()
         self.acknowledgements.finish()
         with self.threads.deciding():
             self.orders.apply()
@@ -178,8 +175,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             # The write failed in the background. The name stays, and so does the content: if it is
             # there after all, it is the same object.
             self._publish(record)
-        with self._lock:
-            return self._hand_out(record)
+        return self._hand_out(record)
 
     def _cut_now(self, start: CheckpointRef, unlimited: bool) -> CheckpointRef:
         self._await_discovery(unlimited)
@@ -199,8 +195,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
                 return start
             record = self._cut()
         self._publish(record)
-        with self._lock:
-            return self._hand_out(record)
+        return self._hand_out(record)
 
     def _await_discovery(self, unlimited: bool) -> None:
         # A batch waits while there is nothing for it and the first discovery goes on, so that a
@@ -309,11 +304,9 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         checkpoint = record.checkpoint
         published: Checkpoint | None = None
         try:
-            written = self.history.publish(checkpoint)
-            # After the write: if a newer coordinator has begun meanwhile, this is an orphan, and is
-            # not handed out.
+            # A directory that was emptied or restored meanwhile may be another query's by now.
             self._check_still_ours()
-            published = written
+            published = self.history.publish(checkpoint)
         finally:
             with self._lock:
                 record.is_writing = False
@@ -328,13 +321,17 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         )  # fmt: skip
 
     def _hand_out(self, record: CheckpointRecord) -> CheckpointRef:
-        assert record.stage is Stage.PUBLISHED
-        record.stage = Stage.HANDED_OUT
-        self.sizing.handed_out(record)
-        self.orders.handed_out(record.checkpoint.header.orders)
-        self.upkeep.handed_out(record)
-        self.threads.wake.set()
-        return record.ref
+        # After the write: if a newer coordinator has begun meanwhile, this is an orphan. Also where
+        # it was written long ago, for the machine may have been paused since.
+        self._check_still_ours()
+        with self._lock:
+            assert record.stage is Stage.PUBLISHED
+            record.stage = Stage.HANDED_OUT
+            self.sizing.handed_out(record)
+            self.orders.handed_out(record.checkpoint.header.orders)
+            self.upkeep.handed_out(record)
+            self.threads.wake.set()
+            return record.ref
 
     # In the background ----------------------------------------------------------------------
 

@@ -184,12 +184,15 @@ class Compaction:
     Fenced like a query: one that begins meanwhile stops it before its next step.
     """
 
-    def __init__(self, store: StateStore, source: EnumeratorSource[Any, Any], epoch: int) -> None:
+    def __init__(
+        self, store: StateStore, source: EnumeratorSource[Any, Any], epoch: int, nonce: str = ""
+    ) -> None:
+        """Of `store`, under the claim of `epoch` that was made with `nonce`."""
         self._store = store
         self._source = source
         self._epoch = epoch
         self._attachments = Attachments(store, epoch)
-        self._check_still_ours = partial(check_not_fenced, store, epoch)
+        self._check_still_ours = partial(check_not_fenced, store, epoch, nonce)
 
     def run(self, newest: CheckpointRef, retained: int, younger_than: int | None = None) -> None:
         """Compact what leads to `newest`.

@@ -21,6 +21,7 @@ from ....checkpoint_meta.documents.bootstrap_record import Seed, find_seed, publ
 from ....checkpoint_meta.documents.epochs import (
     check_not_fenced,
     claim_epoch,
+    new_nonce,
     open_format,
     purpose_of,
 )
@@ -126,7 +127,7 @@ def write_seed(
     """
     store = target.store
     open_format(store)
-    epoch = claim_epoch(store, purpose)
+    epoch = claim_epoch(store, purpose, nonce := new_nonce())
     # A query that began between the first look and the claim has a claim of its own by now; one
     # that begins from here on sees ours (`enumerator/coordinator/start_position.py`).
     target.check_unused()
@@ -134,7 +135,7 @@ def write_seed(
     now = int(time.time() * 1_000_000)
     # Durable from here on, and yet nothing: without the seed no query starts after it.
     made = publish_bootstrap(make(attachments), store, attachments, epoch, now)
-    check_not_fenced(store, epoch)
+    check_not_fenced(store, epoch, nonce)
     if target.continues is not None:
         try:
             target.continues.write(target.spark)
@@ -155,11 +156,11 @@ def write_seed(
         pid=os.getpid(),
         user=user,
     )
-    check_not_fenced(store, epoch)
+    check_not_fenced(store, epoch, nonce)
     try:
         publish_seed(store, seed)
     except FileExistsError:
         raise in_use(store.location, "a state that another process has just prepared") from None
     # A query that began in between has not seen it, and does not follow it.
-    check_not_fenced(store, epoch)
+    check_not_fenced(store, epoch, nonce)
     return seed

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
-from ....checkpoint_meta.documents.epochs import claim_epoch, open_format
+from ....checkpoint_meta.documents.epochs import claim_epoch, new_nonce, open_format
 from ....checkpoint_meta.history import CheckpointHistory
 from ....checkpoint_meta.storage.units import parse_milliseconds
 from ....checkpoint_meta.stores.contract import StateStore
@@ -68,8 +68,8 @@ class CompactPlan:
         before = self.report()
         open_format(self.store)
         # A query that has started since the check is fenced by this claim and stops.
-        epoch = claim_epoch(self.store, COMPACTION)
-        compaction = Compaction(self.store, OfflineFileSource(), epoch)
+        epoch = claim_epoch(self.store, COMPACTION, nonce := new_nonce())
+        compaction = Compaction(self.store, OfflineFileSource(), epoch, nonce)
         compaction.run(self.newest, self.retained, self.younger_than)
         return {**before, "written": True, "after": sizes(self.store)}
 

@@ -175,3 +175,50 @@ def test_a_claim_whose_answer_was_lost_claims_the_next_epoch(store):
     with pytest.raises(OSError, match="no answer"):
         claim_epoch(faulty)
     assert claim_epoch(faulty) == 2
+
+
+def test_who_claims_a_number_again_in_a_restored_directory_is_told_from_its_first_owner(store):
+    claim_epoch(store)
+    backup = dict(store.objects)
+    old = claim_epoch(store, nonce="old")
+    check_not_fenced(store, old, "old")
+    store.objects.clear()
+    with pytest.raises(FencedError, match="this query's claim is no longer in the state directory"):
+        check_not_fenced(store, old, "old")
+    store.objects.update(backup)
+    new = claim_epoch(store, nonce="new")
+    assert new == old
+    check_not_fenced(store, new, "new")
+    with pytest.raises(FencedError, match="epoch 2 claimed by process"):
+        check_not_fenced(store, old, "old")
+
+
+def test_a_damaged_claim_counts_by_its_name(store):
+    epoch = claim_epoch(store, nonce="mine")
+    store.objects["epochs/0000000001.json"] = b"\xff{"
+    check_not_fenced(store, epoch, "mine")
+
+
+def test_a_claim_that_is_refused_for_ever_ends_by_name():
+    class Refusing(MemoryStateStore):
+        """Says of everything that it is there, and shows nothing."""
+
+        def publish(self, name, data):
+            raise FileExistsError(name)
+
+    pauses: list[float] = []
+    with pytest.raises(StateError, match="no epoch could be claimed"):
+        claim_epoch(Refusing(), sleep=pauses.append)
+    assert len(pauses) == 32
+
+
+def test_old_claims_that_may_not_be_deleted_stay(store, caplog):
+    class Keeping(MemoryStateStore):
+        """A role without the right to delete."""
+
+        def delete(self, name):
+            raise PermissionError(13, "denied", name)
+
+    keeping = Keeping()
+    assert [claim_epoch(keeping) for _ in range(KEPT + 2)][-1] == KEPT + 2
+    assert "an object that is no longer needed stays" in caplog.text
