@@ -25,14 +25,17 @@ from .stores.contract import StateStore
 LOG: Final = logging.getLogger("pyspark_sluice.state")
 
 _CACHED = 4
-"""Checkpoints kept in memory: the one just cut is read again at once by `partitions`."""
+"""Checkpoints kept in memory at least: the one just cut is read again at once by `partitions`."""
 
 
 class CheckpointHistory:
     """The checkpoints of one state directory. Safe for use by several threads."""
 
-    def __init__(self, store: StateStore, passed_over: Collection[CheckpointRef] = ()) -> None:
-        """Bases of the checkpoints `passed_over` are not used."""
+    def __init__(
+        self, store: StateStore, passed_over: Collection[CheckpointRef] = (), ahead: int = 0
+    ) -> None:
+        """Bases of the checkpoints `passed_over` are not used; `ahead` wait to be handed out."""
+        self._cached = _CACHED + ahead
         self._store = store
         self._recent: OrderedDict[CheckpointRef, Checkpoint] = OrderedDict()
         self._unreadable: frozenset[str] = frozenset()
@@ -64,7 +67,7 @@ class CheckpointHistory:
         # most.
         recent = self._recent.copy()
         recent[checkpoint.ref] = checkpoint
-        while len(recent) > _CACHED:
+        while len(recent) > self._cached:
             recent.popitem(last=False)
         self._recent = recent
 

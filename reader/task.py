@@ -13,7 +13,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
 import pyarrow as pa
@@ -131,14 +131,15 @@ class ReaderTask(Generic[SplitT]):
         """
         # Spark reads a partition again after a failure, for speculation, and for each action of the
         # sink.
-        earlier = self.commits.find(assignment.ref, assignment.reader)
+        commits = self.commits.of_lineage(assignment.lineage)
+        earlier = commits.find(assignment.ref, assignment.reader)
         if earlier is not None and earlier.abandoned:
             return  # Spark completed the checkpoint without this reader.
         replay = Replay(assignment.place, self.shape, earlier)
         replay.check_landing(lands=self.lander is not None)
         # What an earlier attempt has acknowledged it has recorded, too.
         recording = self.recorder(assignment) if self.recorder and earlier is None else None
-        run = _Run(self, assignment, attempt, replay, recording)
+        run = _Run(replace(self, commits=commits), assignment, attempt, replay, recording)
         if self.lander is None:
             yield from run.read()
             # A query that begins claims the state, then looks for commits. This is the other order,

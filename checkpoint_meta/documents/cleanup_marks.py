@@ -31,6 +31,8 @@ class CleanupMark(BaseModel):
     format: Literal[1] = 1
     checkpoint: int
     epoch: int
+    lineage: str
+    """That of the checkpoint: what another chain has cleaned up says nothing of this one."""
 
     state: Mapping[str, Any]
     """The cleaner's own: what is not done yet, and figures."""
@@ -63,9 +65,9 @@ class CleanupMarks:
                 continue  # The one before it says less, and everything is repeated from there.
         return marks
 
-    def newest(self) -> int:
-        """Id of the checkpoint up to which all is done; 0 if nothing was cleaned up."""
-        return max((mark.checkpoint for mark in self.found()), default=0)
+    def newest(self, lineage: str) -> int:
+        """Id of the checkpoint up to which all is done on a chain; 0 if nothing was cleaned up."""
+        return max((m.checkpoint for m in self.found() if m.lineage == lineage), default=0)
 
     def check(self) -> Iterator[tuple[str, StateError]]:
         """The names of those that cannot be read, and why."""
@@ -82,8 +84,9 @@ class CleanupMarks:
         data = self._store.read(name)
         return parsed(CleanupMark, data, where, "a mark of what was cleaned up")
 
-    def publish(self, ref: CheckpointRef, state: Mapping[str, Any]) -> None:
+    def publish(self, ref: CheckpointRef, lineage: str, state: Mapping[str, Any]) -> None:
         """Everything up to `ref` is done, but for what `state` says; older marks go."""
         # Written after the files are gone: after a crash before it they are looked for again.
-        mark = CleanupMark(checkpoint=ref.checkpoint, epoch=ref.epoch, state=state)
+        of = {"checkpoint": ref.checkpoint, "epoch": ref.epoch, "lineage": lineage}
+        mark = CleanupMark(**of, state=state)
         self._objects.publish(with_checksum(mark.model_dump(mode="json")))

@@ -59,9 +59,12 @@ def reader_directory(ref: CheckpointRef) -> str:
     return f"{READERS}/{ref.name}"
 
 
-def reader_object(ref: CheckpointRef, reader: int) -> str:
-    """The commit of one reader for one checkpoint."""
-    return f"{READERS}/{ref.name}/{reader:05d}.json"
+def reader_object(ref: CheckpointRef, reader: int, lineage: str = "") -> str:
+    """The commit of one reader for one checkpoint.
+
+    With `lineage` the name that is left where an executor of another query has taken the first.
+    """
+    return f"{READERS}/{ref.name}/{reader:05d}{'.' * bool(lineage)}{lineage}.json"
 
 
 def abandoned_directory(ref: CheckpointRef) -> str:
@@ -69,9 +72,9 @@ def abandoned_directory(ref: CheckpointRef) -> str:
     return f"{ABANDONED}/{ref.name}"
 
 
-def abandoned_object(ref: CheckpointRef, reader: int) -> str:
-    """The record that an attempt of one reader was closed half-way."""
-    return f"{ABANDONED}/{ref.name}/{reader:05d}.json"
+def abandoned_object(ref: CheckpointRef, reader: int, lineage: str = "") -> str:
+    """The record that an attempt of one reader was closed half-way; `lineage` as for a commit."""
+    return f"{ABANDONED}/{ref.name}/{reader:05d}{'.' * bool(lineage)}{lineage}.json"
 
 
 def numbers_in(leaves: Iterable[str]) -> list[int]:

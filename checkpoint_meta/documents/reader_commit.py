@@ -4,6 +4,9 @@ The first commit of a (checkpoint, reader) wins for ever: every later attempt fo
 or fails. It is counted once, in the checkpoint after it. This closes the direction from reader to
 coordinator, which Flink left open (FLINK-28639).
 
+A commit names the lineage of its query: an executor of a query that was deleted may still be at
+work, and has the same names as one of the query that has begun in its place.
+
 Not here: reading the splits (reader) and what the coordinator does with a commit (enumerator).
 """
 
@@ -12,14 +15,15 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from ...errors import StateNotSharedError
-from ..stores.contract import StateStore
-from .checkpoint_ref import CheckpointRef, refs_in
+from ..stores.contract import StateStore, in_parallel
+from .checkpoint_ref import CheckpointRef
 from .checksummed_json import parsed, with_checksum
 from .landed_file import BadRecordsFile, LandedFile
 from .layout import (
@@ -78,6 +82,9 @@ class _OfAttempt(BaseModel):
     epoch: int
     reader: int
     attempt: int
+    lineage: str = ""
+    """That of its query's checkpoints; empty in what is of any."""
+
     query_id: str = ""
     """Spark's `sql.streaming.queryId`, empty if not set."""
 
@@ -217,10 +224,16 @@ class Abandonment(_OfAttempt):
 
 
 class ReaderCommits:
-    """The reader commits of a state directory."""
+    """The reader commits of a state directory, of one lineage or, to look at, of all."""
 
-    def __init__(self, store: StateStore) -> None:
+    def __init__(self, store: StateStore, lineage: str = "") -> None:
+        """What others than `lineage` have written is not there; empty for all."""
         self.store = store
+        self._lineage = lineage
+
+    def of_lineage(self, lineage: str) -> ReaderCommits:
+        """The commits of one query in the same directory."""
+        return ReaderCommits(self.store, lineage)
 
     def publish(
         self, commit: ReaderCommit, sleep: Callable[[float], None] = time.sleep
@@ -230,41 +243,68 @@ class ReaderCommits:
         Raises:
             StateNotSharedError: another attempt was first, and its commit cannot be seen from here.
         """
-        name = reader_object(commit.ref, commit.reader)
-        try:
-            self.store.publish(name, commit.to_bytes())
-        except FileExistsError as found:
-            # A network file system may refuse to create an object before it shows it.
-            first = self.wait_for(commit.ref, commit.reader, sleep)
-            if first is None:
-                raise StateNotSharedError(
-                    "the commit of an earlier attempt cannot be read",
-                    where=f"{self.store.location}/{name}",
-                    found="the store reports that the object exists, but does not return it",
-                    expected="a store that returns every object that it reports as existing",
-                    remedy="Start the query again. If this happens again, move the state to "
-                    "another store.",
-                ) from found
-            return first
-        return commit
+        commit = commit.model_copy(update={"lineage": commit.lineage or self._lineage})
+        for name in self._names(reader_object, commit.ref, commit.reader):
+            try:
+                self.store.publish(name, commit.to_bytes())
+            except FileExistsError as found:
+                # A network file system may refuse to create an object before it shows it.
+                first = self._awaited(partial(self._read, name), commit.ref, sleep)
+                if first is None:
+                    raise StateNotSharedError(
+                        "the commit of an earlier attempt cannot be read",
+                        where=f"{self.store.location}/{name}",
+                        found="the store reports that the object exists, but does not return it",
+                        expected="a store that returns every object that it reports as existing",
+                        remedy="Start the query again. If this happens again, move the state to "
+                        "another store.",
+                    ) from found
+                if self._is_ours(first):
+                    return first
+            else:
+                return commit
+        raise AssertionError(f"{name} is of the lineage that it names")
+
+    def _names(
+        self, name: Callable[[CheckpointRef, int, str], str], ref: CheckpointRef, reader: int
+    ) -> list[str]:
+        """Where to look, in that order: an object is never deleted while others may look."""
+        return [name(ref, reader, lineage) for lineage in dict.fromkeys(("", self._lineage))]
+
+    def _is_ours(self, found: _OfAttempt) -> bool:
+        return self._lineage in ("", found.lineage) or not found.lineage
 
     def find(self, ref: CheckpointRef, reader: int) -> ReaderCommit | None:
         """The commit of `reader` for `ref`, looked for by its name; None if not published yet."""
-        try:
-            return self._read(reader_object(ref, reader))
-        except FileNotFoundError:
-            return None
+        for name in self._names(reader_object, ref, reader):
+            try:
+                commit = self._read(name)
+            except FileNotFoundError:
+                return None
+            if self._is_ours(commit):
+                return commit
+        return None
 
     def wait_for(
         self, ref: CheckpointRef, reader: int, sleep: Callable[[float], None] = time.sleep
     ) -> ReaderCommit | None:
         """A commit that exists; this host may see it a little later than the one that made it."""
-        return look_again(
-            lambda: self.find(ref, reader),
-            lambda found: found is None,
-            lambda: self.refresh(ref),
-            sleep,
-        )
+        return self._awaited(lambda: self.find(ref, reader), ref, sleep)
+
+    def _awaited(
+        self, look: Callable[[], T | None], ref: CheckpointRef, sleep: Callable[[float], None]
+    ) -> T | None:
+        def found() -> T | None:
+            with contextlib.suppress(FileNotFoundError):
+                return look()
+            return None
+
+        return look_again(found, lambda each: each is None, lambda: self.refresh(ref), sleep)
+
+    def find_all(self, ref: CheckpointRef, readers: Sequence[int]) -> list[ReaderCommit]:
+        """The commits of `readers` for `ref` that are there, in that order; looked for at once."""
+        found = in_parallel(lambda reader: self.find(ref, reader), readers)
+        return [commit for commit in found if commit is not None]
 
     def readers(self, ref: CheckpointRef) -> list[int]:
         """Readers whose commit for `ref` a listing shows, ascending.
@@ -277,26 +317,34 @@ class ReaderCommits:
 
     def of(self, ref: CheckpointRef) -> list[ReaderCommit]:
         """All commits for `ref` that a listing shows, in the order of readers."""
-        return [self._read(reader_object(ref, reader)) for reader in self.readers(ref)]
+        return self.find_all(ref, self.readers(ref))
 
     def abandon(self, abandonment: Abandonment) -> None:
         """Record that an attempt was closed half-way; the first record of a reader stays."""
-        document = with_checksum(abandonment.model_dump(mode="json"))
-        # Of several attempts one record is enough to say why a commit is missing.
-        with contextlib.suppress(FileExistsError):
-            self.store.publish(abandoned_object(abandonment.ref, abandonment.reader), document)
+        record = abandonment.model_copy(update={"lineage": self._lineage})
+        document = with_checksum(record.model_dump(mode="json"))
+        for name in self._names(abandoned_object, record.ref, record.reader):
+            # Of several attempts one record is enough to say why a commit is missing.
+            with contextlib.suppress(FileExistsError, FileNotFoundError):
+                self.store.publish(name, document)
+                return
 
     def abandoned(self, ref: CheckpointRef) -> list[int]:
         """Readers of `ref` that an attempt has abandoned, ascending; some may have a commit."""
-        return numbers_in(self.store.list(abandoned_directory(ref)))
+        return [
+            reader
+            for reader in numbers_in(self.store.list(abandoned_directory(ref)))
+            if not self._lineage or self._is_abandoned(ref, reader)
+        ]
 
-    def newest_acknowledged(self) -> CheckpointRef | None:
-        """The newest retained checkpoint that any reader has acknowledged, if there is one."""
-        for ref in reversed(refs_in(self.store.list(READERS))):
-            # A deletion that was interrupted may leave a directory without commits.
-            if self.readers(ref):
-                return ref
-        return None
+    def _is_abandoned(self, ref: CheckpointRef, reader: int) -> bool:
+        with contextlib.suppress(FileNotFoundError):
+            for name in self._names(abandoned_object, ref, reader):
+                where = f"{self.store.location}/{name}"
+                data = self.store.read(name)
+                if self._is_ours(parsed(Abandonment, data, where, "a record of an attempt")):
+                    return True
+        return False
 
     def refresh(self, ref: CheckpointRef) -> None:
         """The next look for what `ref`'s readers have written is a real one."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from ...errors import StateNotSharedError
+from ...errors import ProtocolError, StateNotSharedError
 from ..stores.contract import StateStore
 
 T = TypeVar("T")
@@ -71,6 +71,22 @@ class VisibilityCheck:
                 f"the checkpoint with checksum {self.checksum} that the driver has published",
                 "Put checkpointLocation (or stateLocation) where the driver and every executor "
                 "reach the same directory by the same path: a shared mount or an object store.",
+            )
+
+    def check_retained(self, store: StateStore) -> None:
+        """Raise if the object is gone, which was there when the task began.
+
+        Raises:
+            ProtocolError: the batch ended long ago, and with the checkpoint its commits are gone.
+        """
+        found = self._found(store)
+        if found:
+            raise ProtocolError(
+                "an attempt has ended after the checkpoint that it read was deleted",
+                f"{store.location}/{self.name}",
+                found,
+                "the checkpoint that the attempt began with",
+                "Spark completed this batch long ago, by another attempt: nothing is lost.",
             )
 
     def _found(self, store: StateStore) -> str:

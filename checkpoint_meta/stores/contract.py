@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from multiprocessing.pool import ThreadPool
 from typing import Final, TypeVar
 
 from typing_extensions import override
@@ -18,6 +19,7 @@ from ...errors import StateError
 from ..storage.storage_errors import is_final, patiently
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 LOG: Final = logging.getLogger("pyspark_sluice.state")
 
@@ -153,6 +155,20 @@ def delete_if_permitted(store: StateStore, name: str) -> None:
         store.delete(name)
     except (OSError, StateError) as error:
         LOG.warning("an object that is no longer needed stays: %s", error)
+
+
+_REQUESTS: Final = 32
+"""Under way at once: enough for a store that takes a hundred milliseconds to answer."""
+
+
+def in_parallel(ask: Callable[[U], T], items: Sequence[U]) -> list[T]:
+    """`ask` of each item, in their order; many requests to a store are under way at once."""
+    if len(items) < 2:
+        return [ask(item) for item in items]
+    # What takes the time is the wait for the store, so threads are enough. Theirs are daemons: a
+    # request that hangs keeps no process alive.
+    with ThreadPool(min(_REQUESTS, len(items))) as pool:
+        return pool.map(ask, items, chunksize=1)
 
 
 def _told(error: OSError) -> str:

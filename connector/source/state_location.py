@@ -20,6 +20,7 @@ from ...checkpoint_meta.storage.bucket import open_bucket
 from ...checkpoint_meta.storage.client_options import by_fsspec
 from ...checkpoint_meta.storage.urls import absolute, hadoop_path, join, local_path, storage_url
 from ...checkpoint_meta.stores.open_store import StateStore, open_store
+from ...enumerator.coordinator.start_position import taken_up
 from ...enumerator.settings import StartingState
 from ...errors import OptionError
 from ..options.model import SluiceOptions
@@ -43,18 +44,16 @@ def open_state(options: SluiceOptions) -> StateStore:
 
 
 def starting_state(options: SluiceOptions) -> StartingState:
-    """The savepoint that `startingState` names: the newest of that id in that directory.
+    """The savepoint that `startingState` names: the one of that id that Spark has taken up.
 
     Raises:
         OptionError: no such checkpoint is retained, or cleanSource has passed it.
     """
     url, _, identifier = (options.starting_state or "").rpartition("@")
     store = open_store(url, options.storage_options)
-    known = CheckpointHistory(store).checkpoints()
-    # One id may be there for several epochs: orphans of coordinators that died, and the one taken
-    # up.
-    named = [ref for ref in known if ref.checkpoint == int(identifier)]
-    if not named:
+    ref = taken_up(store, int(identifier))
+    if ref is None:
+        known = CheckpointHistory(store).checkpoints()
         retained = f"{known[0].checkpoint} to {known[-1].checkpoint}" if known else "none"
         raise OptionError(
             "startingState: the checkpoint does not exist",
@@ -62,8 +61,8 @@ def starting_state(options: SluiceOptions) -> StartingState:
             f"id {identifier}",
             f"one of the checkpoints retained there: {retained}",
         )
-    check_not_cleaned(store, named[-1], options)
-    return StartingState(store, named[-1])
+    check_not_cleaned(store, ref, options)
+    return StartingState(store, ref)
 
 
 def check_not_cleaned(store: StateStore, start: CheckpointRef, options: SluiceOptions) -> None:
@@ -72,7 +71,7 @@ def check_not_cleaned(store: StateStore, start: CheckpointRef, options: SluiceOp
     Raises:
         OptionError: checkpoints after it have been cleaned up.
     """
-    newest = CleanupMarks(store, 0).newest()
+    newest = CleanupMarks(store, 0).newest(CheckpointHistory(store).header(start).lineage)
     if start.checkpoint < newest and not options.ignore_missing_files:
         raise OptionError(
             "startingState: files that this checkpoint had not assigned have been cleaned up",

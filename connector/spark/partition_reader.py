@@ -84,6 +84,9 @@ def read_partition(
         )
         # In order: a continuation starts where this reader's commit for an earlier part says.
         yield from task.read(assignment, attempt)
+        if part.visibility is not None:
+            # After the commit: the name of one that was deleted long ago is free again.
+            part.visibility.check_retained(store)
 
 
 # Secrets are never written down; how much is decoded at a time changes no row, nor does where

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeVar
@@ -25,19 +24,16 @@ from ...checkpoint_meta.documents.layout import ABANDONED, CHECKPOINTS, FORMAT, 
 from ...checkpoint_meta.documents.orders import Order, Orders
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
-from ...checkpoint_meta.stores.contract import StateStore
+from ...checkpoint_meta.stores.contract import StateStore, in_parallel
 from ...errors import StateMissingError
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 TIME: Final = pa.timestamp("us", "UTC")
 """The type of all columns of times."""
 
 _LOOKS: Final = 5
 _PAUSE: Final = 0.2
-_REQUESTS: Final = 16
-"""Small objects that are asked for at the same time."""
 
 
 def fields(kind: pa.DataType, *names: str) -> list[pa.Field]:
@@ -204,26 +200,17 @@ class StateView:
     def _described(
         self, link: Checkpoint, read: set[CheckpointRef], left: set[CheckpointRef]
     ) -> tuple[Sequence[ReaderCommit], frozenset[int]]:
-        ref = link.ref
+        ref, commits = link.ref, self.commits.of_lineage(link.header.lineage)
         # Most checkpoints have no record of an abandoned reader, and on a bucket each listing is a
         # request.
-        closed = self.commits.abandoned(ref) if ref in left else ()
-        return self.commits.of(ref) if ref in read else (), frozenset(closed)
+        closed = commits.abandoned(ref) if ref in left else ()
+        return commits.of(ref) if ref in read else (), frozenset(closed)
 
 
 def _completed(ref: CheckpointRef, newer: Sequence[Checkpoint]) -> int | None:
     # One that is cut while `ref` runs says which of its commits it counts.
     known = (link.header for link in reversed(newer) if ref.name not in link.header.counted)
     return next((header.created for header in known), None)
-
-
-def in_parallel(ask: Callable[[U], T], items: Sequence[U]) -> list[T]:
-    """`ask` of each item, in their order; many requests to a store are under way at once."""
-    if len(items) < 2:
-        return [ask(item) for item in items]
-    # What takes the time is the wait for the store, so threads are enough.
-    with ThreadPoolExecutor(_REQUESTS) as pool:
-        return list(pool.map(ask, items))
 
 
 def splits_of_order(order: Order) -> list[FileSplit]:

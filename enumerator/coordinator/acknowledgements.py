@@ -156,7 +156,7 @@ class Acknowledgements(Generic[SplitT]):
         sizing: BatchSizing,
     ) -> None:
         self._flight, self._gateways = gateways.flight, gateways
-        self._commits = ReaderCommits(parts.store)
+        self._commits = ReaderCommits(parts.store, parts.lineage)
         self._patience = parts.settings.commit_patience
         self.counter = counter
         self._source = parts.source

@@ -15,12 +15,12 @@ from typing import Any
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.orders import Order, Orders
-from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import ProtocolError
 from ..api import Journal, SplitEnumerator, SplitT
 from ..source_api import EnumeratorSource
 from .returned_splits import ReturnedSplits
+from .start_position import newest_acknowledged
 
 
 def orders_contained(store: StateStore, lineage: StateStore | None, restored: int) -> int:
@@ -36,7 +36,7 @@ def orders_contained(store: StateStore, lineage: StateStore | None, restored: in
     # Orders belong to their directory. Those of another one stay there; those found here are meant
     # for this query, unless an earlier one has been read with them (`ingestAgain`).
     newest = Orders(store).newest()
-    return newest if newest and ReaderCommits(store).newest_acknowledged() is not None else 0
+    return newest if newest and newest_acknowledged(store) is not None else 0
 
 
 def order_splits(order: Order, source: EnumeratorSource[SplitT, Any]) -> Sequence[SplitT]:

@@ -52,6 +52,9 @@ class CoordinatorParts(Generic[SplitT, StateT]):
     bounded: bool = False
     """True for a run that ends with what is there now."""
 
+    lineage: str = ""
+    """That of the query's checkpoints; commits of others do not count."""
+
 
 class Readers:
     """The registered readers, 0 to count - 1. Readers are added, never removed.

@@ -73,7 +73,7 @@ class Coordinator(Generic[SplitT, StateT]):
         self._store = store
         self._settings = settings
         self._clock = clock
-        self.history = CheckpointHistory(store)
+        self.history = CheckpointHistory(store, ahead=settings.checkpoints_ahead)
         """Shared with readers of checkpoints that were just cut."""
         self._threads = Threads(settings.step_timeout, source.name, make_calls)
         self._journal = self._threads.journal
@@ -265,6 +265,7 @@ class Coordinator(Generic[SplitT, StateT]):
             flight.epoch,
             partial(self._check_still_ours, flight.epoch),
             self._bounded,
+            flight.parent.lineage,
         )
         return RunningCoordinator(parts, flight, restored)
 

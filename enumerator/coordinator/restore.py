@@ -223,7 +223,8 @@ class Adoption:
     ) -> None:
         self._savepoint = savepoint
         self._history = CheckpointHistory(savepoint.store)
-        self._commits = ReaderCommits(savepoint.store)
+        lineage = self._history.load(savepoint.ref).header.lineage
+        self._commits = ReaderCommits(savepoint.store, lineage)
         self._counter = counter
         self._send_again = send_again
 

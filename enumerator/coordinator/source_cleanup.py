@@ -57,7 +57,8 @@ class Cleaning(Generic[SplitT]):
         self._cleaner = cleaner
         self._source = parts.source
         self._history = parts.history
-        self._commits = ReaderCommits(parts.store)
+        self._commits = ReaderCommits(parts.store, parts.lineage)
+        self._lineage = ""
         self._marks = CleanupMarks(parts.store, parts.epoch)
         self._check_still_ours = parts.check_still_ours
         self._settings = parts.settings
@@ -129,14 +130,10 @@ class Cleaning(Generic[SplitT]):
     def _follow(self, end: CheckpointRef) -> None:
         """Learn the chain up to `end`; at first as far back as it is retained and not cleaned."""
         known = self._head if self._is_loaded else NO_CHECKPOINT
-        marked = {}
-        if not self._is_loaded:
-            found = self._marks.found()
-            marked = {mark.ref: mark for mark in reversed(found)}
-            if found:
-                self._cleaner.restore(found[0].state)
-                # What a mark says was made before any order that it does not know.
-                self._spare(self._orders_in(found[0].ref))
+        # What another chain has cleaned up, or could not, this one may not have read.
+        self._lineage = self._history.load(end).header.lineage
+        found = [] if self._is_loaded else self._marks.found()
+        marked = {m.ref: m for m in reversed(found) if m.lineage == self._lineage}
         links, ref = deque[_Link](), end
         while ref not in (known, NO_CHECKPOINT) and ref not in marked:
             try:
@@ -148,6 +145,9 @@ class Cleaning(Generic[SplitT]):
             ref = header.parent
         if ref in marked:
             self._done = ref
+            self._cleaner.restore(marked[ref].state)
+            # What a mark says was made before any order that it does not know.
+            self._spare(self._orders_in(ref))
         with self._threads.lock:
             self._chain.extend(links)
             self._head, self._is_loaded = end, True
@@ -210,7 +210,7 @@ class Cleaning(Generic[SplitT]):
         if self._cleaner.failing > _MOST_FAILING:
             return  # After a crash the checkpoints tell it all again.
         self._check_still_ours()
-        self._marks.publish(self._done, self._cleaner.state())
+        self._marks.publish(self._done, self._lineage, self._cleaner.state())
         with self._threads.lock:
             self._unmarked, self._is_better = 0, False
 

@@ -6,17 +6,18 @@ Not here: queries that go on (`restore.py`), and what a seed is made of
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Final
 
 from ...checkpoint_meta.documents.bootstrap_record import find_seed
-from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
 from ...checkpoint_meta.documents.epochs import newest_epoch, purpose_of
 from ...checkpoint_meta.documents.layout import READERS, SEED
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
-from ...errors import StateError
+from ...errors import StateError, StateMissingError
 from ..settings import CoordinatorSettings, StartingState
 
 COMPACTION: Final = "compact"
@@ -72,7 +73,7 @@ def start_position(
     if savepoint is None:
         check_fresh_start(store)
     # What was read here ends the time of a seed, and the savepoint is the only beginning left.
-    elif ReaderCommits(store).newest_acknowledged() is not None:
+    elif newest_acknowledged(store) is not None:
         return StartPosition(NO_CHECKPOINT, savepoint)
     seed = find_seed(store)
     if seed is None:
@@ -106,6 +107,41 @@ def _check_no_half_seed(store: StateStore, epoch: int) -> None:
         )
 
 
+def newest_acknowledged(store: StateStore) -> CheckpointRef | None:
+    """The newest checkpoint that any reader has acknowledged, of the chain that was begun last.
+
+    Commits without their checkpoint do not count: it was deleted before them, or they are of an
+    executor whose query was deleted with its directory.
+    """
+    history = CheckpointHistory(store)
+    # By epoch first: a chain that was begun later may not have come as far as the one before.
+    for ref in sorted(refs_in(store.list(READERS)), key=_by_epoch, reverse=True):
+        with contextlib.suppress(StateMissingError):
+            commits = ReaderCommits(store, history.header(ref).lineage)
+            if any(commits.find(ref, reader) for reader in commits.readers(ref)):
+                return ref
+    return None
+
+
+def _by_epoch(ref: CheckpointRef) -> tuple[int, int]:
+    return ref.epoch, ref.checkpoint
+
+
+def taken_up(store: StateStore, number: int) -> CheckpointRef | None:
+    """The retained checkpoint with that id; None if none is retained.
+
+    One id may be there for several epochs: orphans of coordinators that died, and the one that
+    Spark took up, which is the one that read checkpoints descend from.
+    """
+    history = CheckpointHistory(store)
+    named = sorted((r for r in history.checkpoints() if r.checkpoint == number), key=_by_epoch)
+    ref = newest_acknowledged(store) if len(named) > 1 else None
+    with contextlib.suppress(StateMissingError):
+        while ref is not None and ref.checkpoint > number:
+            ref = history.header(ref).parent
+    return ref if ref in named else named[-1] if named else None
+
+
 def check_fresh_start(store: StateStore) -> None:
     """Raise if any reader has ever acknowledged a checkpoint of this state.
 
@@ -118,7 +154,7 @@ def check_fresh_start(store: StateStore) -> None:
         StateError: names the newest checkpoint that was read, and the options that permit it.
     """
     store.refresh(READERS)
-    newest = ReaderCommits(store).newest_acknowledged()
+    newest = newest_acknowledged(store)
     if newest is None:
         return
     raise StateError(

@@ -187,7 +187,7 @@ class Compaction:
     def __init__(
         self, store: StateStore, source: EnumeratorSource[Any, Any], epoch: int, nonce: str = ""
     ) -> None:
-        """Of `store`, under the claim of `epoch` that was made with `nonce`."""
+        """Takes `store`, under the claim of `epoch` that was made with `nonce`."""
         self._store = store
         self._source = source
         self._epoch = epoch

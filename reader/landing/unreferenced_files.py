@@ -47,9 +47,10 @@ def sweep(
         OSError: the place cannot be listed, or a file cannot be deleted.
     """
     history = CheckpointHistory(store)
-    newest = history.checkpoints()[-1:]
-    lineage = history.header(newest[0]).lineage if newest else None
-    commits = ReaderCommits(store)
+    # By epoch: a chain that was begun later may not have come as far as the one before.
+    newest = max(history.checkpoints(), key=lambda ref: (ref.epoch, ref.checkpoint), default=None)
+    lineage = history.header(newest).lineage if newest else ""
+    commits = ReaderCommits(store, lineage)
 
     @cache
     def named(ref: CheckpointRef, reader: int) -> Collection[str] | None:

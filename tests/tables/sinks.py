@@ -35,7 +35,8 @@ def batch_of(
     lineage = options.pop("lineage", LINEAGE)
     token = options.pop("token", f"{checkpoint:012x}")
     reader = options.pop("reader", 0)
-    name = FileName(lineage, CheckpointRef(checkpoint, 1), reader, token)
+    ref = CheckpointRef(checkpoint, options.pop("epoch", 1))
+    name = FileName(lineage, ref, reader, token)
     text = options.pop("columns", None)
     made = LandingOptions.model_validate({f"land_{k}": v for k, v in options.items()})
     columns = from_text(text) if text else None
@@ -46,11 +47,11 @@ def batch_of(
     return LandedBatch.of_files(writer.finish(), storage or {})
 
 
-def commit_of(batch: LandedBatch, reader: int = 0) -> ReaderCommit:
+def commit_of(batch: LandedBatch, reader: int = 0, epoch: int = 1) -> ReaderCommit:
     """By which the files of a batch count."""
     return ReaderCommit(
         checkpoint=batch.checkpoint,
-        epoch=1,
+        epoch=epoch,
         reader=reader,
         attempt=0,
         rows=[3],

@@ -178,7 +178,7 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
             f"A query of that source can start with startingState={store.location}@"
             f"{ref.checkpoint}.",
         )
-    _check_not_cleaned(store, ref)
+    _check_not_cleaned(view, ref)
     link = {link.ref: link for link in chain}.get(ref)
     complete = (
         _is_complete(link)
@@ -250,12 +250,12 @@ def _none(view: StateView, found: str) -> OptionError:
     )
 
 
-def _check_not_cleaned(store: StateStore, ref: CheckpointRef) -> None:
-    newest = CleanupMarks(store, 0).newest()
+def _check_not_cleaned(view: StateView, ref: CheckpointRef) -> None:
+    newest = CleanupMarks(view.store, 0).newest(view.history.load(ref).header.lineage)
     if ref.checkpoint < newest:
         raise OptionError(
             "files that this checkpoint had not assigned have been cleaned up",
-            store.location,
+            view.store.location,
             f"checkpoint {ref.checkpoint}",
             f"checkpoint {newest} or a later one, up to which cleanSource has deleted or moved "
             "what was read",

@@ -18,14 +18,14 @@ from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.epochs import claim_epoch, new_nonce, open_format
 from ....checkpoint_meta.history import CheckpointHistory
 from ....checkpoint_meta.storage.units import parse_milliseconds
-from ....checkpoint_meta.stores.contract import StateStore
+from ....checkpoint_meta.stores.contract import StateStore, in_parallel
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.files.offline_source import OfflineFileSource
 from ....enumerator.offline.offline_state import Compaction
 from ....errors import OptionError, StateError
 from ....reader.files.io.compressed.cut_places import FOLDER
 from ...views.amounts import format_bytes
-from ...views.state_view import StateView, in_parallel
+from ...views.state_view import StateView
 
 _NESTED: Final = (layout.READERS, layout.ABANDONED)
 _FLAT: Final = (
@@ -116,7 +116,8 @@ def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> C
             "A query of that source writes bases by itself.",
         )
     # What cleanSource has not come to is needed for it.
-    marks = {mark.ref for mark in CleanupMarks(store, 0).found()}
+    found = CleanupMarks(store, 0).found()
+    marks = {mark.ref for mark in found if mark.lineage == newest.lineage}
     if marks:
         behind = [link.ref in marks for link in links]
         retained = max(retained, behind.index(True) if any(behind) else len(links))

@@ -29,10 +29,9 @@ from ....checkpoint_meta.documents.orders import Orders
 from ....checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
 from ....checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit
 from ....checkpoint_meta.documents.schema_history import SchemaHistory
-from ....checkpoint_meta.stores.contract import StateStore
+from ....checkpoint_meta.stores.contract import StateStore, in_parallel
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....errors import SluiceError
-from ...views.state_view import in_parallel
 
 
 @dataclass(frozen=True)
@@ -240,8 +239,10 @@ class Verification:
             self._bad_commits.add(ref)
             return
         checkpoint = self._checkpoints.get(ref)
-        wrong = (commit.ref, f"{commit.reader:05d}.json") != (ref, leaf)
-        if checkpoint is not None and not wrong:
+        names = [layout.reader_object(ref, commit.reader, of) for of in ("", commit.lineage)]
+        wrong = commit.ref != ref or name not in names
+        # One of another lineage is of a query that was deleted, and does not count.
+        if checkpoint and not wrong and commit.lineage in ("", checkpoint.header.lineage):
             # A part is the splits and continuations of the reader.
             splits = sum(b.num_rows for r, b in checkpoint.assigned if r == commit.reader)
             wrong = splits + len(continuations_of(checkpoint, commit.reader)) != len(commit.rows)

@@ -177,7 +177,7 @@ def test_a_claim_whose_answer_was_lost_claims_the_next_epoch(store):
     assert claim_epoch(faulty) == 2
 
 
-def test_who_claims_a_number_again_in_a_restored_directory_is_told_from_its_first_owner(store):
+def test_a_number_claimed_again_in_a_restored_directory_fences_its_first_owner(store):
     claim_epoch(store)
     backup = dict(store.objects)
     old = claim_epoch(store, nonce="old")

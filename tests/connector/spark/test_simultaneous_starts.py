@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_sluice.enumerator.coordinator import coordinator as coordinators
-from pyspark_sluice.errors import FencedError, StateError
+from pyspark_sluice.errors import FencedError, ProtocolError, StateError
 from pyspark_sluice.tests.connector.stream import Stream
 
 
@@ -64,10 +64,10 @@ def test_a_commit_and_a_claim_at_the_same_instant_see_one_another(
     claim = coordinators.claim_epoch
     delivered = []
 
-    def meanwhile(store):
+    def meanwhile(store, **more):
         if not claims_first:
             delivered.extend(rows(older, first))
-        epoch = claim(store)
+        epoch = claim(store, **more)
         if claims_first:
             with pytest.raises(FencedError):
                 rows(older, first)
@@ -86,3 +86,14 @@ def test_later_batches_do_not_look_for_claims(older):
     while not partitions:
         _, partitions = older.plan()
     assert [partition.claim for partition in partitions] == [0]
+
+
+def test_an_attempt_that_ends_after_its_checkpoint_was_deleted_fails(older, tmp_path):
+    _, (partition,) = older.plan()
+    batches = older.reader.read(partition)
+    assert next(batches).num_rows == 1
+    # Retention deletes checkpoints before their commits, whose names are free afterwards.
+    for path in (tmp_path / "state").rglob("checkpoints/*.arrow"):
+        path.unlink()
+    with pytest.raises(ProtocolError, match="after the checkpoint that it read was deleted"):
+        list(batches)

@@ -325,7 +325,11 @@ def test_a_fork_of_what_was_cleaned_up_is_refused_by_name(old, tmp_path, capsys)
     store = open_store(str(tmp_path / "old"))
     for name, data in in_memory(old).objects.items():
         store.publish(name, data)
-    CleanupMarks(store, 1).publish(CheckpointRef(2, 2), {})
+    ref = CheckpointHistory(store).checkpoints()[0]
+    lineage = CheckpointHistory(store).header(ref).lineage
+    # What another chain has cleaned up is no reason.
+    CleanupMarks(store, 1).publish(CheckpointRef(9, 2), "another", {})
+    CleanupMarks(store, 2).publish(CheckpointRef(2, 2), lineage, {})
     arguments = [str(tmp_path / "old"), str(tmp_path / "new")]
     assert main(["fork", *arguments, "--at", "1", "--yes"]) == 2
     assert "have been cleaned up" in capsys.readouterr().err

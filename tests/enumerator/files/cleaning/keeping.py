@@ -55,6 +55,7 @@ class Keeping:
         self.archive = self.root / "old"
         self.landing.mkdir(exist_ok=True)
         self.epoch = 0
+        self.written_by, self.lineage = 1, "0123456789abcdef"
         self.history = CheckpointHistory(self.store)
 
     def land(self, name: str, text: str = "") -> FileVersion:
@@ -72,17 +73,17 @@ class Keeping:
         self, *by_reader: Sequence[FileSplit], commit: Mapping[int, Mapping[str, Any] | None] = {}
     ) -> CheckpointRef:
         """One checkpoint, and the commits of its readers, but for those that are None."""
-        ref = CheckpointRef(self.head.checkpoint + 1, 1)
+        ref = CheckpointRef(self.head.checkpoint + 1, self.written_by)
         header = CheckpointHeader(
             kind="delta",
             checkpoint=ref.checkpoint,
-            epoch=1,
+            epoch=ref.epoch,
             parent_checkpoint=self.head.checkpoint,
             parent_epoch=self.head.epoch,
             parent_checksum=(
                 self.history.load(self.head).identity.checksum if self.head.checkpoint else ""
             ),
-            lineage="0123456789abcdef",
+            lineage=self.lineage,
             enumerator="files",
             split_version=1,
             state_version=1,
@@ -98,12 +99,16 @@ class Keeping:
                 zeros = [0] * len(splits)
                 ReaderCommits(self.store).publish(
                     ReaderCommit(
-                        checkpoint=ref.checkpoint, epoch=1, reader=reader, attempt=0,
+                        checkpoint=ref.checkpoint, epoch=ref.epoch, reader=reader, attempt=0,
                         rows=zeros, input_bytes=zeros, microseconds=zeros, **more,
                     )
                 )  # fmt: skip
         self.head = ref
         return ref
+
+    def begin_again(self, lineage: str) -> None:
+        """Another chain in the same state directory."""
+        self.head, self.written_by, self.lineage = NO_CHECKPOINT, self.epoch + 1, lineage
 
     def start(self) -> Cleaning[FileSplit]:
         """A new incarnation, before its first step."""

@@ -343,3 +343,30 @@ def test_a_mark_with_any_bit_flipped_does_not_count(keeping):
         assert [damaged for damaged, _ in marks.check()] == [f"cleaned/{name}"]
     keeping.store.objects[f"cleaned/{name}"] = data
     assert marks.found() == [whole]
+
+
+def test_what_another_chain_could_not_delete_is_not_deleted_before_this_one_has_read_it(
+    keeping, monkeypatch
+):
+    files = keeping.whole("a", "b", "c")
+    keeping.batch(files)
+    with monkeypatch.context() as patch:
+
+        def denied(self, file):
+            raise PermissionError(13, "denied", file.path)
+
+        patch.setattr(places.LocalPlace, "delete", denied)
+        keeping.run()
+    assert keeping.left() == ["a", "b", "c"]
+    # The query begins again over the same directory (`ingestAgain`), and reads one file at first.
+    keeping.begin_again("f" * 16)
+    keeping.batch(files[:1])
+    keeping.run()
+    assert keeping.left() == ["b", "c"]
+    # A mark of the new chain, with its own failures, is restored.
+    with monkeypatch.context() as patch:
+        patch.setattr(places.LocalPlace, "delete", denied)
+        keeping.batch(files[1:2])
+        keeping.run()
+    keeping.run()
+    assert keeping.left() == ["c"]
