@@ -15,12 +15,10 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from itertools import islice
 from typing import Any, Final
 
 from ...errors import FencedError, StateCorruptError, StateError
-from ..storage.storage_errors import delays
-from ..stores.contract import StateStore, delete_if_permitted
+from ..stores.contract import StateStore, delete_if_permitted, next_created
 from .checkpoint import FORMAT_VERSION, newer_format
 from .checksummed_json import with_checksum
 from .heartbeat import this_process
@@ -28,9 +26,6 @@ from .layout import EPOCHS, FORMAT, epoch_object, numbers_in
 
 KEPT: Final = 16
 """Claims that are kept, the newest; a superseded coordinator needs no more than one to know."""
-
-_CLAIMS: Final = 32
-_FIRST_PAUSE: Final = 0.01
 
 
 def _format_document(version: int) -> bytes:
@@ -112,26 +107,16 @@ def claim_epoch(
     Raises:
         StateError: the store let the claim be written over, or no number could be claimed.
     """
-    for pause in islice(delays(_FIRST_PAUSE), _CLAIMS):
+
+    def claimed() -> int:
         epoch = newest_epoch(store) + 1
-        try:
-            store.publish(epoch_object(epoch), _claim(store, epoch, purpose, nonce))
-        except FileExistsError:
-            # A network file system may serve an old listing, and with it the same number again.
-            store.refresh(EPOCHS)
-            sleep(pause)
-            continue
+        store.publish(epoch_object(epoch), _claim(store, epoch, purpose, nonce))
         # Superseded epochs are deleted, so a number that was free may be one of the past.
-        if newest_epoch(store) < epoch + KEPT:
-            break
-    else:
-        raise StateError(
-            "no epoch could be claimed",
-            f"{store.location}/{EPOCHS}",
-            f"each of {_CLAIMS} numbers was taken, the last was {epoch}",
-            "a number that nobody else claims at the same moment",
-            "Start fewer queries on this state at once, then start again: nothing is lost.",
-        )
+        if newest_epoch(store) >= epoch + KEPT:
+            raise FileExistsError(epoch_object(epoch))
+        return epoch
+
+    epoch = next_created(store, EPOCHS, claimed, sleep)
     _check_exclusive(store, epoch)
     # Last, since a crash leaves only claims too many, which the next claimant deletes.
     for old in numbers_in(store.list(EPOCHS)):

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...errors import StateCorruptError, StateMissingError
-from ..stores.contract import StateStore
+from ..stores.contract import StateStore, next_created
 from .checkpoint_ref import CheckpointRef
 from .checksummed_json import parsed, with_checksum
 from .layout import ORDERS, numbers_in, order_object
@@ -152,18 +152,17 @@ class Orders:
             )
         return order
 
-    def publish(self, order: Order) -> Order:
+    def publish(self, order: Order, contained: int = 0) -> Order:
         """Write an order down under the next number; durable when this returns.
 
-        A query that runs applies it at its next start.
+        A query that runs applies it at its next start. If the folder was lost, numbers go on after
+        the newest order that is `contained` in a checkpoint: those up to it count as done.
         """
-        while True:
-            numbered = order.model_copy(update={"number": self.newest() + 1})
-            try:
-                data = with_checksum(numbered.model_dump(mode="json"))
-                self._store.publish(order_object(numbered.number), data)
-            except FileExistsError:
-                # Another command took the number, or an old listing hid it.
-                self._store.refresh(ORDERS)
-                continue
-            return numbered
+
+        def numbered() -> Order:
+            made = order.model_copy(update={"number": max(self.newest(), contained) + 1})
+            data = with_checksum(made.model_dump(mode="json"))
+            self._store.publish(order_object(made.number), data)
+            return made
+
+        return next_created(self._store, ORDERS, numbered)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import StateCorruptError, StateVersionError
-from ..stores.open_store import StateStore
+from ..stores.contract import StateStore, next_created
 from . import layout
 from .checksummed_json import with_checksum, without_checksum
 
@@ -64,22 +64,20 @@ class SchemaHistory:
                 it. Called again on what somebody else has stored meanwhile, so that nobody's
                 columns are lost.
         """
-        while True:
+
+        def grown() -> StoredSchema:
             before = self.latest()
             schema, reason = change(before)
             if before is not None and before.schema == schema:
                 return before
             made = StoredSchema(0 if before is None else before.version + 1, schema, reason)
-            try:
-                # The number is the lock: of two writers one fails, and grows the other's version
-                # instead.
-                data = with_checksum({"format": _FORMAT, **vars(made)})
-                self._store.publish(layout.schema_object(made.version), data)
-            except FileExistsError:
-                # An old listing may have hidden the other version.
-                self._store.refresh(layout.SCHEMAS)
-                continue
+            # The number is the lock: of two writers one fails, and grows the other's version
+            # instead.
+            data = with_checksum({"format": _FORMAT, **vars(made)})
+            self._store.publish(layout.schema_object(made.version), data)
             return made
+
+        return next_created(self._store, layout.SCHEMAS, grown)
 
     def _read(self, leaf: str) -> StoredSchema:
         name = f"{layout.SCHEMAS}/{leaf}"

@@ -6,17 +6,19 @@ Not here: what keeps it (`open_store.py`), and what the objects mean (`documents
 
 from __future__ import annotations
 
+import errno
 import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import islice
 from multiprocessing.pool import ThreadPool
 from typing import Final, TypeVar
 
 from typing_extensions import override
 
 from ...errors import StateError
-from ..storage.storage_errors import is_final, patiently
+from ..storage.storage_errors import delays, is_final, patiently
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -77,8 +79,8 @@ class RetryingStateStore(StateStore):
     With the defaults a store may be away for some 20 seconds.
 
     A publish whose answer was lost may have succeeded, and clients repeat requests on their own
-    without a word: an object that is there already is ours exactly if its content is. The caller
-    must not share an object with anybody therefore puts something unique into it.
+    without a word: an object that is there already is ours exactly if its content is, and it is
+    there if it can be read. A caller that must not share an object puts something unique into it.
     """
 
     def __init__(
@@ -123,8 +125,11 @@ class RetryingStateStore(StateStore):
                 # lost.
                 found = self._inner.read(name)
             except FileNotFoundError:
-                # It was deleted meanwhile, or this machine does not see it yet: the caller decides.
-                raise error from None
+                # What exists can be read. S3 and Azure say 409 of a create that met another one,
+                # which may have failed; a network file system may show an object late.
+                self._inner.refresh(name.rpartition("/")[0])
+                why = f"it exists, says the store, and does not return it ({error})"
+                raise OSError(errno.EAGAIN, why, name) from error
             if found != data:
                 raise
 
@@ -155,6 +160,37 @@ def delete_if_permitted(store: StateStore, name: str) -> None:
         store.delete(name)
     except (OSError, StateError) as error:
         LOG.warning("an object that is no longer needed stays: %s", error)
+
+
+_TRIES: Final = 32
+_FIRST_PAUSE: Final = 0.01
+
+
+def next_created(
+    store: StateStore,
+    folder: str,
+    create: Callable[[], T],
+    sleep: Callable[[float], None] = time.sleep,
+) -> T:
+    """What `create` returns that takes the next number of `folder`, once nobody else was faster.
+
+    Raises:
+        StateError: somebody was each time.
+    """
+    for pause in islice(delays(_FIRST_PAUSE), _TRIES):
+        try:
+            return create()
+        except FileExistsError:
+            # A network file system may serve an old listing, and with it the same number again.
+            store.refresh(folder)
+            sleep(pause)
+    raise StateError(
+        "no number could be taken for a new object",
+        f"{store.location}/{folder}",
+        f"each of {_TRIES} was taken by somebody else",
+        "a number that nobody else takes at the same moment",
+        "Start fewer processes on this state at once, then start again: nothing is lost.",
+    )
 
 
 _REQUESTS: Final = 32

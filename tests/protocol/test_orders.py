@@ -91,3 +91,20 @@ def test_orders_are_numbered_one_by_one_by_any_writer():
     ]
     assert [order.number for order in made] == [1, 2, 3]
     assert [order.nonce for order in orders.after(1)] == ["1", "2"]
+
+
+def test_an_order_after_the_folder_was_lost_is_carried_out_and_those_before_stay_done():
+    harness = Harness(numbers=[1, 2])
+    orders = Orders(harness.state)
+    order = Order(action="waive", enumerator="numbers", split_version=1, splits={"json": []})
+    for _ in range(3):
+        orders.publish(order)
+    first = harness.coordinator.latest(NO_CHECKPOINT)
+    contained = harness.coordinator.history.load(first).header.orders
+    assert contained == 3
+    harness.state.delete("orders")
+    assert orders.publish(order, contained).number == 4
+    harness.acknowledge_all(first)
+    harness.restart()
+    second = harness.coordinator.latest(first)
+    assert harness.coordinator.history.load(second).header.orders == 4

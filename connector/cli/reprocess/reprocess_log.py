@@ -139,7 +139,7 @@ def _written(
     )
     # Again: a query may have been started while the files were looked at.
     refuse_if_held(view.store, force=given.force)
-    return Orders(view.store).publish(order)
+    return Orders(view.store).publish(order, view.orders_done)
 
 
 def _tell(

@@ -207,7 +207,7 @@ def test_a_claim_that_is_refused_for_ever_ends_by_name():
             raise FileExistsError(name)
 
     pauses: list[float] = []
-    with pytest.raises(StateError, match="no epoch could be claimed"):
+    with pytest.raises(StateError, match="no number could be taken"):
         claim_epoch(Refusing(), sleep=pauses.append)
     assert len(pauses) == 32
 
