@@ -120,8 +120,8 @@ def claim_epoch(
     _check_exclusive(store, epoch)
     # Last, since a crash leaves only claims too many, which the next claimant deletes.
     for old in numbers_in(store.list(EPOCHS)):
-        if old <= epoch - KEPT:
-            delete_if_permitted(store, epoch_object(old))
+        if old <= epoch - KEPT and not delete_if_permitted(store, epoch_object(old)):
+            break
     return epoch
 
 

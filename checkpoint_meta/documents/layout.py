@@ -103,4 +103,5 @@ class NumberedObjects:
         # crash leaves one object too many, never none.
         until = [known for known in self._store.list(self._folder) if known <= leaf]
         for known in until[: -self._kept]:
-            delete_if_permitted(self._store, f"{self._folder}/{known}")
+            if not delete_if_permitted(self._store, f"{self._folder}/{known}"):
+                break  # The next time all of them are tried again.

@@ -243,7 +243,7 @@ class Coordinator(Generic[SplitT, StateT]):
             self._begin(opened, restored, start, there)
         self._opened = opened
         self._journal.info("coordinator", "opened: %s", start.described(restored.deltas))
-        opened.heartbeat.beat()
+        opened.beat()
         every = self._settings.background_interval
         self._threads.calls.every(every, opened.background, self._threads.wake)
         return opened

@@ -339,7 +339,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         """One round: fencing, acknowledgements, planning, and the checkpoints that are decided."""
         # Before anything else: a superseded coordinator must not go on writing.
         self._check_still_ours()
-        self.heartbeat.beat()
+        self.beat()
         self.acknowledgements.look()
         with self.threads.deciding():
             cut = []
@@ -354,6 +354,17 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self._lock.notify_all()
         for record in cut:
             self.threads.calls.write(partial(self._publish, record), self._written)
+
+    def beat(self) -> None:
+        """Write a heartbeat if it is time for one; others only think that they know less."""
+        work, optional = "writing a heartbeat", self.upkeep.optional
+        if optional.is_due(work):
+            try:
+                self.heartbeat.beat()
+            except (StateError, OSError) as error:
+                optional.failed(work, error)
+            else:
+                optional.succeeded(work)
 
     def _is_decided(self) -> bool:
         """True if the next checkpoint can be cut now, and waiting could not add to it."""

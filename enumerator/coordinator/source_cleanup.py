@@ -27,6 +27,9 @@ from ..api import SplitT
 from ..source_api import SourceCleaner
 from .applied_orders import order_splits
 from .context import CoordinatorParts
+from .optional_work import OptionalWork
+
+_WORK = "cleaning up the source"
 
 _PER_MARK = 10
 """Checkpoints after which a mark is written, if there is more to do."""
@@ -50,10 +53,14 @@ class Cleaning(Generic[SplitT]):
     """For one open coordinator, on a thread of its own."""
 
     def __init__(
-        self, cleaner: SourceCleaner[SplitT], parts: CoordinatorParts[SplitT, Any]
+        self,
+        cleaner: SourceCleaner[SplitT],
+        parts: CoordinatorParts[SplitT, Any],
+        optional: OptionalWork | None = None,
     ) -> None:
         # What they want read again is not cleaned up before.
         self._orders = [order for order in Orders(parts.store).after(0) if order.reads_again]
+        self._optional = optional or OptionalWork(parts.threads)
         self._cleaner = cleaner
         self._source = parts.source
         self._history = parts.history
@@ -104,11 +111,12 @@ class Cleaning(Generic[SplitT]):
         self._threads.calls.call(self.step, self._stepped, 0.0)
 
     def _stepped(self, did: bool | None, error: BaseException | None) -> None:
-        if error is not None:
-            self._threads.fail(error)
-            return
         self.is_behind = bool(did)
-        delay = 0.0 if did else max(1.0, self._settings.background_interval)
+        if error is not None:
+            delay = self._optional.failed(_WORK, error)
+        else:
+            self._optional.succeeded(_WORK)
+            delay = 0.0 if did else max(1.0, self._settings.background_interval)
         self._threads.calls.call(self.step, self._stepped, delay)
 
     def step(self) -> bool:

@@ -19,12 +19,16 @@ from ...checkpoint_meta.retention import Retention
 from ..api import SplitEnumerator
 from .context import CoordinatorParts
 from .in_flight import CheckpointRecord, CheckpointsInFlight, FrozenBase
+from .optional_work import OptionalWork
 from .restore import RestoredState, base_of, folded_state
 from .returned_splits import ReturnedSplits
 from .source_cleanup import Cleaning
 
 _ROWS_PER_BASE = 200_000
 """A base is due when so many rows were written since the last one, however few checkpoints."""
+
+
+_BASE, _PRUNING, _MERGING = "writing a base", "deleting old state", "merging the index"
 
 
 class Upkeep:
@@ -41,8 +45,9 @@ class Upkeep:
         self._enumerator = enumerator
         self._returned_splits = returned_splits
         self._settings, self._threads = parts.settings, parts.threads
+        self.optional = OptionalWork(parts.threads)
         cleaner = parts.source.create_cleaner()
-        self._cleaning = None if cleaner is None else Cleaning(cleaner, parts)
+        self._cleaning = None if cleaner is None else Cleaning(cleaner, parts, self.optional)
         self._flight = flight
         self._deltas = 0
         """Checkpoints that Spark knows of, since the last one of which a base was frozen."""
@@ -64,6 +69,7 @@ class Upkeep:
             self._settings.commits_go,
         )
         self._was_overdue = False
+        self._doing = _BASE
 
     # What happens ---------------------------------------------------------------------------
 
@@ -143,11 +149,13 @@ class Upkeep:
         """True if there is cleaning to do, or a base or deletion long overdue at the start."""
         if self._cleaning is not None and self._cleaning.is_behind:
             return True
-        return self._was_overdue and (self._due is not None or self._prune_to is not None)
+        fails = bool(self.optional.report())
+        return self._was_overdue and not fails and bool(self._due or self._prune_to)
 
     def report(self) -> dict[str, Any]:
-        """For Spark's progress: how far cleaning up has come."""
-        return {} if self._cleaning is None else {"cleaned": dict(self._cleaning.figures())}
+        """For Spark's progress: how far cleaning up has come, and what fails."""
+        cleaned = {} if self._cleaning is None else {"cleaned": dict(self._cleaning.figures())}
+        return {**cleaned, **self.optional.report()}
 
     @property
     def _is_due(self) -> bool:
@@ -155,7 +163,8 @@ class Upkeep:
         ahead = [r.checkpoint.header for r in self._flight.ahead]
         rows = self._rows + sum(header.state_rows + header.assigned_splits for header in ahead)
         by_count = self._deltas + len(ahead) >= self._settings.deltas_per_base
-        return not self._is_frozen and (by_count or rows >= _ROWS_PER_BASE)
+        is_due = by_count or rows >= _ROWS_PER_BASE
+        return is_due and not self._is_frozen and self.optional.is_due(_BASE)
 
     @property
     def _is_frozen(self) -> bool:
@@ -170,10 +179,17 @@ class Upkeep:
             self._threads.calls.call(self._step, self._stepped, 0.0)
 
     def _stepped(self, did: bool | None, error: BaseException | None) -> None:
-        self.is_busy = False
         if error is not None:
-            self._threads.fail(error)
-        elif did:
+            # Busy until then: what comes meanwhile is done after it.
+            delay = self.optional.failed(self._doing, error)
+            if self._doing == _BASE:
+                # What was frozen may be half written. The next cut freezes the state again.
+                self._due, self._deltas = None, self._settings.deltas_per_base
+            self._threads.calls.call(self._step, self._stepped, delay)
+            return
+        self.optional.succeeded(self._doing)
+        self.is_busy = False
+        if did:
             self._go()
 
     def _step(self) -> bool:
@@ -183,6 +199,7 @@ class Upkeep:
             # is frozen after it contains all that is merged.
             if due is None and prune_to is None and not self._is_frozen:
                 improve = self._enumerator.improve_state()
+        self._doing = _BASE if due else _PRUNING if prune_to else _MERGING
         if due is not None:
             self._write(due)
             with self._threads.lock:

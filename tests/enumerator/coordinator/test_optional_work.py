@@ -1,0 +1,103 @@
+"""What is optional warns, is tried again and is reported; batches go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents import heartbeat
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
+from pyspark_sluice.errors import FencedError
+from pyspark_sluice.tests.protocol.numbers import Harness
+from pyspark_sluice.tests.protocol.opened import opened
+
+SETTINGS = CoordinatorSettings(
+    limits=BatchLimits(files=2),
+    parallelism=2,
+    discovery_timeout=0.0,
+    deltas_per_base=3,
+    retained_checkpoints=3,
+)
+
+
+class Refusing:
+    """A role that may not do one thing."""
+
+    def __init__(self, query, verb, folder=""):
+        self.refuses, self.asked = True, 0
+        real = getattr(query.store, verb)
+
+        def refused(name, *data):
+            if self.refuses and name.startswith(folder):
+                self.asked += 1
+                raise PermissionError(13, "denied", name)
+            return real(name, *data)
+
+        setattr(query.store, verb, refused)
+
+
+def run(query, ref, batches):
+    for _ in range(batches):
+        end = query.coordinator.latest(ref)
+        assert end != ref
+        query.coordinator.assignments(ref, end)
+        query.acknowledge_all(end)
+        query.coordinator.commit(ref)
+        query.calls.tick()
+        query.calls.run_calls()
+        ref = end
+    return ref
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """What has failed is due again at once."""
+    monkeypatch.setattr("pyspark_sluice.enumerator.coordinator.optional_work._LONGEST_RETRY", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("verb", "folder", "work"),
+    [
+        ("publish", "bases/", "writing a base"),
+        ("delete", "checkpoints/", "deleting old state"),
+        ("list", "index", "deleting old state"),
+        ("publish", "heartbeats/", "writing a heartbeat"),
+    ],
+)
+def test_a_store_that_refuses_it_ends_no_query_and_is_asked_again(
+    at_once, monkeypatch, caplog, verb, folder, work
+):
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.0)
+    query = Harness(range(100), SETTINGS)
+    query.start()
+    refusing = Refusing(query, verb, folder)
+    ref = run(query, NO_CHECKPOINT, 14)
+    assert refusing.asked > 1
+    failing = query.coordinator.report()["failingUpkeep"]
+    assert "denied" in failing[work]
+    assert f"{work} failed and is tried again" in caplog.text
+    refusing.refuses = False
+    ref = run(query, ref, 8)
+    assert "failingUpkeep" not in query.coordinator.report()
+    assert len(query.coordinator.history.checkpoints()) < 12
+    assert query.state.list("bases")
+    query.restart()
+    run(query, ref, 2)
+
+
+def test_a_role_that_may_delete_nothing_runs_and_starts_again():
+    query = Harness(range(100), SETTINGS)
+    ref = NO_CHECKPOINT
+    for _ in range(20):
+        query.restart()
+        Refusing(query, "delete")
+        ref = run(query, ref, 2)
+
+
+def test_a_superseded_coordinator_stops_in_optional_work_too():
+    query = Harness(range(100), SETTINGS)
+    ref = run(query, NO_CHECKPOINT, 2)
+    error = FencedError("superseded", "here", "2", "1", "")
+    opened(query.coordinator).upkeep.optional.failed("writing a base", error)
+    with pytest.raises(FencedError, match="superseded"):
+        query.coordinator.latest(ref)
