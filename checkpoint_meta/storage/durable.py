@@ -32,15 +32,15 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def make_directory(directory: Path, root: Path) -> None:
-    """Make a directory, and those above it, durably.
+def make_directory(directory: Path, root: Path) -> bool:
+    """Make a directory, and those above it, durably; True the first time in this process.
 
     A directory is durable once its parent is. One that was there may be the work of a process that
     died before it got so far: up to `root` and its parent those are made sure, too.
     """
     # It may have been deleted since: then its entry is no longer durable.
     if directory in _durable and directory.exists():
-        return
+        return False
     new = [made for made in (directory, *directory.parents) if not made.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     ours = [made for made in (directory, *directory.parents) if root in made.parents]
@@ -50,6 +50,7 @@ def make_directory(directory: Path, root: Path) -> None:
             with contextlib.suppress(PermissionError):
                 sync(made.parent)
             _durable.add(made)
+    return True
 
 
 _AT_FDCWD: Final = -100

@@ -154,12 +154,14 @@ class RetryingStateStore(StateStore):
         self._inner.refresh(directory)
 
 
-def delete_if_permitted(store: StateStore, name: str) -> None:
-    """Delete what is in nobody's way: where the store does not let it, the object stays."""
+def delete_if_permitted(store: StateStore, name: str) -> bool:
+    """Delete what is in nobody's way; False where the store does not let it, and it stays."""
     try:
         store.delete(name)
     except (OSError, StateError) as error:
         LOG.warning("an object that is no longer needed stays: %s", error)
+        return False
+    return True
 
 
 _TRIES: Final = 32
@@ -193,18 +195,32 @@ def next_created(
     )
 
 
+_FEW: Final = 5
+"""For fewer requests no threads are started."""
+
 _REQUESTS: Final = 32
 """Under way at once: enough for a store that takes a hundred milliseconds to answer."""
 
 
 def in_parallel(ask: Callable[[U], T], items: Sequence[U]) -> list[T]:
     """`ask` of each item, in their order; many requests to a store are under way at once."""
-    if len(items) < 2:
+    if len(items) < _FEW:
         return [ask(item) for item in items]
+
+    def asked(item: U) -> tuple[list[T], BaseException | None]:
+        try:
+            return [ask(item)], None
+        except BaseException as error:  # noqa: BLE001 - a pool loses what is no Exception
+            return [], error
+
     # What takes the time is the wait for the store, so threads are enough. Theirs are daemons: a
     # request that hangs keeps no process alive.
     with ThreadPool(min(_REQUESTS, len(items))) as pool:
-        return pool.map(ask, items, chunksize=1)
+        answers = pool.map(asked, items, chunksize=1)
+    for _, error in answers:
+        if error is not None:
+            raise error
+    return [answer for found, _ in answers for answer in found]
 
 
 def _told(error: OSError) -> str:

@@ -58,13 +58,18 @@ class LocalStateStore(StateStore):
         target = self._root / name
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
         # The directory comes first: a file in it is durable only if its own entry in its parent is.
-        durable.make_directory(target.parent, self._root)
+        if durable.make_directory(target.parent, self._root):
+            _delete_left_over(target.parent)
         try:
             with open(temporary, "xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             _create(temporary, target)
+        except FileExistsError:
+            # It may be what we have published: the name is to be durable when that is found out.
+            durable.sync(target.parent)
+            raise
         finally:
             # After a rename it is gone already. A crash before leaves it, and listings skip its
             # name.
@@ -113,6 +118,22 @@ class LocalStateStore(StateStore):
         with contextlib.suppress(OSError):
             probe.touch(exist_ok=False)
             probe.unlink()
+
+
+_LEFT_OVER_SECONDS: Final = 86_400.0
+"""A temporary file that is older is of a writer that has crashed."""
+
+
+def _delete_left_over(directory: Path) -> None:
+    # By the clock of the file system, which is the one that gives files their times.
+    with contextlib.suppress(OSError):
+        probe = directory / f".{uuid.uuid4().hex}.tmp"
+        probe.touch()
+        old = probe.stat().st_mtime - _LEFT_OVER_SECONDS
+        probe.unlink()
+        for path in directory.glob(".*.tmp"):
+            if path.stat().st_mtime < old:
+                path.unlink(missing_ok=True)
 
 
 def _create(temporary: Path, target: Path) -> None:

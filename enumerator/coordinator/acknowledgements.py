@@ -221,7 +221,7 @@ class Acknowledgements(Generic[SplitT]):
 
         Nothing is waited for where each of them has said how it ended.
         """
-        missing = [reader for reader in readers if not self._look_for(record, reader)]
+        missing = self._look_for(record, readers)
         deadline, delay = time.monotonic() + self._patience, _FIRST_DELAY
         while missing:
             explained = set(self._commits.abandoned(record.ref)).issuperset(missing)
@@ -231,7 +231,7 @@ class Acknowledgements(Generic[SplitT]):
                 delay *= 2
             # The last look is a real one: no cache of this machine is used.
             self._commits.refresh(record.ref)
-            missing = [reader for reader in missing if not self._look_for(record, reader)]
+            missing = self._look_for(record, missing)
             if explained or left <= 0:
                 break
         return missing
@@ -271,17 +271,16 @@ class Acknowledgements(Generic[SplitT]):
     def _take_in(self, record: CheckpointRecord) -> None:
         # All are in: there is nothing to look for until Spark completes it.
         if not record.committed.issuperset(record.readers):
-            for reader in self._commits.readers(record.ref):
-                self._look_for(record, reader)
+            self._look_for(record, self._commits.readers(record.ref))
 
-    def _look_for(self, record: CheckpointRecord, reader: int) -> bool:
-        """Look for one commit by its name and count it; True if it is counted now."""
-        if reader in record.committed:
-            return True
-        commit = self._commits.find(record.ref, reader)
-        if commit is not None:
+    def _look_for(self, record: CheckpointRecord, readers: Iterable[int]) -> list[int]:
+        """Look for commits by their names and count them; the readers that have none."""
+        left = [reader for reader in readers if reader not in record.committed]
+        commits = self._commits.find_all(record.ref, left)
+        for commit in commits:
             self._count(record, commit)
-        return commit is not None
+        committed = {commit.reader for commit in commits}
+        return [reader for reader in left if reader not in committed]
 
     def _count(self, record: CheckpointRecord, commit: ReaderCommit) -> None:
         part = self._part(record, commit.reader) if self.counter.needs_part(commit) else ()

@@ -20,7 +20,11 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import (
     RetryingStateStore,
     open_store,
 )
-from pyspark_sluice.checkpoint_meta.stores.testing import Fault, FaultyStateStore, MemoryStateStore
+from pyspark_sluice.checkpoint_meta.stores.testing import (
+    Fault,
+    FaultyStateStore,
+    MemoryStateStore,
+)
 from pyspark_sluice.errors import StateError
 from pyspark_sluice.tests.patience import PATIENCE
 

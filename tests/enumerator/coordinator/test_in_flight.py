@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Unfinished
+from dataclasses import replace
 
 import pytest
 
@@ -233,3 +234,18 @@ def test_a_call_without_limits_that_finds_nothing_leaves_the_limits_as_they_were
     assert query.coordinator.latest(NO_CHECKPOINT, unlimited=True) == NO_CHECKPOINT
     query.offer(0, 1, 2)
     assert query.assigned(query.coordinator.latest(NO_CHECKPOINT)) == {0: [0], 1: [1]}
+
+
+def test_what_waits_to_be_handed_out_stays_in_memory_however_much_it_is():
+    settings = replace(TWO_FILES, checkpoints_ahead=8)
+    query = Harness(range(200), settings)
+    ref = NO_CHECKPOINT
+    for _ in range(12):
+        end = query.coordinator.latest(ref)
+        before = query.store.operations
+        query.coordinator.history.load(end)
+        assert query.store.operations == before, "Spark's thread read a checkpoint"
+        query.coordinator.assignments(ref, end)
+        query.acknowledge_all(end)
+        query.calls.tick()
+        ref = end

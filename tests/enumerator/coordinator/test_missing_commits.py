@@ -10,7 +10,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.enumerator import BatchLimits, StartingState
+from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.errors import StateError
 from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.opened import opened
@@ -46,6 +46,22 @@ def test_commits_are_looked_for_by_name_where_a_listing_does_not_show_them():
     assert query.assigned(query.coordinator.latest(ref)) == {0: [0]}
     assert query.abandoned() == []
     assert query.coordinator.report()["abandonedReaders"] == 0
+
+
+def test_the_commits_of_many_readers_are_looked_for_at_once():
+    query = Harness(range(100), CoordinatorSettings(parallelism=100, discovery_timeout=0.0))
+    ref = query.coordinator.latest(NO_CHECKPOINT)
+    query.acknowledge_all(ref)
+    real = query.store.read
+
+    def slow(name):
+        time.sleep(0.03)
+        return real(name)
+
+    query.store.read = slow  # type: ignore[method-assign]
+    began = time.monotonic()
+    query.coordinator.latest(ref)
+    assert time.monotonic() - began < 1.5, "one after the other they take three seconds"
 
 
 def test_a_commit_that_appears_late_is_waited_for(query):
