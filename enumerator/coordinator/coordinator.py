@@ -81,9 +81,8 @@ class Coordinator(Generic[SplitT, StateT]):
         self._bounded = False
         self._nonce = new_nonce()
         self._seed = NO_CHECKPOINT
-        self._replayed = NO_CHECKPOINT
-        """What Spark reads again after this start."""
-        self._waived: frozenset[str] = frozenset()
+        self._waived: dict[CheckpointRef, frozenset[str]] = {}
+        """Ids of splits that were given up, of what Spark reads again after this start."""
         """What represents Spark's beginning, where this query began after it."""
         self._opened: RunningCoordinator[SplitT, StateT] | None = None
 
@@ -157,7 +156,7 @@ class Coordinator(Generic[SplitT, StateT]):
         Orders are looked for when a batch is read again after a restart, and then only: while a
         query runs, nobody gives anything up.
         """
-        return self._waived if ref == self._replayed else frozenset()
+        return self._waived.get(ref, frozenset())
 
     @property
     def claim_to_check(self) -> int:
@@ -233,10 +232,11 @@ class Coordinator(Generic[SplitT, StateT]):
         flight = CheckpointsInFlight(identity, epoch, self._settings.limits)
         flight.restore(records)
         if running is not None:
-            self._replayed = running
-            written = Orders(self._store).waived(running, self.history.load(running).header.orders)
-            splits = (split for order in written for split in order_splits(order, self._source))
-            self._waived = frozenset(split.split_id for split in splits)
+            # All of them: with asynchronous progress tracking a range spans several.
+            for read_again in self.history.between(complete, running):
+                written = Orders(self._store).waived(read_again.ref, read_again.header.orders)
+                splits = (split for order in written for split in order_splits(order, self._source))
+                self._waived[read_again.ref] = frozenset(split.split_id for split in splits)
         there = 0 if savepoint else len(self.history.checkpoints())
         with self._threads.lock:
             opened = self._build(restored, flight, attachments)

@@ -7,6 +7,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
+from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
 from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.simulation import Simulation
@@ -108,3 +109,22 @@ def test_an_order_after_the_folder_was_lost_is_carried_out_and_those_before_stay
     harness.restart()
     second = harness.coordinator.latest(first)
     assert harness.coordinator.history.load(second).header.orders == 4
+
+
+def test_splits_are_given_up_in_every_checkpoint_of_a_range_that_is_read_again():
+    limits = BatchLimits(files=1)
+    settings = CoordinatorSettings(limits=limits, parallelism=1, discovery_timeout=0.0)
+    harness = Harness([1, 2, 3], settings)
+    first = harness.coordinator.latest(NO_CHECKPOINT)
+    harness.coordinator.assignments(NO_CHECKPOINT, first)
+    second = harness.coordinator.latest(first)
+    harness.coordinator.assignments(first, second)
+    for ref, number in ((first, 1), (second, 2)):
+        to = {"to_checkpoint": ref.checkpoint, "to_epoch": ref.epoch, "nonce": str(number)}
+        given_up = {"splits": {"json": [str(number)]}, "split_version": 1, **to}
+        Orders(harness.state).publish(Order(action="waive", enumerator="numbers", **given_up))
+    # Asynchronous progress tracking has written down neither of them.
+    harness.restart()
+    harness.coordinator.assignments(NO_CHECKPOINT, second)
+    assert harness.coordinator.waived(first) == {"n1"}
+    assert harness.coordinator.waived(second) == {"n2"}
