@@ -13,13 +13,13 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.documents.file_split import FileVersion, growing_mark
 from ....checkpoint_meta.storage.bucket import PART, Bucket, Part, open_bucket
 from ....checkpoint_meta.storage.client_options import by_fsspec
 from ....checkpoint_meta.storage.storage_errors import AnotherVersion, BeyondTheEnd, patiently
@@ -116,8 +116,14 @@ class SourceFile:
             # Arrow reads it without Python, and without Python's lock.
             with naming(file), pa.OSFile(os.fsencode(place_of(file.path)), "rb") as source:
                 # Arrow's file has no descriptor that could be asked, as `check_local` does.
-                check(file, source.size(), os.stat(place_of(file.path)).st_mtime_ns // 1000)
+                status = os.stat(place_of(file.path))
+                check(file, source.size(), status.st_mtime_ns // 1000)
                 yield source
+                # Another inode is another file, or none: the open one is still the same.
+                with suppress(FileNotFoundError):
+                    after = os.stat(place_of(file.path))
+                    if after.st_ino == status.st_ino and after.st_ctime_ns != status.st_ctime_ns:
+                        raise changed(file, "it was written to while it was read", "no change")
             return
         with self.opened() as remote:
             yield pa.PythonFile(AsFile(remote, file.size), mode="r")
@@ -215,6 +221,7 @@ class _Local(_Opened):
             self._descriptor = _descriptor(file)
             try:
                 check_local(file, self._descriptor)
+                self._changed_at = os.fstat(self._descriptor).st_ctime_ns
             # Nobody has this object yet, so nobody else closes it.
             except BaseException:
                 os.close(self._descriptor)
@@ -222,7 +229,12 @@ class _Local(_Opened):
 
     @override
     def _some(self, position: int, count: int) -> bytes:
-        return os.pread(self._descriptor, count, position)
+        data = os.pread(self._descriptor, count, position)
+        # Copying with a file's own times leaves size and modification time as they were.
+        is_same = os.fstat(self._descriptor).st_ctime_ns == self._changed_at
+        if not (is_same or growing_mark(self._file.etag)):
+            raise changed(self._file, "it was written to while it was read", "no change")
+        return data
 
     @override
     def close(self) -> None:
