@@ -38,6 +38,7 @@ _SUFFIXES = {
     ".snappy": Compression.SNAPPY,
     ".deflate": Compression.DEFLATE,
 }
+_BGZIP_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 _CHUNK = 256 * 1024
 _SNAPPY = pa.Codec("snappy")
 _LZ4_FRAME = b"\x04\x22\x4d\x18"
@@ -110,10 +111,20 @@ class StoredFile:
             yield raw
             return
         try:
+            self._refuse_cut_bgzip()
             # The longest mark that is looked for, that of snappy's frames, has ten bytes.
             yield _Checked(_open(self.codec, raw, raw.peek(10), begun), raw, self.broken)
         except FAULTS as err:
             raise self.broken(raw.position, err) from err
+
+    def _refuse_cut_bgzip(self) -> None:
+        """Raise `EOFError` for a bgzip file without its last block, cut at a member's border."""
+        head, size = self.source.read_at(0, 16), self.file.size
+        if head[:4] == b"\x1f\x8b\x08\x04" and head[12:] == b"BC\2\0":
+            # One that ends earlier for its reader is shorter here.
+            end = self.source.read_at(size - len(_BGZIP_END), len(_BGZIP_END))
+            if len(end) == len(_BGZIP_END) and end != _BGZIP_END:
+                raise EOFError("the empty block that ends a bgzip file is missing")
 
     def until(self, end: int) -> StoredFile:
         """The same file as if it ended at byte `end`."""
@@ -126,8 +137,9 @@ class StoredFile:
             f"{self.file.path}, before byte {position} of {self.file.size}",
             str(err).splitlines()[0] if str(err) else type(err).__name__,
             f"whole {self.codec} data",
-            "Replace the file, name its codec with the compression option, "
-            "or set ignoreCorruptFiles to skip and count it.",
+            "Replace the file, or name its codec with the compression option. If it may still be "
+            "written, set onSplitError to return, which reads it again later; ignoreCorruptFiles "
+            "gives its rest up and counts it.",
         )
 
 
