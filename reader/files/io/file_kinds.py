@@ -20,6 +20,7 @@ HEAD = 512
 """Bytes at the beginning of a file that are looked at: the header block of a tar archive."""
 
 _MAY_BE_COMPRESSED = tuple(map(FileFormatName, ("json", "csv", "text", "xml")))
+_LINES = tuple(map(FileFormatName, ("json", "csv", "text")))
 # Bytes that text does not have: control characters other than white space.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
@@ -56,6 +57,8 @@ _KINDS = (
     _Kind("a 7z archive", b"7z\xbc\xaf\x27\x1c"),
     _Kind("a RAR archive", b"Rar!\x1a\x07"),
     _Kind("a file of Microsoft Office, such as .xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+    _Kind("text in UTF-16", b"\xff\xfe", "encoding", "utf-16"),
+    _Kind("text in UTF-16", b"\xfe\xff", "encoding", "utf-16"),
     _Kind("a PDF document", b"%PDF-1."),
     _Kind("a message encrypted with PGP", b"-----BEGIN PGP MESSAGE-----"),
 )
@@ -82,12 +85,16 @@ def another_kind(
     as_given = [options.file_format, *([codec.value] if is_stored else [])]
     if kind.value in as_given or not is_built_in(options.file_format):
         return None
+    # Another encoding may begin with these bytes, and documents may name their own.
+    is_lines = options.encoding == "utf-8" and not (options.multi_line or options.wholetext)
+    if kind.option == "encoding" and not (is_lines and options.file_format in _LINES):
+        return None
     # Any file is a value there.
     if options.file_format == FileFormatName.BINARY_FILE:
         return None
     # What is compressed twice can be decompressed once.
     is_once = options.file_format in _MAY_BE_COMPRESSED and (is_stored or codec is Compression.NONE)
-    may_be_told = kind.option == "fileFormat" or is_once
+    may_be_told = kind.option in ("fileFormat", "encoding") or is_once
     way = f"Set {kind.option}={kind.value}" if kind.option and may_be_told else "Unpack it"
     return MalformedDataError(
         f"the file is not {options.file_format}",
