@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....errors import OptionError
 from ...io.source_file import is_local
 from ...options import ReaderOptions
 from ...row_filter import Predicate, Range
@@ -50,6 +51,14 @@ class ParquetFormat(BlockFormat):
         self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
     ) -> None:
         super().__init__(schema, options, context)
+        if pa.__version__ == "25.0.0":
+            raise OptionError(
+                "this release of pyarrow drops rows of Parquet files",
+                "fileFormat=parquet",
+                f"pyarrow {pa.__version__}",
+                "any other release (apache/arrow#50614)",
+                "Install another release on the driver and the executors.",
+            )
         self._predicate = Predicate.of_options(options, schema)
         self._known: tuple[FileVersion, list[RowGroup]] | None = None
 
