@@ -38,6 +38,7 @@ class CsvRows(Rows):
         super().__init__(schema, data)
         self._mode = options.mode
         self._null = options.null_value or ""
+        self._quote, self._is_line = options.quote, not options.multi_line
         self._widens = options.mode_of_evolution.widens
         self._types = TextTypes(temporal)
         self._converters = {f.name: converter(f.type, options, temporal) for f in data}
@@ -75,6 +76,8 @@ class CsvRows(Rows):
         # Where no column is asked for, Spark counts lines and looks into none of them.
         if len(tokens) != len(names) and self._converters:
             problem = f"{len(tokens)} fields where {len(names)} are expected"
+            if self._is_line and self._quote and text.count(self._quote) % 2:
+                problem += "; a quote is open: if values contain line breaks, set multiLine"
             # Spark's names for columns without a name.
             rescued |= {f"_c{i}": tokens[i] for i in range(len(names), len(tokens))}
         if self._rescued and rescued:
