@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tempfile
+import uuid
 from pathlib import Path
 
 import fsspec
@@ -243,6 +244,16 @@ def test_a_listing_error_names_the_place_and_keeps_its_cause(tmp_path):
 
 
 # Other file systems -------------------------------------------------------------------------
+
+
+def test_a_missing_bucket_is_an_error_or_is_waited_for():
+    root, fs = f"memory://bucket-{uuid.uuid4().hex}", fsspec.filesystem("memory")
+    with pytest.raises(MissingPathError):
+        lister(f"{root}/in")(set())
+    waiting = lister(f"{root}/in", fail_on_missing_path=False)
+    assert waiting(set()) == []
+    fs.pipe_file(f"{root}/in/a.json", b"abc")
+    assert len(waiting(set())) == 1
 
 
 def test_a_prefix_that_has_been_emptied_is_not_missing_and_a_bucket_is(s3):
