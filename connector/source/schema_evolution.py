@@ -140,7 +140,7 @@ def _refuse_unrelated(
     made = [options.rescued_data_column, options.column_name_of_corrupt_record, METADATA]
     known = [name for name in schema.names if name not in {*partitions, *made}]
     names = [name for name in columns.names if name not in partitions]
-    refuse_unrelated(seen.where, names, known, options)
+    refuse_unrelated(seen.where, names, known, accept=options.accept_unrelated_files)
 
 
 def _found(

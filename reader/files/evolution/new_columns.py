@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from ....errors import SchemaMismatchError
-from ..options import ReaderOptions
 from .type_growth import is_variant
 
 
@@ -32,16 +31,18 @@ class NewColumnsSeen(Exception):
 
 
 def refuse_unrelated(
-    where: str, names: Iterable[str], known: Iterable[str], options: ReaderOptions
+    where: str, names: Iterable[str], known: Iterable[str], *, accept: bool
 ) -> None:
     """Refuse a file with the columns `names` if none of them is one of `known`, in any case.
+
+    `accept` is the option acceptUnrelatedFiles, with which every file is read.
 
     Raises:
         SchemaMismatchError: names both.
     """
     found, expected = list(names), list(known)
     is_related = {name.lower() for name in found} & {name.lower() for name in expected}
-    if found and expected and not (is_related or options.accept_unrelated_files):
+    if found and expected and not (is_related or accept):
         raise SchemaMismatchError(
             "the file has no column of the schema",
             where,

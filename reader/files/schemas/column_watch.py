@@ -59,7 +59,8 @@ class ColumnWatch:
             return None  # Columns of Hive's ORC go by their place.
         columns = pa.schema(list(aligned(found, pa.struct(list(self._schema)))))
         known = [name for name in data.names if name != self._options.rescued_data_column]
-        refuse_unrelated(file.path, columns.names, known, self._options)
+        accept = self._options.accept_unrelated_files
+        refuse_unrelated(file.path, columns.names, known, accept=accept)
         if not added_or_widened(self._schema, columns, widen=self._mode.widens):
             return None
         if self._mode.stops:

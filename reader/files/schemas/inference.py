@@ -141,7 +141,7 @@ def _refuse_unrelated(columns: Mapping[str, list[str]], options: ReaderOptions) 
     for path, names in reversed(list(columns.items())):
         others = [name for name in files_with if name not in {own.lower() for own in names}]
         if all(files_with[name.lower()] == 1 for name in names):
-            refuse_unrelated(path, names, others, options)
+            refuse_unrelated(path, names, others, accept=options.accept_unrelated_files)
 
 
 def partition_columns(files: Iterable[FileVersion], options: ReaderOptions) -> pa.Schema:

@@ -84,7 +84,8 @@ class Header:
         """The header's names as the schema spells them."""
         given = {name.lower(): name for name in self.columns}
         if self._may_lack:
-            refuse_unrelated(f"{file.path}, byte 0", names, self.columns, self._options)
+            accept = self._options.accept_unrelated_files
+            refuse_unrelated(f"{file.path}, byte 0", names, self.columns, accept=accept)
         else:
             folded = {name.lower() for name in names}
             if missing := [name for name in self.columns if name.lower() not in folded]:
