@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from pyspark_sluice.tests import answers
 from pyspark_sluice.tests.spark_home import use_a_quick_home
-from pyspark_sluice.tests.thorough import without_reason
+from pyspark_sluice.tests.thorough import AZURE, without_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +71,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what asks for the session, and run it last: the cheap failures come first."""
+    """Mark what asks for the session or for a server, and say which tests share a process.
+
+    With the session, or next to one another: Spark's drivers, so that few run at once. Of all other
+    tests those of a module, whose fixtures they share. What takes longest begins first.
+    """
     unexplained = without_reason(items)
     if unexplained:
         msg = f"each `thorough` needs one text, why `make test` does without: {unexplained}"
@@ -85,18 +89,47 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "server" in asked or "any_server" in asked:
             # Importing moto alone takes a second.
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
+        if "azurite" in asked or "azurite_queues" in asked:
+            item.add_marker(AZURE)
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    order = {"drivers": 0, "session": 1}
+    items.sort(key=lambda item: order.get(_group(item), 2))
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
+def _group(item: pytest.Item) -> str:
+    if item.get_closest_marker("drivers") is not None:
+        return "drivers"
+    if item.get_closest_marker("spark") is not None:
+        return "session"
+    return item.nodeid.partition("::")[0]
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[dict[str, FaultyServer]]:
+    """Those that have begun in this process, and serve all of its tests."""
+    begun: dict[str, FaultyServer] = {}
+    yield begun
+    for each in begun.values():
+        each.close()
+
+
+@pytest.fixture(autouse=True)
+def _sound_servers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No fault outlives its test."""
+    yield
+    if "servers" in request.fixturenames:
+        for each in request.getfixturevalue("servers").values():
+            each.fault, each.most_keys = None, 0
+
+
+@pytest.fixture(scope="session")
+def server(servers: dict[str, FaultyServer]) -> S3Server:
     """S3 and SQS on loopback."""
     pytest.importorskip("moto")
     from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
 
-    made = S3Server()
-    yield made
-    made.close()
+    made = servers["s3"] = S3Server()
+    return made
 
 
 @pytest.fixture
@@ -138,22 +171,23 @@ def azurite_queues(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite
 
 @pytest.fixture(
     scope="module",
-    params=["s3", "google", pytest.param("azure", marks=pytest.mark.slow)],
+    params=["s3", "google", pytest.param("azure", marks=AZURE)],
 )
-def any_server(request: pytest.FixtureRequest) -> Iterator[FaultyServer]:
+def any_server(request: pytest.FixtureRequest, servers: dict[str, FaultyServer]) -> FaultyServer:
     """Each of the object stores on loopback."""
     pytest.importorskip("moto")
     from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import AzureServer
     from pyspark_sluice.tests.checkpoint_meta.storage.google_server import GoogleServer
-    from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
 
-    made: FaultyServer
-    if request.param == "azure":
-        made = AzureServer(request.getfixturevalue("azurite"))
-    else:
-        made = {"s3": S3Server, "google": GoogleServer}[request.param]()
-    yield made
-    made.close()
+    if request.param == "s3":
+        return request.getfixturevalue("server")
+    if request.param not in servers:
+        servers[request.param] = (
+            GoogleServer()
+            if request.param == "google"
+            else AzureServer(request.getfixturevalue("azurite"))
+        )
+    return servers[request.param]
 
 
 @pytest.fixture

@@ -37,11 +37,7 @@ def clone(tmp_path):
         ("nothing that is there", 0),
         ("format", 3),
         ("-p pyspark_sluice", 3),
-        ("-m not drivers and not thorough tests/reader", 3),
-        ("-m not spark and not drivers and not thorough tests --ignore tests/reader --ignore", 3),
-        ("-m not spark and not drivers and not thorough tests/checkpoint_meta tests/protocol", 3),
-        ("-m drivers and not thorough tests/spark", 3),
-        ("-m spark and not drivers and not thorough tests --ignore tests/reader", 3),
+        ("-n 4 --dist loadgroup --no-loadscope-reorder --durations 30 -m not thorough tests", 3),
         ("site", 3),
     ],
 )
@@ -49,7 +45,7 @@ def test_the_run_fails_if_and_only_if_one_of_its_steps_does(clone, failing, expe
     assert status_of(clone, failing) == expected
 
 
-QUICK = "-m not spark and not drivers and not slow and not thorough tests"
+QUICK = "-q -m not spark and not drivers and not slow and not thorough tests"
 
 
 @pytest.mark.parametrize(
@@ -58,8 +54,7 @@ QUICK = "-m not spark and not drivers and not slow and not thorough tests"
         ("nothing that is there", 0),
         ("check", 3),
         ("lint-imports", 3),
-        (f"{QUICK}/reader tests/connector", 3),
-        (f"{QUICK} --ignore tests/reader", 3),
+        (QUICK, 3),
         ("site", 0),
     ],
 )

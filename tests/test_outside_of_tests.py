@@ -33,6 +33,7 @@ def test_benchmarks_and_soak_say_what_they_can(command):
     assert _said(*command, "--help").startswith("usage")
 
 
+@pytest.mark.thorough("a short run of a benchmark")
 def test_the_steps_of_the_benchmark_of_scale_run_one_after_the_other(tmp_path):
     step = ("-m", "benchmarks.scale")
     first = json.loads(_said(*step, "first_listing", 3000, tmp_path))

@@ -9,6 +9,8 @@ import pytest
 
 T = TypeVar("T")
 
+AZURE = pytest.mark.thorough("Azurite is a process that npm fetches; S3 takes the same way")
+
 
 def sampled(cases: Iterable[T], kept: Callable[[T], object], *, reason: str) -> list[Any]:
     """All of the cases, for `parametrize`; those that are not `kept` are `thorough`."""

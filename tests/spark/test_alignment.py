@@ -7,7 +7,10 @@ import pytest
 from pyspark_sluice.benchmarks.alignment_row import join
 from pyspark_sluice.benchmarks.event_time_row import write_hours
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.thorough("the simulation of aligned sources shows the same without Spark"),
+]
 
 ROWS = 20
 

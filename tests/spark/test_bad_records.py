@@ -80,6 +80,7 @@ def kill_in_the_tasks(driver: Driver, watch: Watch) -> None:
         ),
     ],
 )
+@pytest.mark.thorough("test_crash.py and test_soak.py kill at each moment")
 def test_a_kill_loses_and_doubles_no_bad_record_and_no_row(spark, tmp_path, file_format, sink):
     land(tmp_path, file_format)
     driver = start(tmp_path, file_format, sink)

@@ -96,6 +96,7 @@ def test_the_quick_start_by_the_path_of_the_interpreter(environment, tmp_path, e
     check(run(quick_start(), tmp_path, str(environment / "bin" / "python"), elsewhere))
 
 
+@pytest.mark.thorough("the quick start runs above, Connect in other tests")
 def test_the_quick_start_on_spark_connect(environment, tmp_path, elsewhere):
     program = quick_start().replace(
         ".builder.getOrCreate()", '.builder.remote("local").getOrCreate()'
@@ -115,6 +116,7 @@ print(spark.read.format("sluice").schema("id long").load("/tmp/sluice/one.json")
 """
 
 
+@pytest.mark.thorough("the quick start runs above")
 def test_a_session_that_is_already_there_learns_of_it_by_register(environment, tmp_path, elsewhere):
     program = LATE.format(environment=str(environment))
     result = run(program, tmp_path, str(environment / "bin" / "python"), elsewhere)

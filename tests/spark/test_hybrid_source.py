@@ -106,6 +106,7 @@ SEAM = (at_the_seam, in_the_first_of_the_log)
         ),
     ],
 )
+@pytest.mark.thorough("the suite of sources kills at each operation, the seam included")
 def test_kills_around_the_seam_lose_nothing_and_double_nothing(spark, tmp_path, moments):
     (tmp_path / "logs").mkdir()
     logs = Logs(tmp_path / "logs")

@@ -44,6 +44,7 @@ def test_sources_that_change_places_are_refused_by_name_and_nothing_is_read(lake
     lake.check_exactly_once()
 
 
+@pytest.mark.thorough("a copy of a directory shows the check")
 def test_a_backup_goes_on_where_it_was_made_and_half_a_backup_is_refused(lake, tmp_path):
     lake.land("0.json", range(10))
     lake.drain()
@@ -74,6 +75,7 @@ def test_a_backup_goes_on_where_it_was_made_and_half_a_backup_is_refused(lake, t
     assert lake.ingested() == Counter(range(20))
 
 
+@pytest.mark.thorough("a copy of a directory shows the check")
 def test_a_backup_under_a_table_that_goes_on_fails_before_a_skipped_batch_counts(lake, tmp_path):
     lake.land("0.json", range(10))
     lake.drain()

@@ -61,6 +61,7 @@ def test_rows_are_in_the_table_once_over_many_batches_and_runs(lake):
     assert lake.spark.read.parquet(str(lake.sink)).count() == 70
 
 
+@pytest.mark.thorough("tables in buckets have tests without Spark")
 def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_is_given(
     lake, tmp_path, bucket, server
 ):
@@ -150,6 +151,7 @@ def test_manifests_give_spark_exactly_the_files_of_their_batches(lake, tmp_path)
     assert {row.id: row.who for row in rows} == {i: "ab"[i // 10] for i in range(20)}
 
 
+@pytest.mark.thorough("partition values have tests without Spark")
 def test_partition_values_mean_the_same_in_every_session(lake, tmp_path):
     spark, zone = lake.spark, "spark.sql.session.timeZone"
     lake.land("0.json", range(3), folder="who=01/at=2024-01-02 03%3A04%3A05")
@@ -220,6 +222,7 @@ def test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are
     assert {"min.id", "num_records"} <= set(actions.schema.names)
 
 
+@pytest.mark.thorough("manifests of landed files are read above")
 def test_files_in_place_are_read_back_through_manifests(lake, tmp_path):
     parquet(lake, "a [1] 100%41.parquet", id=ids_of(0), text=["x"] * 5)
     parquet(lake, "b.parquet", id=ids_of(5))
@@ -262,6 +265,7 @@ def test_spark_reads_a_batch_s_files_through_a_reader_of_its_own(lake):
 
 @pytest.mark.spark
 @pytest.mark.drivers
+@pytest.mark.thorough("the page's program; its steps are tested here one by one")
 def test_the_example_goes_from_an_empty_directory_to_a_table_that_another_engine_reads(tmp_path):
     program = Path(tables.__file__).parent.parent / "examples/quickstart_table/quickstart_table.py"
     ran = subprocess.run(

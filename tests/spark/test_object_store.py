@@ -147,6 +147,7 @@ def test_a_bucket_is_ingested_once_with_its_state_in_the_bucket_on_bad_days_too(
         assert not any(secret in text for secret in secrets), text[:2000]
 
 
+@pytest.mark.thorough("a count of requests; those of listings are counted without Spark")
 def test_requests_of_a_trigger_are_few(server, bucket, lake, until):
     on = Bucket(server, bucket, lake)
     on.put("0.json", range(10))
@@ -204,6 +205,7 @@ def _explained_query(query):
 
 
 @pytest.mark.effect_of("discoveryMode", "queueUrl")
+@pytest.mark.thorough("queues are restarted without Spark")
 def test_what_a_queue_tells_of_is_ingested_once_through_a_restart(server, bucket, lake, until):
     on = Bucket(server, bucket, lake)
     sqs = server.client("sqs")

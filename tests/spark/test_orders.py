@@ -82,6 +82,7 @@ def test_rows_are_in_the_sink_as_often_as_was_ordered(lake, capsys):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.thorough("the simulation of orders has the same without Spark")
 def test_a_batch_whose_file_is_gone_or_replaced_after_it_was_acknowledged_goes_on_without_it(
     lake, capsys, replaced
 ):

@@ -29,6 +29,7 @@ def test_two_sources_with_names_of_their_own_each_read_everything(lake):
 
 
 @pytest.mark.effect_of("startingState")
+@pytest.mark.thorough("starts from checkpoints have tests without Spark")
 def test_a_new_query_starts_from_a_retained_checkpoint_of_another(lake, tmp_path):
     for i in range(6):
         lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
@@ -100,6 +101,7 @@ def test_a_query_may_be_permitted_to_read_nothing(lake):
         run()
 
 
+@pytest.mark.thorough("the simulation replays batches in their shape")
 def test_a_batch_that_is_read_again_is_shaped_as_it_was_acknowledged(lake):
     lake.land("0.json", range(10))
     (lake.source / "bad.json").write_text('{"id": "x", "text": "row"}\n')

@@ -113,6 +113,7 @@ def rows_of(table: str | Path) -> Counter[int]:
     return Counter(DeltaTable(str(table)).to_pyarrow_table()["id"].to_pylist())
 
 
+@pytest.mark.thorough("shows that the other recipes guard against something")
 def test_without_a_guard_a_repeated_batch_is_in_the_table_twice(runs):
     # So the tests below would see it.
     runs.monkeypatch.setattr(delta, "append", unguarded)
@@ -128,6 +129,7 @@ def test_a_repeated_batch_is_in_the_delta_table_once(runs):
     assert rows_of(runs.table(delta)) == EXPECTED
 
 
+@pytest.mark.thorough("the same guard as that of Delta")
 def test_a_repeated_batch_is_in_the_iceberg_table_once(runs):
     runs.crash(iceberg, "append")
     more(runs)
@@ -136,6 +138,7 @@ def test_a_repeated_batch_is_in_the_iceberg_table_once(runs):
     assert Counter(lake.scan().to_arrow()["id"].to_pylist()) == EXPECTED
 
 
+@pytest.mark.thorough("the same guard as that of Delta")
 def test_a_repeated_batch_is_in_the_parquet_table_once(runs):
     runs.crash(parquet_table, "replace")
     # What an attempt that died half-way leaves: a file that belongs to nothing.
@@ -148,6 +151,7 @@ def test_a_repeated_batch_is_in_the_parquet_table_once(runs):
     assert {row.batch for row in rows} == {0, 1}
 
 
+@pytest.mark.thorough("a recipe for one kind of sink")
 def test_the_newest_row_of_each_id_is_in_the_database(runs):
     runs.crash(database, "upsert")
     more(runs)
@@ -157,6 +161,7 @@ def test_the_newest_row_of_each_id_is_in_the_database(runs):
     assert newest == {id_: f"row {id_} day {2 if id_ < 10 else 1}" for id_ in range(15)}
 
 
+@pytest.mark.thorough("a recipe for one kind of reader")
 def test_spark_s_own_readers_read_each_file_once(runs):
     runs.crash(spark_readers, "replace")
     more(runs)
@@ -167,6 +172,7 @@ def test_spark_s_own_readers_read_each_file_once(runs):
     )
 
 
+@pytest.mark.thorough("a guard over many batches")
 def test_a_guard_belongs_to_one_query_and_outlives_the_snapshots(spark, tmp_path):
     home, batch = str(tmp_path), spark.range(3)
     for recipe, place in ((delta, f"{home}/delta"), (iceberg, home)):

@@ -22,7 +22,11 @@ from pyspark_sluice.examples.delta import delta
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark_home import quick_environment
 
-pytestmark = [pytest.mark.spark, pytest.mark.drivers]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.drivers,
+    pytest.mark.thorough("the programs of other pages run; these two take kernels and Connect"),
+]
 EXAMPLES = Path(delta.__file__).parent.parent
 
 

@@ -121,11 +121,13 @@ def test_a_zip_file_is_shipped_with_py_files(places):
     assert task.startswith(f"{python} ./pyspark_sluice.zip/pyspark_sluice")
 
 
+@pytest.mark.thorough("the same zip file as with --py-files")
 def test_a_zip_file_is_shipped_with_add_py_file(places):
     said = submitted(places, "addPyFile", PYSPARK_PYTHON=str(places[2]))
     assert "pyspark_sluice.zip/pyspark_sluice" in said.partition("task ")[2]
 
 
+@pytest.mark.thorough("packs an environment; a zip file is shipped above")
 def test_an_environment_is_shipped_with_archives(places):
     home, _, python = places
     # An environment that can be moved, as conda-pack and venv-pack make them.
@@ -154,6 +156,7 @@ def test_an_environment_is_shipped_with_archives(places):
     assert "/environment/lib/pyspark_sluice/__init__.py" in said.partition("task ")[2]
 
 
+@pytest.mark.thorough("another way to the same import")
 def test_an_artifact_of_spark_connect_is_enough_for_batch_reads(places, tmp_path):
     home, _, python = places
     arguments = (home / "pyspark_sluice.zip", home / "landing", tmp_path / "checkpoint")

@@ -17,6 +17,8 @@ from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.standalone import BUCKET, standalone
 from pyspark_sluice.tests.spark_home import quick_environment
 
+pytestmark = pytest.mark.thorough("a second cluster; test_cluster.py kills an executor on one")
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAM = Path(__file__).parent / "programs" / "standalone_query.py"
 

@@ -42,6 +42,7 @@ def test_available_now_reads_nothing_newer_than_the_start_of_the_run(lake):
     assert sorted(seen) == list(range(40))
 
 
+@pytest.mark.thorough("limits have tests without Spark")
 def test_once_ignores_the_limits(lake):
     for i in range(12):
         lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
@@ -77,6 +78,7 @@ def test_two_actions_in_one_foreach_batch_see_the_same_rows(lake):
     assert first == second == lake.landed
 
 
+@pytest.mark.thorough("limits have tests without Spark")
 def test_a_batch_abandoned_by_a_limit_does_not_hold_up_the_stream(lake):
     for i in range(4):
         lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
@@ -170,6 +172,7 @@ def test_the_files_that_are_read_are_those_that_spark_reads(lake, tmp_path):
         assert read("sluice", given) == expected
 
 
+@pytest.mark.thorough("names have tests without Spark")
 def test_a_name_that_is_not_utf_8_is_read_like_any_other(lake):
     landed = lake.land("0.json", range(10), folder="plain")
     odd = os.fsencode(lake.source) + b"/text=caf\xe9"

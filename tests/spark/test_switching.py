@@ -80,6 +80,7 @@ def test_what_sparks_file_source_has_read_is_not_read_again(spark, lake, capsys)
 # Into the same table --------------------------------------------------------------------------
 
 
+@pytest.mark.thorough("continues a table as the Delta one does")
 def test_the_table_of_sparks_file_sink_is_continued(lake, ended, capsys):
     told = imported(capsys, ended, lake, "--continue-query")
     assert told["continues"]["batch"] == 2
@@ -94,6 +95,7 @@ def test_the_table_of_sparks_file_sink_is_continued(lake, ended, capsys):
     ]  # fmt: skip
 
 
+@pytest.mark.thorough("continues a table as the Delta one does")
 def test_a_new_query_into_a_table_that_has_its_batches_fails_by_name(lake, ended, capsys):
     imported(capsys, ended, lake)
     before = lake.ingested()
@@ -150,6 +152,7 @@ def test_a_table_that_knows_query_and_batch_is_continued(lake, capsys, monkeypat
     assert Counter(rows["id"].to_pylist()) == lake.landed
 
 
+@pytest.mark.thorough("forks have tests without Spark")
 def test_a_fork_continues_the_table_of_the_old_query(lake, capsys):
     for at in range(3):
         lake.land(f"{at}.json", range(at, at + 1))
@@ -166,6 +169,7 @@ def test_a_fork_continues_the_table_of_the_old_query(lake, capsys):
     lake.check_exactly_once()
 
 
+@pytest.mark.thorough("forks have tests without Spark")
 def test_a_continued_query_that_was_prepared_in_part_is_refused_and_can_be_repeated(
     lake, ended, capsys, monkeypatch
 ):

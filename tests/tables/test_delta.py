@@ -212,6 +212,7 @@ def test_conditions_skip_no_file_that_has_a_row(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("many races; one batch repeated is above")
 def test_two_drivers_that_add_one_batch_at_once_add_it_once(tmp_path):
     context = processes()
     for number in range(1, 6):

@@ -65,6 +65,7 @@ def test_another_writer_s_copy_of_the_batch_is_seen_before_ours_is_added(
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("many races; one batch repeated is above")
 def test_two_drivers_that_add_one_batch_at_once_add_it_once(catalog, table, tmp_path):
     context = processes()
     for number in range(1, 3):

@@ -92,6 +92,7 @@ def test_a_name_that_looks_like_a_checksum_survives(text):
     assert SERIALIZER.read(1, read.assigned[0][1])[0].file == file
 
 
+@pytest.mark.thorough("every byte; checksums have tests of their own")
 def test_every_single_damaged_byte_is_noticed():
     data = a_checkpoint().to_bytes()
     for position in range(len(data)):

@@ -54,6 +54,7 @@ def test_each_operation_is_one_request(server, bucket, lake):
     assert server.counted(lambda: lake.delete("in/a")) == {"LIST": 1, "POST": 1}
 
 
+@pytest.mark.thorough("waits for seconds; test_every_store.py has a shorter absence")
 def test_a_store_that_is_away_for_seconds_is_waited_for(server, bucket, lake):
     lake.create("in/a", b"x")
     # Many clients: delays are drawn, and the most unlucky has to wait long enough as well.

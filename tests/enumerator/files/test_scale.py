@@ -22,7 +22,7 @@ from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.seen_files import Piece, SeenFiles, Tail
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough("a measurement of costs with many files")]
 
 POLICY = LedgerPolicy(merging=MergePolicy(flush_at=10_000, fan_in=4, longest=100_000))
 

@@ -18,6 +18,8 @@ from pyspark_sluice.tests.enumerator.files.bench import AnyByte
 from pyspark_sluice.tests.enumerator.files.listed import Listed
 from pyspark_sluice.tests.enumerator.files.slow_files import longest_tasks
 
+pytestmark = pytest.mark.thorough("a measurement; the order of splits has tests of its own")
+
 
 def split(path, size=1000):
     return FileSplit(FileVersion(path, size, 1), 0, size)

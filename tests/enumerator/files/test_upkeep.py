@@ -23,6 +23,7 @@ from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.errors import StateCorruptError, StateMissingError
 from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.protocol.opened import opened
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -144,6 +145,10 @@ class SmallRuns(FileSource):
         return replace(super().policy(), ledger=LedgerPolicy(merging=merging))
 
 
+EACH = "dies at each operation, not at each seventh"
+
+
+@pytest.mark.parametrize("step", sampled([7, 1], lambda step: step > 1, reason=EACH))
 @pytest.mark.parametrize(
     "kind",
     [
@@ -156,11 +161,11 @@ class SmallRuns(FileSource):
 )
 @pytest.mark.parametrize(("verb", "least"), [("publish", 30), ("delete", 8)])
 def test_a_crash_at_any_operation_of_a_base_a_merge_or_a_deletion_loses_nothing(
-    tmp_path, kind, verb, least
+    tmp_path, kind, verb, least, step
 ):
     options = parse_options({"path": str(tmp_path)}, streaming=False)
     schema, kinds = pa.schema([("id", pa.int64())]), set()
-    for after in count():
+    for after in count(0, step):
         for path in tmp_path.iterdir():
             path.unlink()
         trial = Trial(

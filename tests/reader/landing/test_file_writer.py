@@ -93,6 +93,7 @@ def test_partitions_are_directories_as_in_hive_and_values_as_in_delta(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("a measurement")
 def test_a_thousand_partitions_take_the_memory_and_the_open_files_of_a_few(tmp_path, monkeypatch):
     monkeypatch.setattr(writer_module, "_BUFFERED", 100_000)
     made = writer(tmp_path, partition_by="text")

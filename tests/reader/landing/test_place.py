@@ -49,6 +49,7 @@ def test_no_upload_is_left_half_done(server, bucket):
     assert server.client().list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
 
 
+@pytest.mark.thorough("a measurement")
 def test_an_upload_takes_no_memory_for_the_file_that_it_sends(server, bucket):
     program = Path(__file__).with_name("upload_program.py")
     arguments = [f"s3://{bucket}/table", json.dumps(server.options), NAME, "150"]

@@ -156,6 +156,7 @@ def referred_objects(whole):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("every bit; damage of each kind is found above")
 def test_every_flipped_bit_is_found_and_none_makes_wrong_splits(whole, right):
     bit = count()
     unseen, wrong = [], []

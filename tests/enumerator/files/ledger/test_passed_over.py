@@ -20,6 +20,7 @@ from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.errors import StateError
 from pyspark_sluice.tests.protocol.opened import opened
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -90,6 +91,10 @@ def test_a_first_checkpoint_that_is_taken_back_gives_its_runs_to_the_next(tmp_pa
     trial.check(landed)
 
 
+EACH = "dies at each operation, not at each seventh"
+
+
+@pytest.mark.parametrize("step", sampled([7, 1], lambda step: step > 1, reason=EACH))
 @pytest.mark.parametrize(
     "kind",
     [
@@ -101,8 +106,8 @@ def test_a_first_checkpoint_that_is_taken_back_gives_its_runs_to_the_next(tmp_pa
         ),
     ],
 )
-def test_a_crash_at_any_operation_reads_no_old_file_and_every_new_one(tmp_path, kind):
-    for after in count():
+def test_a_crash_at_any_operation_reads_no_old_file_and_every_new_one(tmp_path, kind, step):
+    for after in count(0, step):
         trial = begun(tmp_path, Fault(kind, after))
         trial.run_to_end()
         landed = land(tmp_path, "new", NEW)

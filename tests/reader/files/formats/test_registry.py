@@ -6,7 +6,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import tempfile
 from datetime import date
 from pathlib import Path
@@ -275,7 +274,8 @@ _XSD = (
     "<xs:complexType><xs:sequence><xs:element name='a' type='xs:int'/></xs:sequence>"
     "</xs:complexType></xs:element></xs:schema>"
 )
-_XSD_FILE = Path(tempfile.gettempdir()) / f"sluice-option-support-{os.getpid()}.xsd"
+# A name of its own would name the cases of each process differently.
+_XSD_FILE = Path(tempfile.gettempdir()) / "sluice-option-support.xsd"
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -13,7 +13,7 @@ from pyarrow import feather
 
 from pyspark_sluice.tests.reader.files.reading import read_rows
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough("a measurement of files with many columns")]
 
 FEW, MANY = 2_000, 16_000
 

@@ -15,9 +15,10 @@ from pyspark_sluice.tests.enumerator.files.discovery.queue.services import (
     StorageQueues,
 )
 from pyspark_sluice.tests.enumerator.files.discovery.queue.streams import Stream
+from pyspark_sluice.tests.thorough import AZURE
 
 
-@pytest.fixture(params=["sqs", "storageQueues"])
+@pytest.fixture(params=["sqs", pytest.param("storageQueues", marks=AZURE)])
 def service(request: pytest.FixtureRequest) -> Iterator[Service]:
     """A store with a queue of its own kind."""
     if request.param == "sqs":

@@ -124,6 +124,7 @@ def test_what_was_deleted_is_not_deleted_again_because_others_could_not_be_kept(
     assert "failedDeletes" not in stream.figures
 
 
+@pytest.mark.thorough("waits through the retries")
 def test_an_unreachable_queue_is_tried_again_and_then_named(
     service, bucket, make_queue, open_stream
 ):

@@ -39,6 +39,7 @@ def test_what_only_looks_dangerous_is_done_at_once(expression):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("waits for the limit of time; a busy name is named here")
 def test_a_pattern_that_would_take_for_ever_stops_the_query_and_is_named(tmp_path):
     query = Query(tmp_path, ignoredPathSegmentRegex="(a|aa)+$")
     query.land("b.json")

@@ -241,6 +241,7 @@ print(rows, peak() - before)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.thorough("a measurement")
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     small, large = tmp_path / "small.parquet", tmp_path / "large.parquet"
     rows = 2_000_000

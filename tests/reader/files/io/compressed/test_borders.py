@@ -126,6 +126,7 @@ def root(tmp_path_factory):
 
 @pytest.mark.slow
 @given(data=st.data())
+@pytest.mark.thorough("kills at any place; cuts at borders are above")
 def test_readers_of_any_release_that_are_killed_anywhere_give_every_row_once(root, data):
     with pytest.MonkeyPatch.context() as patch:
         store = StoredCutPlaces(LocalStateStore(str(root / f"{data.draw(st.uuids())}")))
