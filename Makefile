@@ -19,10 +19,10 @@ demo: $(DEMO)  ## Ingest a year of flights, kill the driver on the way, prove th
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 		exec $(BIN)/python -m examples.demo
 
-test: $(READY)  ## Check format, lint, types and borders, then run every test (or TESTS=reader/files/formats/csv)
+test: $(READY)  ## Check format, lint, types and borders, and run the tests (or TESTS=reader/files/formats/csv)
 	@tools/check.sh $(TESTS)
 
-quick: $(READY)  ## The same without Spark and without slow tests: before each commit, a minute at most
+quick: $(READY)  ## The same without Spark, servers and slow tests: before each commit
 	@tools/check.sh --quick
 
 thorough: $(READY)  ## Run what `make test` leaves out: more codecs, seeds, kills and examples of what it tests

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 
 import pytest
 
+from pyspark_sluice.examples.demo.__main__ import next_steps
+from pyspark_sluice.tests.connector.queries import Query
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.repository import ROOT, tool
 
@@ -135,3 +138,26 @@ def test_what_uv_cannot_install_is_installed_by_pip(tmp_path, capfd):
         ("python", "something"),
     ]
     assert "now with pip" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["make demo", "make test"])
+def test_the_first_screen_of_the_readme_has_the_two_commands_and_make_knows_them(command):
+    first_screen = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert f"`{command}`" in first_screen
+    targets = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+    assert any(line.startswith(f"{command.partition(' ')[2]}:") for line in targets)
+
+
+def test_the_commands_that_the_demo_ends_with_are_found_without_an_active_environment(tmp_path):
+    query = Query(tmp_path, state=str(tmp_path / "checkpoint" / "sluice" / "source"))
+    query.land("a.json")
+    query.plan()
+    query.coordinator.close()
+    shown = next_steps(tmp_path)
+    commands = re.findall(r"(\S+/sluice) (\w+) (\S+)", shown)
+    assert [command[1:] for command in commands] == [
+        (name, f"{tmp_path}/checkpoint") for name in ("status", "checkpoints", "verify")
+    ]
+    for program, name, _ in commands:
+        ran = subprocess.run([program, name, "--help"], env={}, capture_output=True, check=False)
+        assert ran.returncode == 0

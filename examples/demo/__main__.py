@@ -160,10 +160,14 @@ def next_steps(home: Path) -> str:
     """Write the report, and say what there is to look at."""
     state = open_store(str(home / "checkpoint" / "sluice" / "source"))
     report = write_report(state, home / "report.html")
+    # The environment is not active, so `sluice` alone would not be found.
+    sluice, checkpoint = Path(sys.executable).with_name("sluice"), home / "checkpoint"
     return (
         f"\nthe table    {home / 'sink'} (Parquet: spark.read.parquet)\n"
         f"the report   {report} (open it in a browser)\n"
-        f"the state    sluice status {home / 'checkpoint'}\n"
+        f"the state    {sluice} status {checkpoint}\n"
+        f"the batches  {sluice} checkpoints {checkpoint}\n"
+        f"its soundness  {sluice} verify {checkpoint}\n"
         "next         docs/getting-started.md, your own files; docs/index.md, everything else"
     )
 
