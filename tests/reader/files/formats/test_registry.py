@@ -6,9 +6,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import tempfile
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -30,6 +28,7 @@ from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
+from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -275,11 +274,12 @@ _XSD = (
     "</xs:complexType></xs:element></xs:schema>"
 )
 # A name of its own would name the cases of each process differently.
-_XSD_FILE = Path(tempfile.gettempdir()) / "sluice-option-support.xsd"
+_XSD_FILE = ROOT / "build" / "option-support.xsd"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _xml_schema():
+    _XSD_FILE.parent.mkdir(exist_ok=True)
     _XSD_FILE.write_text(_XSD)
     yield
     _XSD_FILE.unlink()
