@@ -1,7 +1,8 @@
 #!/bin/sh
 # Everything a change has to pass. Called by `make test`, which prepares .venv.
 # With --quick neither Spark nor slow tests nor the site; with a path below tests/ only its tests;
-# with --thorough what all of these leave out.
+# with --thorough what all of these leave out, and Spark itself instead of its recorded answers;
+# with --answers these are recorded.
 set -eu
 cd "$(dirname "$0")/.."
 bin="$PWD/.venv/bin"
@@ -42,7 +43,12 @@ archive() {
 if [ "${1:-}" = --thorough ]; then
     archive
     # Tests of properties look at ten times as many examples, and at others each time.
-    HYPOTHESIS_PROFILE=thorough tests_in 4 --durations 30 -m "thorough or hypothesis" tests
+    export HYPOTHESIS_PROFILE=thorough SPARK_ANSWERS=compare
+    tests_in 4 --durations 30 -m "thorough or hypothesis or answers" tests
+    exit
+fi
+if [ "${1:-}" = --answers ]; then
+    SPARK_ANSWERS=record tests -m answers "${2:-tests}"
     exit
 fi
 if [ -n "${1:-}" ] && [ "$1" != --quick ]; then
