@@ -81,7 +81,8 @@ def evolved(
     mode = options.mode_of_evolution
     _refuse_unrelated(seen, files, options, schema)
     found = _aligned(_found(seen, files, options, schema), schema, options)
-    names = added_or_widened(schema, found, widen=mode.widens)
+    is_text = not format_class(options.file_format).says_columns
+    names = added_or_widened(schema, found, widen=mode.widens, is_text=is_text)
     shown = ", ".join(names[:_NAMES_SHOWN]) + (" ..." if len(names) > _NAMES_SHOWN else "")
     if not names:
         raise ProtocolError(
@@ -114,7 +115,8 @@ def evolved(
         current = schema if before is None else arrow_schema_of(before.schema)
         # Another reader may have stored a version since this query began: its columns stay.
         more = _aligned(found, current, options)
-        return json_of(grown(current, more, widen=mode.widens)), f"{shown}, in {seen.where}"
+        after = grown(current, more, widen=mode.widens, is_text=is_text)
+        return json_of(after), f"{shown}, in {seen.where}"
 
     # Stored before the error is raised: a crash in between leaves a version that a restart uses.
     version = SchemaHistory(store).grow(grow).version

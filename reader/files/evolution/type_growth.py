@@ -128,6 +128,11 @@ def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     return _wider_decimal(one, other)
 
 
+def wider_in_text(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The same for texts: fractions make a long a `double`, as in the first inference."""
+    return pa.float64() if {one, other} == {pa.int64(), pa.float64()} else wider(one, other)
+
+
 def wider_or_text(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     """The same for texts, as Spark infers their types: what goes together in no other way is text.
 
@@ -176,10 +181,11 @@ def aligned(found: pa.DataType, current: pa.DataType) -> pa.DataType:
     return pa.struct(fields)
 
 
-def grown(current: pa.Schema, found: pa.Schema, *, widen: bool) -> pa.Schema:
+def grown(current: pa.Schema, found: pa.Schema, *, widen: bool, is_text: bool = False) -> pa.Schema:
     """`current` with the columns and fields of `found` that it lacks, at the end.
 
-    Types stay as they are, or with `widen` become those that also take what was found.
+    Types stay as they are, or with `widen` become those that also take what was found; `is_text`
+    says that it was found in text.
 
     Raises:
         SchemaMismatchError: two columns differ only in case, which Spark cannot tell apart.
@@ -187,7 +193,8 @@ def grown(current: pa.Schema, found: pa.Schema, *, widen: bool) -> pa.Schema:
     before = pa.struct(list(current))
 
     def leaf(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-        return (wider(one, other) if widen else None) or one
+        both = wider_in_text(one, other) if is_text else wider(one, other)
+        return (both if widen else None) or one
 
     kind = merged(before, _without_nulls(pa.struct(list(found))), leaf)
     assert kind is not None
@@ -211,9 +218,11 @@ def _without_nulls(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def added_or_widened(current: pa.Schema, found: pa.Schema, *, widen: bool) -> list[str]:
+def added_or_widened(
+    current: pa.Schema, found: pa.Schema, *, widen: bool, is_text: bool = False
+) -> list[str]:
     """Names of the columns and fields that growing would add or widen, in their order."""
-    after = grown(current, found, widen=widen)
+    after = grown(current, found, widen=widen, is_text=is_text)
     return _differences(pa.struct(list(current)), pa.struct(list(after)), "")
 
 

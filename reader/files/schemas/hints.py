@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from ....errors import OptionError
-from ..evolution.type_growth import is_variant, merged, wider
+from ..evolution.type_growth import is_variant, merged, wider_in_text
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[A-Za-z_][\w]*|\d+|[<>(),:.])")
 _SIMPLE = {
@@ -207,7 +207,7 @@ def _not_less(hinted: pa.DataType, before: pa.DataType) -> pa.DataType:
         return hinted
 
     def leaf(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-        return other if wider(one, other) == other else one
+        return other if wider_in_text(one, other) == other else one
 
     return merged(hinted, before, leaf)
 

@@ -20,6 +20,7 @@ from pyspark_sluice.errors import NewColumnsError, SchemaMismatchError
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.reader.files.schemas.hints import with_hints
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 from pyspark_sluice.reader.files.testing import CONTEXT, cut, version
 
@@ -272,3 +273,21 @@ def test_one_version_adds_no_more_columns_than_allowed(tmp_path):
         error = evolved(caught.value, [version(path)], made, ID, store)
         assert ("found 6: user_0" in str(error)) == (most == 5)
         assert len(SchemaHistory(store).all()) == version_count
+
+
+@pytest.mark.parametrize("name", ["json", "csv"])
+@pytest.mark.parametrize("bad", [{}, {"mode": "DROPMALFORMED", "bad_records_path": "bad"}])
+@pytest.mark.parametrize("first", [pa.int32(), pa.int64()])
+def test_an_inferred_long_becomes_a_double_for_a_fraction(tmp_path, name, bad, first):
+    """In one batch as in two, whichever value comes first."""
+    usual: dict[str, Any] = {"file_format": name, "header": name == "csv", **bad}
+    usual |= {"schema_evolution_mode": "addNewColumnsWithTypeWidening"}
+    text = {"json": '{{"id": {}}}\n', "csv": "id\n{}\n"}[name]
+    path, schema = tmp_path / "file", pa.schema([("id", first)])
+    for value in (3_000_000_000, 1.5) if first == pa.int32() else (1.5,):
+        path.write_text(text.format(value))
+        schema = after(path, schema, infer_column_types=True, **usual)
+        [row] = read(path, schema, infer_column_types=True, **usual)
+        assert row == {"id": value}
+    assert schema == pa.schema([("id", pa.float64())])
+    assert with_hints(schema, "id bigint", has_grown=True) == schema

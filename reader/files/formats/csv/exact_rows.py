@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...evolution.new_columns import NewColumnsSeen
-from ...evolution.type_growth import wider
+from ...evolution.type_growth import wider_in_text
 from ...options import ParseMode, ReaderOptions
 from ...values.numbers import boolean, decimal, floating, integer
 from ...values.rows import Row, Rows
@@ -94,7 +94,7 @@ class CsvRows(Rows):
             # it.
             with suppress(ArithmeticError, ValueError):
                 found = pa.scalar(Decimal(token)).type
-        if wider(kind, found) not in (None, kind):
+        if wider_in_text(kind, found) not in (None, kind):
             raise NewColumnsSeen(where(), pa.struct([(name, found)]))
 
     def _bad(self, row: Row, text: str, problem: str, where: Callable[[], str]) -> Row | str:

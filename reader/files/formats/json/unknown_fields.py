@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...evolution.new_columns import KnownFields, NewColumnsSeen, written
-from ...evolution.type_growth import merged, wider, wider_or_text
+from ...evolution.type_growth import merged, wider_in_text, wider_or_text
 from ...options import ReaderOptions
 from ...values.numbers import integer
 from . import stdlib_parser
@@ -87,7 +87,7 @@ class UnknownJsonFields:
         for name, value in record.items():
             kind = self._kinds.get(name)
             if type(value) is Number and kind is not None:
-                found = wider(kind, type_of_json([value], exact=True))
+                found = wider_in_text(kind, type_of_json([value], exact=True))
                 if found not in (None, kind) and not _fits(value, kind):
                     yield name, value
 
