@@ -20,6 +20,7 @@ from typing_extensions import override
 from ..checkpoint_meta.storage.client_options import client_config
 from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
 from ..errors import TableError
+from ..reader.landing.field_ids import to_text
 from ..reader.landing.statistics import Path
 from .landed_batch import LandedBatch
 from .table_sink import TableSink
@@ -67,6 +68,18 @@ class DeltaSink(TableSink):
             return DeltaTable(self._name, storage_options=self.client_options)
         except TableNotFoundError:
             return None
+
+    @override
+    def columns(self) -> str | None:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        options = self.client_options
+        try:
+            table = DeltaTable(self._name, storage_options=options, without_files=True)
+        except TableNotFoundError:
+            return None
+        return to_text(pa.schema(table.schema().to_arrow()))
 
     def _create(self, batch: LandedBatch) -> None:
         """With the files. Another writer may be first: then the table is there at the next try."""

@@ -58,9 +58,9 @@ class TableSink(ABC):
         if batch is not None:
             self.add(batch)
 
+    @abstractmethod
     def columns(self) -> str | None:
-        """The columns of the table for `field_ids.from_text`; None if files need no field ids."""
-        return None
+        """The columns of the table for `field_ids.from_text`; None without a table."""
 
     def add(self, batch: LandedBatch) -> None:
         """See `__call__`."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.types import StructType
 
 from ...checkpoint_meta.documents.landed_file import BAD_RECORDS_SUFFIX, SUFFIX, FileName
@@ -20,7 +19,6 @@ from ...reader.files.evolution.type_growth import is_variant
 from ...reader.files.formats.record_format import METADATA
 from ...reader.files.schemas.hints import parse_columns
 from ...reader.landing.bad_records import BadRecordsWriter
-from ...reader.landing.field_ids import TABLE_COLUMNS, from_text
 from ...reader.landing.file_writer import DataFileWriter, Transform
 from ...reader.landing.in_place import FilesInPlace
 from ...reader.landing.place import Place, place_of
@@ -28,7 +26,7 @@ from ...reader.task import Assignment, Lander
 from ...reader.written_files import Landing, Recording, rows_schema
 from ..options.model import SluiceOptions
 from .loading import attribute_of
-from .schemas import json_of, spark_schema
+from .schemas import json_of, spark_schema, table_columns
 
 
 def described(text: str, option: str) -> pa.Schema:
@@ -95,16 +93,9 @@ def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
 
     def land(assignment: Assignment[Any]) -> Landing:
         name = _name(assignment, SUFFIX)
-        return DataFileWriter(place, name, schema, options, transform, _table_columns())
+        return DataFileWriter(place, name, schema, options, transform, table_columns())
 
     return Lander(land, schema=json_of(schema))
-
-
-def _table_columns() -> pa.Schema | None:
-    """The columns of the table that the batch is for, if its sink has passed them to the job."""
-    context = TaskContext.get()
-    text = context.getLocalProperty(TABLE_COLUMNS) if context else None
-    return from_text(text) if text else None
 
 
 def recorder_of(options: SluiceOptions) -> Callable[[Assignment[Any]], Recording] | None:

@@ -24,8 +24,9 @@ from ...reader.files.formats.record_format import METADATA
 from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName
 from ...reader.files.schemas.inference import found_columns, partition_columns
+from ...reader.landing.field_ids import unfit
 from ..options.model import SluiceOptions
-from .schemas import arrow_schema_of, json_of
+from .schemas import arrow_schema_of, json_of, table_columns
 
 _NAMES_SHOWN = 20
 
@@ -109,6 +110,21 @@ def evolved(
             "addNewColumns (for a stream that is loaded without .schema(...)), rescue or "
             "none. An inferred schema may need a larger sample: inferSampleFiles, "
             "inferSampleBytes.",
+        )
+
+    columns = None if options.land_transform else table_columns()
+    more = [] if columns is None else unfit(grown(schema, found, widen=mode.widens), columns)
+    if more:
+        # Nothing is stored or committed yet: later, the batch would come again and again.
+        return NewColumnsError(
+            "the data needs wider types than the table has",
+            seen.where,
+            ", ".join(more),
+            "types that the table has, or can be widened to",
+            "Nothing is lost. Write the table again with wider types: DeltaTable(t)."
+            "to_pyarrow_table().cast(schema), and write_deltalake(t, rows, mode='overwrite', "
+            "schema_mode='overwrite'); for Iceberg rename the column. Then start the query again. "
+            "Or set schemaEvolutionMode=rescue, or remove the file.",
         )
 
     def grow(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:

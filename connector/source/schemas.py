@@ -12,6 +12,7 @@ from inspect import signature
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -20,6 +21,7 @@ from ...enumerator.files.discovery.tree_discovery import all_files
 from ...errors import OptionError
 from ...reader.files.options import FileFormatName
 from ...reader.files.options.schema_options import EvolutionMode
+from ...reader.landing.field_ids import TABLE_COLUMNS, from_text
 from ..options.model import SluiceOptions
 from .discovery import make_discovery
 from .state_location import open_state
@@ -137,3 +139,10 @@ def spark_schema(schema: pa.Schema) -> StructType:
 def json_of(schema: pa.Schema) -> dict[str, Any]:
     """A schema as it is stored."""
     return spark_schema(schema).jsonValue()
+
+
+def table_columns() -> pa.Schema | None:
+    """The columns of the table that the batch is for, if its sink has passed them to the job."""
+    context = TaskContext.get()
+    text = context.getLocalProperty(TABLE_COLUMNS) if context else None
+    return from_text(text) if text else None

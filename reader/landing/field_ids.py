@@ -1,5 +1,6 @@
-"""Field ids of Iceberg in data files, so that a table finds their columns after a rename.
+"""The columns of the table that files are for, which its sink passes to the tasks.
 
+Data files have the field ids of Iceberg, so that a table finds their columns after a rename.
 Columns that the table lacks get the ids that pyiceberg will give them when it adds them.
 """
 
@@ -12,6 +13,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from ..files.evolution.type_growth import wider
+from .statistics import leaves
+
 TABLE_COLUMNS: Final = "sluice.landing.tableColumns"
 """Local property of Spark's jobs by which a sink passes the columns of its table to the tasks."""
 
@@ -20,9 +24,9 @@ _LAST: Final = b"last-column-id"
 _types = pa.types
 
 
-def to_text(columns: pa.Schema, last: int) -> str:
-    """The columns of a table with their ids, as Arrow has them, and the last id that was used."""
-    schema = columns.with_metadata({_LAST: str(last)})
+def to_text(columns: pa.Schema, last: int | None = None) -> str:
+    """The columns of a table as Arrow has them; of Iceberg with ids, and the last id it used."""
+    schema = columns.with_metadata(None if last is None else {_LAST: str(last)})
     return base64.b64encode(schema.serialize()).decode()
 
 
@@ -42,9 +46,43 @@ def without_field_ids(schema: pa.Schema) -> pa.Schema:
     return pa.schema([_plain(field) for field in schema])
 
 
+def finds_by_id(columns: pa.Schema) -> bool:
+    """True for the columns of an Iceberg table, which may have none yet."""
+    return _LAST in (columns.metadata or {})
+
+
 def has_field_ids(schema: pa.Schema) -> bool:
     """True if a column has an id."""
     return any(_ID in (field.metadata or {}) for field in schema)
+
+
+def unfit(schema: pa.Schema, columns: pa.Schema) -> list[str]:
+    """The columns of rows that a table does not take: of a type that is wider than its own."""
+    kinds = {leaf.path: leaf.type for leaf in leaves(columns) if leaf.path is not None}
+    promotes = finds_by_id(columns)
+    return [
+        f"{leaf.name} {leaf.type} ({kinds[leaf.path]} in the table)"
+        for leaf in leaves(schema)
+        if leaf.path in kinds and not _takes(kinds[leaf.path], leaf.type, promotes=promotes)
+    ]
+
+
+def _takes(kind: pa.DataType, other: pa.DataType, *, promotes: bool) -> bool:
+    wide = kind if kind == other else wider(kind, other)
+    if wide is None or wide == kind:
+        # Types that are not both numbers are compared by the sink.
+        return wide == kind or not (_is_number(kind) and _is_number(other))
+    scales = [each.scale for each in (kind, wide) if _types.is_decimal(each)]
+    is_promotion = (kind, wide) in _PROMOTIONS or (len(scales) == 2 and scales[0] == scales[1])
+    return promotes and is_promotion
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(_types.is_integer(kind) or _types.is_floating(kind) or _types.is_decimal(kind))
+
+
+_PROMOTIONS: Final = ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
+"""As Iceberg has them; decimals of more digits as well."""
 
 
 def _by_name(fields: Sequence[pa.Field]) -> dict[str, pa.Field]:

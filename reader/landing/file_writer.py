@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from ...checkpoint_meta.documents.landed_file import FileName, LandedFile
 from ...errors import OptionError
-from .field_ids import with_field_ids
+from .field_ids import finds_by_id, with_field_ids
 from .landing_options import LandingOptions
 from .partitioning import Partitioning, Values
 from .place import Draft, Place
@@ -90,7 +90,8 @@ class DataFileWriter:
             expected = f"columns of the files: {', '.join(self._partitioning.schema.names)}"
             raise OptionError("landSortBy: there are no such columns", "", str(missing), expected)
         schema = self._partitioning.schema
-        self._file_schema = schema if columns is None else with_field_ids(schema, columns)
+        has_ids = columns is not None and finds_by_id(columns)
+        self._file_schema = with_field_ids(schema, columns) if has_ids else schema
         self._partitions: dict[Values, _Partition] = {}
         self._buffered = 0
         self._spill = _Spill(self._partitioning.schema)

@@ -14,15 +14,17 @@ from pyspark.sql.types import StructType
 from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import SluiceOptions
+from pyspark_sluice.connector.source import schema_evolution
 from pyspark_sluice.connector.source.schema_evolution import evolved
 from pyspark_sluice.connector.source.schemas import arrow_schema
-from pyspark_sluice.errors import NewColumnsError, SchemaMismatchError
+from pyspark_sluice.errors import NewColumnsError, SchemaEvolvedError, SchemaMismatchError
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.schemas.hints import with_hints
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 from pyspark_sluice.reader.files.testing import CONTEXT, cut, version
+from pyspark_sluice.reader.landing.field_ids import from_text, to_text
 
 pytestmark = pytest.mark.slow
 
@@ -291,3 +293,32 @@ def test_an_inferred_long_becomes_a_double_for_a_fraction(tmp_path, name, bad, f
         assert row == {"id": value}
     assert schema == pa.schema([("id", pa.float64())])
     assert with_hints(schema, "id bigint", has_grown=True) == schema
+
+
+@pytest.mark.parametrize(
+    ("columns", "last_id", "is_stored"),
+    [
+        ({"id": pa.int32()}, None, False),
+        ({"id": pa.int64()}, None, True),
+        ({"id": pa.float64()}, None, False),
+        ({"other": pa.int32()}, None, True),
+        # Iceberg promotes it.
+        ({"id": pa.int32()}, 1, True),
+    ],
+)
+def test_a_wider_type_is_stored_only_if_the_table_takes_it(
+    tmp_path, monkeypatch, columns, last_id, is_stored
+):
+    path, schema = tmp_path / "2.parquet", pa.schema([("id", pa.int32())])
+    pq.write_table(pa.table({"id": [1 << 40]}), path)
+    made = {"file_format": "parquet", "schema_evolution_mode": "addNewColumnsWithTypeWidening"}
+    with pytest.raises(NewColumnsSeen) as caught:
+        read(path, schema, **made)
+    text = to_text(pa.schema(columns), last_id)
+    monkeypatch.setattr(schema_evolution, "table_columns", lambda: from_text(text))
+    store = open_store(str(tmp_path / "state"), {})
+    options = resolved_options(path, **made)
+    error = evolved(caught.value, [version(path)], options, schema, store)
+    assert len(SchemaHistory(store).all()) == is_stored
+    assert isinstance(error, SchemaEvolvedError) == is_stored
+    assert ("id int64 (" in str(error)) != is_stored
