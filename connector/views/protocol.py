@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.reader_assignment import readers_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
@@ -21,7 +22,7 @@ from ...checkpoint_meta.documents.schema_history import SchemaHistory
 from ...enumerator.batch_budget import UNLIMITED
 from ...enumerator.coordinator.in_flight import CheckpointRecord, CheckpointsInFlight, Stage
 from ...enumerator.coordinator.subtask_gateway import Gateways
-from .state_view import TIME, CheckpointView, StateView, fields
+from .state_view import TIME, StateView, fields
 
 CHECKPOINTS: Final = pa.schema(
     [
@@ -88,12 +89,12 @@ def _head(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _progress(link: CheckpointView | None) -> Mapping[str, Any]:
+def _progress(link: CheckpointSnapshot | None) -> Mapping[str, Any]:
     if link is None:
         return {"state": "orphan", "acknowledged": 0}
     commits = link.commits.values()
     return {
-        "state": "complete" if link.has_finished else "running",
+        "state": "complete" if link.is_complete else "running",
         "committed": pa.scalar(link.completed, TIME),
         "acknowledged": len(commits),
         "rows": sum(sum(commit.rows) for commit in commits),
@@ -111,7 +112,7 @@ def readers(view: StateView) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=READERS)
 
 
-def _readers(link: CheckpointView) -> Sequence[dict[str, Any]]:
+def _readers(link: CheckpointSnapshot) -> Sequence[dict[str, Any]]:
     # A reader that only continues a split has no assigned rows, and is listed with 0.
     splits = dict.fromkeys(readers_of(link.checkpoint), 0)
     for reader, batch in link.checkpoint.assigned:
@@ -164,13 +165,13 @@ def schemas(view: StateView) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMAS)
 
 
-def checkpoints_in_flight(links: Sequence[CheckpointView]) -> list[dict[str, Any]]:
+def checkpoints_in_flight(links: Sequence[CheckpointSnapshot]) -> list[dict[str, Any]]:
     """Each checkpoint that Spark is not known to have completed, oldest first.
 
     Args:
         links: a chain, the newest first.
     """
-    running = [link for link in reversed(links) if not link.has_finished]
+    running = [link for link in reversed(links) if not link.is_complete]
     if not running:
         return []
     # No limits: they decide what is cut next, which a look at the past does not ask.

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ...checkpoint_meta.documents.file_columns import RANGES, ranges_of, splits_in
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.documents.orders import Order, Orders
@@ -20,7 +21,7 @@ from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_withou
 from ...enumerator.files.ledger.files_as_of import FilesAsOf
 from ...errors import OptionError
 from .quarantine import FILE_OF_SPLIT
-from .state_view import TIME, CheckpointView, StateView, fields, splits_of_order
+from .state_view import TIME, StateView, fields, splits_of_order
 
 SPLITS: Final = pa.schema(
     [
@@ -49,7 +50,7 @@ def _forgotten(orders: Sequence[Order]) -> list[tuple[Order, list[FileSplit]]]:
     """What was dropped and was not ordered again since."""
     found: list[tuple[Order, list[FileSplit]]] = []
     for order in orders:
-        # It drops what a batch under way was to read, which `CheckpointView.waived` shows.
+        # It drops what a batch under way was to read, which `CheckpointSnapshot.waived` shows.
         if order.action == "waive":
             continue
         splits = splits_of_order(order)
@@ -99,7 +100,7 @@ def pending_splits(known: FilesAsOf) -> Iterator[pa.Table]:
 
 
 def forgotten_splits(
-    orders: Sequence[Order], chain: Sequence[CheckpointView]
+    orders: Sequence[Order], chain: Sequence[CheckpointSnapshot]
 ) -> Iterator[pa.Table]:
     """What was dropped by an order, with its reason."""
     for order, splits in _forgotten(orders):
@@ -117,7 +118,7 @@ def forgotten_splits(
             yield _table(ranges_of(left), reasons)
 
 
-def _read_in(chain: Sequence[CheckpointView]) -> Iterator[FileSplit]:
+def _read_in(chain: Sequence[CheckpointSnapshot]) -> Iterator[FileSplit]:
     for table in assigned_splits(chain):
         read = table.filter(pc.equal(table.column("state"), "read"))
         times = read.column("modified").cast(pa.int64()).fill_null(-1)
@@ -127,7 +128,7 @@ def _read_in(chain: Sequence[CheckpointView]) -> Iterator[FileSplit]:
             yield FileSplit(FileVersion._make(row[:4]), *row[4:])
 
 
-def assigned_splits(chain: Sequence[CheckpointView]) -> Iterator[pa.Table]:
+def assigned_splits(chain: Sequence[CheckpointSnapshot]) -> Iterator[pa.Table]:
     """What retained checkpoints assigned, and what became of it."""
     for link in chain:
         # A commit numbers the splits of a reader through all of its batches in the checkpoint.
@@ -138,7 +139,7 @@ def assigned_splits(chain: Sequence[CheckpointView]) -> Iterator[pa.Table]:
             yield _assigned(link, reader, batch, first)
 
 
-def _assigned(link: CheckpointView, reader: int, batch: pa.RecordBatch, first: int) -> pa.Table:
+def _assigned(link: CheckpointSnapshot, reader: int, batch: pa.RecordBatch, first: int) -> pa.Table:
     header = link.checkpoint.header
     columns: dict[str, Any] = {
         "state": pa.scalar(link.outcome(reader)),
@@ -157,7 +158,7 @@ def _assigned(link: CheckpointView, reader: int, batch: pa.RecordBatch, first: i
 
 
 def _waived(
-    link: CheckpointView, batch: pa.RecordBatch, columns: Mapping[str, Any]
+    link: CheckpointSnapshot, batch: pa.RecordBatch, columns: Mapping[str, Any]
 ) -> dict[str, pa.Array]:
     count = batch.num_rows
     state, reason = columns["state"], columns.get("reason", pa.nulls(count, pa.string()))

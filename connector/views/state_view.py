@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import cached_property
 from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.checkpoint import Checkpoint
-from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
+from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshots
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.file_columns import RANGES, splits_in
 from ...checkpoint_meta.documents.file_split import FileSplit
-from ...checkpoint_meta.documents.layout import ABANDONED, CHECKPOINTS, FORMAT, READERS
+from ...checkpoint_meta.documents.layout import CHECKPOINTS, FORMAT
 from ...checkpoint_meta.documents.orders import Order, Orders
-from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
-from ...checkpoint_meta.stores.contract import StateStore, in_parallel
+from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import StateMissingError
 
 T = TypeVar("T")
@@ -59,46 +59,14 @@ def consistent(look: Callable[[], T]) -> T:
     return look()
 
 
-@dataclass(frozen=True)
-class CheckpointView:
-    """A retained checkpoint of the chain, and what its readers have written."""
-
-    checkpoint: Checkpoint
-    commits: dict[int, ReaderCommit]
-    """What readers have committed themselves."""
-
-    abandoned: frozenset[int]
-    """Readers of which an attempt was closed half-way, some with a commit; and those of which the
-    driver says that Spark went on without them."""
-
-    completed: int | None
-    """When the first checkpoint was cut that knows it to be complete; microseconds, None before."""
-
-    has_finished: bool
-    """True if Spark is known to have gone on after it: who has no commit now never will."""
-
-    waived: Mapping[str, str] = field(default_factory=dict)
-    """Id of a split that an order has given up -> why."""
-
-    @property
-    def ref(self) -> CheckpointRef:
-        """Id and epoch of the checkpoint."""
-        return self.checkpoint.ref
-
-    def file_splits(self, *outcomes: str) -> list[FileSplit]:
-        """The splits of readers with one of these outcomes, of a source of files."""
-        return [
-            split
-            for reader, batch in self.checkpoint.assigned
-            if self.outcome(reader) in outcomes
-            for split in splits_in(batch)
-        ]
-
-    def outcome(self, reader: int) -> str:
-        """What became of a reader's assignment: read, abandoned, or still assigned."""
-        if reader in self.commits:
-            return "read"
-        return "abandoned" if self.has_finished else "assigned"
+def file_splits(link: CheckpointSnapshot, *outcomes: str) -> list[FileSplit]:
+    """The splits of readers with one of these outcomes, of a source of files."""
+    return [
+        split
+        for reader, batch in link.checkpoint.assigned
+        if link.outcome(reader) in outcomes
+        for split in splits_in(batch)
+    ]
 
 
 class StateView:
@@ -168,49 +136,21 @@ class StateView:
                 of |= {split.split_id: why for split in splits_of_order(order)}
         return found
 
-    def chain(self, most: int | None = None) -> Sequence[CheckpointView]:
+    def chain(self, most: int | None = None) -> Sequence[CheckpointSnapshot]:
         """The checkpoints that are retained on the chain of `head`, the newest first.
 
         Raises:
             StateError: one of them is damaged, or newer than this release.
         """
         retained, ref = set(self.refs), self.head
-        links: list[Checkpoint] = []
-        while ref in retained and (most is None or len(links) < most):
-            links.append(self.history.load(ref))
-            ref = links[-1].header.parent
-        read = set(refs_in(self.store.list(READERS)))
-        left = set(refs_in(self.store.list(ABANDONED)))
-        described = in_parallel(lambda link: self._described(link, read, left), links)
-        views: list[CheckpointView] = []
-        through = False
-        for at, (link, (published, closed)) in enumerate(zip(links, described, strict=True)):
-            completed = _completed(link.ref, links[:at])
-            commits = {c.reader: c for c in published if not c.abandoned}
-            gave_up = {c.reader for c in published if c.abandoned}
-            abandoned = closed | gave_up
-            # What the driver says in the place of a reader, it says when Spark has finished.
-            through = through or completed is not None or bool(gave_up)
-            waived = self._waived.get(link.ref, {})
-            views.append(CheckpointView(link, commits, abandoned, completed, through, waived))
-            # Spark runs a batch only when the one before has finished.
-            through = through or bool(commits or abandoned)
-        return views
-
-    def _described(
-        self, link: Checkpoint, read: set[CheckpointRef], left: set[CheckpointRef]
-    ) -> tuple[Sequence[ReaderCommit], frozenset[int]]:
-        ref, commits = link.ref, self.commits.of_lineage(link.header.lineage)
-        # Most checkpoints have no record of an abandoned reader, and on a bucket each listing is a
-        # request.
-        closed = commits.abandoned(ref) if ref in left else ()
-        return commits.of(ref) if ref in read else (), frozenset(closed)
-
-
-def _completed(ref: CheckpointRef, newer: Sequence[Checkpoint]) -> int | None:
-    # One that is cut while `ref` runs says which of its commits it counts.
-    known = (link.header for link in reversed(newer) if ref.name not in link.header.counted)
-    return next((header.created for header in known), None)
+        chain: list[CheckpointRef] = []
+        while ref in retained and (most is None or len(chain) < most):
+            chain.append(ref)
+            ref = self.history.load(ref).header.parent
+        return [
+            replace(link, waived=self._waived.get(link.ref, {}))
+            for link in snapshots(self.history, self.commits, chain)
+        ]
 
 
 def splits_of_order(order: Order) -> list[FileSplit]:

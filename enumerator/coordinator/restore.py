@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from typing_extensions import override
 
+from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshots, went_on_after
 from ...checkpoint_meta.documents.attachments import Attachment, Attachments
 from ...checkpoint_meta.documents.checkpoint import (
     Checkpoint,
@@ -230,61 +231,48 @@ class Adoption:
 
     def run(self) -> None:
         """Count what the savepoint's state has not counted."""
-        records = restored_records(self._history, self._savepoint.ref)
+        ref = self._savepoint.ref
+        records = restored_records(self._history, ref)
+        links = snapshots(
+            self._history,
+            self._commits,
+            [record.ref for record in reversed(records)],
+            by_name=True,
+            is_complete=went_on_after(self._history, self._commits, ref),
+        )
+        by_ref = {link.ref: link for link in links}
         for record in records:
             for reader in record.readers:
                 if reader not in record.committed:
-                    self._adopt(record, reader, records)
+                    self._adopt(record, reader, records, by_ref)
 
     def _adopt(
-        self, record: CheckpointRecord, reader: int, records: Sequence[CheckpointRecord]
+        self,
+        record: CheckpointRecord,
+        reader: int,
+        records: Sequence[CheckpointRecord],
+        links: Mapping[CheckpointRef, CheckpointSnapshot],
     ) -> None:
-        ref, find = record.ref, self._commits.find
-        part = part_of(record.checkpoint, reader, self._counter.source.split_serializer, find)
-        commit = find(ref, reader)
+        ref, source = record.ref, self._counter.source
+        part = part_of(record.checkpoint, reader, source.split_serializer, self._commits.find)
+        commit = links[ref].verdict(reader)
         if commit is not None:
             # What a later reader has gone on with is that one's, as far as the savepoint goes.
-            # Each look is a request to the store, so only at those that go on with this part.
-            later = [r for r in records if continued_in([r], ref, reader)]
-            read = [r for r in later if find(r.ref, reader) is not None]
+            read = [r for r in records if links[r.ref].verdict(reader) is not None]
             self._counter.count(commit, part, continued_in(read, ref, reader))
             return
         # A continuation that nobody has read is dropped where what it continues comes back with the
         # commit that it resumes from. Where that is counted already, the continuation has it.
         comes_back = {other.ref for other in records if reader not in other.committed}
-        continuations = record.continuations(reader)
-        origins = [None] * (len(part) - len(continuations)) + [c.origin for c in continuations]
         splits = [
             split
-            for split, origin in zip(part, origins, strict=True)
+            for split, origin in zip(part, record.origins(reader), strict=True)
             if split is not None and origin not in comes_back
         ]
-        if is_known_to_be_complete(ref, self._history, self._commits):
+        if links[ref].is_complete:
             self._counter.gave_up(reader, ref, len(splits))
-            splits = [split for split in splits if self._counter.source.is_unbounded(split)]
+            splits = [split for split in splits if source.is_unbounded(split)]
         else:
             self._send_again(reader, record.events(reader))
         if splits:
             self._counter.enumerator.add_splits_back(splits, reader)
-
-
-def is_known_to_be_complete(
-    ref: CheckpointRef, history: CheckpointHistory, commits: ReaderCommits
-) -> bool:
-    """True if Spark went on after `ref`: its rows were read, or not wanted (a `limit`).
-
-    Spark runs a batch only when the one before has finished, so what proves it is that a reader of
-    a later checkpoint has written anything. That a later checkpoint is there proves nothing: it
-    may have been cut ahead, or never been taken up.
-    """
-    later = (known for known in history.checkpoints() if known.checkpoint > ref.checkpoint)
-    return any(
-        (commits.readers(known) or commits.abandoned(known)) and _descends(known, ref, history)
-        for known in later
-    )
-
-
-def _descends(ref: CheckpointRef, ancestor: CheckpointRef, history: CheckpointHistory) -> bool:
-    while ref.checkpoint > ancestor.checkpoint:
-        ref = history.load(ref).header.parent
-    return ref == ancestor

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from pyspark_sluice.tests.protocol.broken_gateways import (
+    GatewayNeverOpens,
+    NoGateway,
+    OpensAtHandOut,
+    OpensOnAnotherReadersCommit,
+)
 from pyspark_sluice.tests.protocol.broken_in_flight import (
     AbortForgotten,
     AbortOfTheLast,
@@ -47,6 +53,9 @@ IN_FLIGHT = (
     OrphanGoesOn,
 )
 """Caught by nothing but rows: see `RowsOnly`."""
+
+GATEWAYS = (NoGateway, GatewayNeverOpens, OpensOnAnotherReadersCommit, OpensAtHandOut)
+"""A part is handed out too early, or never: refused by name, or rows are lost or doubled."""
 
 BROKEN = (
     BaseOfALaterState,

@@ -16,21 +16,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshot_of
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.file_columns import numbers_in
-from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.stores.contract import StateStore
-from ....enumerator.coordinator.restore import is_known_to_be_complete, restore
+from ....enumerator.coordinator.restore import restore
 from ....enumerator.files.ledger.files_as_of import files_known
 from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.offline_state import OfflineState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
 from ....reader.files.io.compressed.cut_places import take_over
-from ...views.state_view import CheckpointView, StateView
+from ...views.state_view import StateView
 from ..state_argument import checkpoint_named, parsed_moment
 from ..view_filter import matching_pattern
 from .new_state import Target, in_use, write_seed
@@ -180,12 +180,8 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
         )
     _check_not_cleaned(view, ref)
     link = {link.ref: link for link in chain}.get(ref)
-    complete = (
-        _is_complete(link)
-        if link is not None
-        else is_known_to_be_complete(ref, view.history, view.commits)
-    )
-    return Fork(view, ref, complete, matching)
+    link = link or snapshot_of(view.history, view.commits, ref)
+    return Fork(view, ref, link.is_read, matching)
 
 
 def fork_lines(found: dict[str, Any], new: str) -> dict[str, str]:
@@ -212,12 +208,8 @@ def fork_lines(found: dict[str, Any], new: str) -> dict[str, str]:
     return lines
 
 
-def _is_complete(link: CheckpointView) -> bool:
-    return link.has_finished or set(readers_of(link.checkpoint)) <= set(link.commits)
-
-
 def _chosen(
-    view: StateView, chain: Sequence[CheckpointView], at: str, at_time: str
+    view: StateView, chain: Sequence[CheckpointSnapshot], at: str, at_time: str
 ) -> CheckpointRef:
     if at and at_time:
         raise OptionError("--at and --at-time", "", "both", "at most one of them")
@@ -231,7 +223,7 @@ def _chosen(
         found = (link.ref for link in chain if link.checkpoint.header.created <= moment)
         what = f"no checkpoint cut before {at_time}"
     else:
-        found = (link.ref for link in chain if _is_complete(link))
+        found = (link.ref for link in chain if link.is_read)
         what = "no complete checkpoint"
     # The chain comes with the newest first.
     newest = next(found, None)

@@ -10,12 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshot_of
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.layout import checkpoint_object
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ....checkpoint_meta.stores.contract import StateStore
 from ...views.splits import assigned_splits
-from ...views.state_view import CheckpointView, StateView, consistent
+from ...views.state_view import StateView, consistent
 from ..output import formatted
 from ..state_argument import checkpoint_named
 
@@ -38,7 +39,7 @@ def _inspected(view: StateView, name: str) -> dict[str, Any]:
     header = link.checkpoint.header.model_dump()
     state = "orphan"
     if ref in on_chain:
-        state = "complete" if link.has_finished else "running"
+        state = "complete" if link.is_complete else "running"
     rows = [row for batch in link.checkpoint.state for row in batch.to_pylist()]
     return {
         "object": checkpoint_object(ref) if link.checkpoint.header.kind == "delta" else "base",
@@ -59,17 +60,14 @@ def _has_bytes(row: dict[str, Any]) -> bool:
     return "start" not in row or bool(row["start"] < row["end"])
 
 
-def _alone(view: StateView, ref: CheckpointRef) -> CheckpointView:
+def _alone(view: StateView, ref: CheckpointRef) -> CheckpointSnapshot:
     if ref not in view.refs:
         # Its checkpoint has been deleted, which happens only long after Spark has gone on.
-        return CheckpointView(view.history.read_base(ref), {}, frozenset(), None, has_finished=True)
-    commits = {commit.reader: commit for commit in view.commits.of(ref)}
-    abandoned = frozenset(view.commits.abandoned(ref))
-    checkpoint = view.history.load(ref)
-    return CheckpointView(checkpoint, commits, abandoned, None, has_finished=False)
+        return CheckpointSnapshot(view.history.read_base(ref), is_complete=True)
+    return snapshot_of(view.history, view.commits, ref)
 
 
-def _splits(link: CheckpointView) -> list[dict[str, Any]]:
+def _splits(link: CheckpointSnapshot) -> list[dict[str, Any]]:
     if link.checkpoint.header.enumerator == "files":
         return [row for table in assigned_splits([link]) for row in table.to_pylist()]
     return [

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
+from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ....checkpoint_meta.documents.bootstrap_record import find_seed
 from ....checkpoint_meta.documents.layout import BASES, INDEX
 from ....checkpoint_meta.documents.orders import Orders
@@ -22,7 +23,7 @@ from ...views.amounts import counted, format_bytes, format_duration
 from ...views.owner import owner_of
 from ...views.protocol import checkpoints_in_flight
 from ...views.quarantine import quarantined_splits
-from ...views.state_view import CheckpointView, StateView, consistent
+from ...views.state_view import StateView, consistent
 
 _RECENT: Final = 10
 """Checkpoints of which the rate is taken."""
@@ -90,7 +91,7 @@ def _of_files(view: StateView) -> dict[str, Any]:
     }
 
 
-def _newest(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
+def _newest(links: Sequence[CheckpointSnapshot]) -> dict[str, Any] | None:
     if not links:
         return None
     link = links[0]
@@ -105,19 +106,19 @@ def _newest(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
     }
 
 
-def _event_time(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
+def _event_time(links: Sequence[CheckpointSnapshot]) -> dict[str, Any] | None:
     """How far a query has come whose files are in the order of event time; None for another."""
     cursors = links[0].checkpoint.header.cursors.get("eventTime") if links else None
     return None if cursors is None else event_time_figures(cursors)
 
 
-def _landed_schema(links: Sequence[CheckpointView]) -> Mapping[str, Any] | None:
+def _landed_schema(links: Sequence[CheckpointSnapshot]) -> Mapping[str, Any] | None:
     """Spark's JSON of the rows in the newest data files; None for a query that lands none."""
     commits = (commit for link in links for commit in link.commits.values())
     return next((c.landed_schema for c in commits if c.landed_schema is not None), None)
 
 
-def _rate(links: Sequence[CheckpointView]) -> dict[str, Any] | None:
+def _rate(links: Sequence[CheckpointSnapshot]) -> dict[str, Any] | None:
     """Rate of the finished batches, from the cut of the first to the end of the last."""
     read = [link for link in links if link.commits]
     if not read:

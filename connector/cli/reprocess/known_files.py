@@ -18,6 +18,7 @@ from functools import cached_property, partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.file_columns import FileSplitSerializer, splits_in
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
@@ -31,7 +32,7 @@ from ....errors import OptionError
 from ...options.validation import instant, instant_in
 from ...views.quarantine import split_of
 from ...views.splits import files_as_of_head
-from ...views.state_view import CheckpointView, StateView, splits_of_order
+from ...views.state_view import StateView, file_splits, splits_of_order
 from ..view_filter import matching_pattern
 
 
@@ -63,7 +64,7 @@ class KnownFiles:
         return [split for split in splits if self._is_wanted(split.file.path)]
 
     @cached_property
-    def chain(self) -> Sequence[CheckpointView]:
+    def chain(self) -> Sequence[CheckpointSnapshot]:
         """Retained checkpoints, the newest first."""
         return self.view.chain()
 
@@ -82,7 +83,7 @@ class KnownFiles:
     @cached_property
     def under_way(self) -> ByteRanges:
         """Assigned, and nothing is known of it: it is read when the query starts."""
-        found = [split for link in self.chain for split in link.file_splits("assigned")]
+        found = [split for link in self.chain for split in file_splits(link, "assigned")]
         return byte_ranges_of(self._of_interest(found))
 
     @cached_property
@@ -145,7 +146,7 @@ class KnownFiles:
         """
         later = {link.ref for link in self.view.history.between(ref, self.view.head)}
         links = [link for link in reversed(self.chain) if link.ref in later]
-        found = (split for link in links for split in link.file_splits("read", "abandoned"))
+        found = (split for link in links for split in file_splits(link, "read", "abandoned"))
         return self._of_interest(found)
 
 

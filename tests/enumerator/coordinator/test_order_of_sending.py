@@ -13,6 +13,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
     stream_of,
 )
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import UnfinishedSplit
+from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.protocol.numbers import Harness, Number
@@ -153,3 +154,22 @@ def test_events_that_wait_for_a_reader_without_work_are_bounded(query):
     context.send_event(0, "together with work there is no bound")
     first = query.coordinator.latest(NO_CHECKPOINT)
     assert len(stream(query, NO_CHECKPOINT, first)) == 1002
+
+
+def test_a_savepoint_keeps_what_was_sent_after_a_continuation_that_nobody_has_read():
+    query = Harness((), CoordinatorSettings(BatchLimits(files=1), discovery_timeout=0.0))
+    query.start()
+    context = query.enumerator.context
+    context.assign_splits({0: [Number(1)]})
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    context.assign_splits({0: [Number(4)]})
+    context.continue_split(0, "n1")
+    context.assign_splits({0: [Number(5)]})
+    opened(query.coordinator).flight.open_record.budget.take("full", 1)
+    query.calls.tick()
+    query.acknowledge(first, 0, unfinished=[UnfinishedSplit(index=0, remainder={"json": ["10"]})])
+    second = query.coordinator.latest(first)
+    new = Harness()
+    new.restart(starting_state=lambda: StartingState(query.state, second))
+    new.start()
+    assert sorted(n for _, numbers in new.enumerator.returned for n in numbers) == [4, 5, 10]

@@ -1,0 +1,149 @@
+"""What became of a checkpoint, from durable state: which readers committed, and what is complete.
+
+The one place that says so. Restoring, views, forks and checks use it, so they agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .documents.checkpoint import Checkpoint
+from .documents.checkpoint_ref import CheckpointRef, refs_in
+from .documents.layout import ABANDONED, READERS
+from .documents.reader_assignment import readers_of
+from .documents.reader_commit import ReaderCommit, ReaderCommits
+from .history import CheckpointHistory
+from .stores.contract import in_parallel
+
+
+@dataclass(frozen=True)
+class CheckpointSnapshot:
+    """A checkpoint of a chain, and what became of each reader's part."""
+
+    checkpoint: Checkpoint
+    commits: Mapping[int, ReaderCommit] = field(default_factory=dict)
+    """What readers have committed themselves."""
+
+    given_up: Mapping[int, ReaderCommit] = field(default_factory=dict)
+    """What the driver has published in the place of readers without which Spark went on."""
+
+    closed: frozenset[int] = frozenset()
+    """Readers of which an attempt was closed half-way; some have a commit."""
+
+    completed: int | None = None
+    """When the first checkpoint was cut that knows it to be complete; microseconds, None before."""
+
+    is_complete: bool = False
+    """True if Spark is known to have gone on after it: who has no commit now never will."""
+
+    waived: Mapping[str, str] = field(default_factory=dict)
+    """Id of a split that an order has given up -> why."""
+
+    @property
+    def ref(self) -> CheckpointRef:
+        """Id and epoch of the checkpoint."""
+        return self.checkpoint.ref
+
+    @property
+    def abandoned(self) -> frozenset[int]:
+        """Readers that were closed half-way, or that the driver has given up."""
+        return self.closed.union(self.given_up)
+
+    @property
+    def is_read(self) -> bool:
+        """True once all readers have ended: each has committed, or Spark went on."""
+        return self.is_complete or set(readers_of(self.checkpoint)) <= set(self.commits)
+
+    def verdict(self, reader: int) -> ReaderCommit | None:
+        """The commit under the reader's name, of the reader or of the driver."""
+        return self.commits.get(reader) or self.given_up.get(reader)
+
+    def outcome(self, reader: int) -> str:
+        """What became of a reader's assignment: read, abandoned, or still assigned."""
+        if reader in self.commits:
+            return "read"
+        return "abandoned" if self.is_complete else "assigned"
+
+
+def snapshots(
+    history: CheckpointHistory,
+    commits: ReaderCommits,
+    chain: Iterable[CheckpointRef],
+    *,
+    by_name: bool = False,
+    is_complete: bool = False,
+) -> list[CheckpointSnapshot]:
+    """Snapshots of checkpoints of one chain, in the given order.
+
+    Args:
+        history: where they are.
+        commits: what their readers have written.
+        chain: the newest first.
+        by_name: look for each reader's commit by its name; a listing may be old.
+        is_complete: the first is known to be complete.
+
+    Raises:
+        StateError: one of them is damaged, or newer than this release.
+    """
+    links = [history.load(ref) for ref in chain]
+    read = set(refs_in(commits.store.list(READERS)))
+    # Most checkpoints have no record of an abandoned reader, and on a bucket each listing is a
+    # request.
+    left = set(refs_in(commits.store.list(ABANDONED)))
+
+    def described(link: Checkpoint) -> tuple[Sequence[ReaderCommit], frozenset[int]]:
+        ref, mine = link.ref, commits.of_lineage(link.header.lineage)
+        closed = frozenset(mine.abandoned(ref) if ref in left else ())
+        if by_name:
+            return mine.find_all(ref, readers_of(link)), closed
+        return mine.of(ref) if ref in read else (), closed
+
+    found: list[CheckpointSnapshot] = []
+    for at, (link, (published, closed)) in enumerate(
+        zip(links, in_parallel(described, links), strict=True)
+    ):
+        mine = {commit.reader: commit for commit in published if not commit.abandoned}
+        given_up = {commit.reader: commit for commit in published if commit.abandoned}
+        completed = _completed(link.ref, links[:at])
+        # What the driver says in the place of a reader, it says when Spark has completed it.
+        is_complete = is_complete or completed is not None or bool(given_up)
+        found.append(CheckpointSnapshot(link, mine, given_up, closed, completed, is_complete))
+        # Spark runs a batch only when the one before has ended.
+        is_complete = is_complete or bool(mine or closed)
+    return found
+
+
+def _completed(ref: CheckpointRef, newer: Sequence[Checkpoint]) -> int | None:
+    # One that is cut while `ref` runs says which of its commits it counts.
+    known = (link.header for link in reversed(newer) if ref.name not in link.header.counted)
+    return next((header.created for header in known), None)
+
+
+def went_on_after(history: CheckpointHistory, commits: ReaderCommits, ref: CheckpointRef) -> bool:
+    """True if Spark went on after `ref`: its rows were read, or not wanted (a `limit`).
+
+    Spark runs a batch only when the one before has ended, so what proves it is that a reader of a
+    later checkpoint has written anything. That a later checkpoint is there proves nothing: it may
+    have been cut ahead, or never been taken up.
+    """
+    later = (other for other in history.checkpoints() if other.checkpoint > ref.checkpoint)
+    return any(
+        (commits.readers(other) or commits.abandoned(other)) and _descends(history, other, ref)
+        for other in later
+    )
+
+
+def snapshot_of(
+    history: CheckpointHistory, commits: ReaderCommits, ref: CheckpointRef
+) -> CheckpointSnapshot:
+    """The snapshot of one checkpoint, on whichever chain it is."""
+    is_complete = went_on_after(history, commits, ref)
+    (snapshot,) = snapshots(history, commits, [ref], is_complete=is_complete)
+    return snapshot
+
+
+def _descends(history: CheckpointHistory, ref: CheckpointRef, ancestor: CheckpointRef) -> bool:
+    while ref.checkpoint > ancestor.checkpoint:
+        ref = history.load(ref).header.parent
+    return ref == ancestor
