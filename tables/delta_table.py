@@ -101,11 +101,14 @@ class DeltaSink(TableSink):
         from deltalake.transaction import AddAction
 
         now = int(time.time() * 1000)
+        paths = batch.below(self._name)
+        for path in paths:
+            _check_name(path, self._name)
         return [
             # True is `dataChange`: a stream that reads the table skips commits that only rearrange
             # rows.
             AddAction(path, file.bytes, dict(file.partition), now, True, file.statistics)
-            for path, file in zip(batch.below(self._name), batch.files, strict=True)
+            for path, file in zip(paths, batch.files, strict=True)
         ]
 
     @override
@@ -256,6 +259,19 @@ def _files_of(batch: LandedBatch) -> str:
 def _number(batch: LandedBatch) -> int:
     # Versions of transactions are 64 bits with a sign.
     return int(batch.digest[:15], 16)
+
+
+def _check_name(path: str, table: str) -> None:
+    """Refuse a path that readers of the log would take for another; delta-rs escapes none."""
+    if ":" in path.partition("/")[0] or any(character in path for character in "\t\n\r"):
+        raise TableError(
+            "the name of a data file cannot be written to a Delta table",
+            table,
+            repr(path),
+            "no tab or line break; and no colon directly in the table's directory, because Spark "
+            "takes what is before it for the scheme of a URL",
+            "Rename the file, move it into a folder, or land without landCopy=never.",
+        )
 
 
 _INTEGERS: Final = ("byte", "short", "integer")

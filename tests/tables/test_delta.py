@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+import re
 from decimal import Decimal
 
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from pyspark_sluice.checkpoint_meta.documents.landed_file import LandedFile
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables import table_sink
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tables.landed_batch import LandedBatch
-from pyspark_sluice.tests.tables.sinks import add_to_delta, batch_of, finished, ids, processes
+from pyspark_sluice.tests.tables.sinks import (
+    LINEAGE,
+    add_to_delta,
+    batch_of,
+    finished,
+    ids,
+    processes,
+)
 
 
 def rows_of(table, column="id"):
@@ -247,3 +258,24 @@ def test_a_batch_that_never_gets_its_turn_is_an_error(tmp_path, monkeypatch):
 def test_files_next_to_the_table_are_refused(tmp_path):
     with pytest.raises(TableError, match="outside the directory of its table"):
         DeltaSink(str(tmp_path / "table"), {}).add(batch_of(tmp_path / "files", 1, ids(0)))
+
+
+def in_place(folder, name):
+    pq.write_table(ids(0), folder / name)
+    size = (folder / name).stat().st_size
+    text = json.dumps({"numRecords": 3, "minValues": {}, "maxValues": {}, "nullCount": {}})
+    file = LandedFile(path=str(folder / name), rows=3, bytes=size, statistics=text)
+    return LandedBatch._of_owners([file], [(LINEAGE, 1)], {}, [file])
+
+
+@pytest.mark.parametrize("name", ["a:b.parquet", "a\tb.parquet", "a\nb.parquet"])
+def test_a_name_that_no_reader_of_the_log_would_find_is_refused(tmp_path, name):
+    with pytest.raises(TableError, match=re.escape(repr(name))):
+        DeltaSink(str(tmp_path), {}).add(in_place(tmp_path, name))
+    assert not (tmp_path / "_delta_log").exists()
+
+
+def test_a_colon_below_a_folder_is_no_scheme(tmp_path):
+    (tmp_path / "x").mkdir()
+    DeltaSink(str(tmp_path), {}).add(in_place(tmp_path, "x/a:b.parquet"))
+    assert rows_of(tmp_path) == [0, 1, 2]
