@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from ..checkpoint_meta.documents.attachments import Attachments
+from ..checkpoint_meta.documents.part_budget import PartBudget
 from ..checkpoint_meta.documents.serializer import Split
 from ..checkpoint_meta.stores.contract import StateStore
 from ..errors import ProtocolError
@@ -108,6 +109,11 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
         False when every assigned split has been covered by a reader commit or abandoned.
         """
         raise NotImplementedError
+
+    @property
+    def continuing(self) -> Collection[int]:
+        """Readers whose part of the next checkpoint begins with what their current part leaves."""
+        return ()
 
     @abstractmethod
     def request_parallelism(self, readers: int) -> int:
@@ -222,6 +228,16 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         the background whenever the next checkpoint has room: after each checkpoint is taken, after
         `request_planning`, and directly before the next checkpoint is taken.
         """
+
+    def part_budgets(self, checkpoint_id: int, readers: Sequence[int]) -> Mapping[int, PartBudget]:
+        """What these readers, which have parts in the checkpoint being cut, may spend on them.
+
+        Called for each cut, directly before `snapshot_state`. What a reader leaves of its part goes
+        into its part of the next checkpoint if that is cut while it reads; its reader is in
+        `SplitEnumeratorContext.continuing` then. Else it comes back through `add_splits_back`.
+        Without a budget, the default, a reader reads all of its part.
+        """
+        return {}
 
     @abstractmethod
     def add_splits_back(self, splits: Sequence[SplitT], reader: int) -> None:

@@ -5,6 +5,7 @@ Not here: which splits fill it (the enumerator decides).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -18,6 +19,9 @@ class BatchLimits:
     seconds: float | None = None
     """Target for the duration of the batch, not a limit: Sluice learns the batch size that comes
     nearest to it."""
+
+    reading_seconds: float | None = None
+    """After so many seconds each reader ends its part of the batch."""
 
 
 UNLIMITED = BatchLimits()
@@ -112,6 +116,10 @@ class BatchBudget:
         self.bytes += length
         self.rows += rows
         self.work += length if work is None else work
+
+    def count_files(self, files: Iterable[str]) -> None:
+        """Account for files that the batch continues with."""
+        self._files.update(files)
 
     def add(self, other: BatchBudget) -> None:
         """Account for everything that `other` has taken."""

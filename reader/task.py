@@ -23,7 +23,7 @@ from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..checkpoint_meta.documents.epochs import check_not_fenced
 from ..checkpoint_meta.documents.layout import EPOCHS
 from ..checkpoint_meta.documents.part_budget import PartBudget
-from ..checkpoint_meta.documents.reader_assignment import stream_of, undecided
+from ..checkpoint_meta.documents.reader_assignment import resolved, stream_of, undecided
 from ..checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit, ReaderCommits
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
 from ..errors import ProtocolError, SluiceError
@@ -272,18 +272,18 @@ class _Run(Generic[SplitT]):
 
     def _part(self) -> list[SplitT | None]:
         """Splits, and what continuations resolve to; None for one that comes to nothing."""
-        return [
-            self._resolved(entry) if isinstance(entry, Continuation) else entry
-            for entry in self.assignment.stream
-            if not isinstance(entry, CustomEvent)
-        ]
+        return [split for entry in self.assignment.stream for split in self._splits_in(entry)]
 
-    def _resolved(self, continuation: Continuation) -> SplitT | None:
+    def _splits_in(self, entry: SplitT | Continuation | CustomEvent) -> list[SplitT | None]:
+        if isinstance(entry, CustomEvent):
+            return []
+        if not isinstance(entry, Continuation):
+            return [entry]
         # This host may see a commit a little later than the one that published it.
-        commit = self.task.commits.wait_for(continuation.origin, self.assignment.reader)
+        commit = self.task.commits.wait_for(entry.origin, self.assignment.reader)
         if commit is None:
-            raise undecided(continuation.origin, self.assignment.reader)
-        return commit.remainders(self.task.serializer).get(continuation.index)
+            raise undecided(entry.origin, self.assignment.reader)
+        return resolved(entry, commit, self.task.serializer)
 
     def _abandon(self, reported: int) -> None:
         record = Abandonment(
@@ -311,11 +311,11 @@ class _Run(Generic[SplitT]):
             if isinstance(entry, CustomEvent):
                 events.append(ReceivedEvent(entry.event, before))
                 continue
-            split = part[index]
-            if split is not None and isinstance(entry, Continuation):
-                continued[split.split_id] = entry
-            before += split is not None and index not in left
-            index += 1
+            for split in self._splits_in(entry):
+                if split is not None and isinstance(entry, Continuation):
+                    continued[split.split_id] = entry
+                before += split is not None and index not in left
+                index += 1
         return ReaderContext(
             checkpoint_id=assignment.ref.checkpoint,
             reader=assignment.reader,

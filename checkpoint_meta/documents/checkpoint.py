@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ...errors import StateCorruptError, StateVersionError
 from .attachments import Attachment
 from .checkpoint_ref import CHECKSUM_DIGITS, CheckpointIdentity, CheckpointRef
+from .part_budget import PartBudget
 from .serializer import int32_repeated, text_array
 from .visibility_check import VisibilityCheck
 
@@ -56,13 +57,14 @@ class Continuation(BaseModel):
     model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
     split: str
-    """Id of the split that was assigned first; a continuation of a continuation keeps it."""
+    """Id of the split that was assigned first; a continuation of a continuation keeps it. Empty for
+    a whole part."""
 
     checkpoint: int
     epoch: int
-    index: int
+    index: int | None
     """Where the earlier work is in the same reader's part of that checkpoint, in the order in
-    which its splits and continuations were sent."""
+    which its splits and continuations were sent. None: all that is left of the part."""
 
     bytes: int | None = None
     """At most so many bytes; None for no bound."""
@@ -130,6 +132,10 @@ class CheckpointHeader(BaseModel):
 
     sent: dict[str, list[Sent]] = {}
     """Reader -> what was sent to it, in order. A reader that is not named got splits alone."""
+
+    budgets: dict[str, PartBudget] = {}
+    """Reader -> what it may spend on its part. What is left then belongs to a continuation that was
+    cut while it was reading, or else goes back to the enumerator."""
 
     waiting: dict[str, list[Any]] = {}
     """Reader -> custom events sent to it before this cut that go with a later one, since it got

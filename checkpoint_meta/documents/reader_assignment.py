@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 from ...errors import ProtocolError
 from .checkpoint import Checkpoint, Continuation, CustomEvent, Sent
 from .checkpoint_ref import CheckpointRef
+from .part_budget import PartBudget
 from .reader_commit import ReaderCommit
 from .serializer import VersionedSerializer
 
@@ -104,6 +105,11 @@ def continuations_of(checkpoint: Checkpoint, reader: int) -> Sequence[Continuati
     return [sent for sent in sent_to(checkpoint, reader) if isinstance(sent, Continuation)]
 
 
+def budget_of(checkpoint: Checkpoint, reader: int) -> PartBudget | None:
+    """What the reader may spend on its part; None without a limit."""
+    return checkpoint.header.budgets.get(str(reader))
+
+
 def splits_of(
     checkpoint: Checkpoint, reader: int, serializer: VersionedSerializer[Sequence[T]]
 ) -> list[T]:
@@ -123,6 +129,40 @@ def undecided(origin: CheckpointRef, reader: int) -> ProtocolError:
     )
 
 
+def resolved(
+    continuation: Continuation,
+    commit: ReaderCommit | None,
+    serializer: VersionedSerializer[Sequence[T]],
+) -> list[T | None]:
+    """What a continuation assigns after the commit of its origin; without one nothing is known.
+
+    For one split there is one entry, None if nothing is left: commits name splits by index.
+    """
+    left = {} if commit is None else commit.remainders(serializer)
+    if continuation.index is None:
+        return [left[index] for index in sorted(left)]
+    return [left.get(continuation.index)]
+
+
+def entries_of(
+    checkpoint: Checkpoint,
+    reader: int,
+    serializer: VersionedSerializer[Sequence[T]],
+    find: FindCommit,
+) -> list[tuple[CheckpointRef | None, T | None]]:
+    """The reader's part, with the origin of what continues another part."""
+    part: list[tuple[CheckpointRef | None, T | None]] = []
+    splits = splits_of(checkpoint, reader, serializer)
+    for entry in stream_of(sent_to(checkpoint, reader), splits):
+        if isinstance(entry, Continuation):
+            # Of the same reader: a continuation goes to the one that reads the split.
+            commit = find(entry.origin, reader)
+            part += [(entry.origin, split) for split in resolved(entry, commit, serializer)]
+        elif not isinstance(entry, CustomEvent):
+            part.append((None, entry))
+    return part
+
+
 def part_of(
     checkpoint: Checkpoint,
     reader: int,
@@ -130,15 +170,4 @@ def part_of(
     find: FindCommit,
 ) -> list[T | None]:
     """The reader's part; None where a continuation resolves to nothing, or has no commit yet."""
-    part: list[T | None] = []
-    splits = splits_of(checkpoint, reader, serializer)
-    for entry in stream_of(sent_to(checkpoint, reader), splits):
-        if isinstance(entry, Continuation):
-            # Of the same reader: a continuation goes to the one that reads the split.
-            commit = find(entry.origin, reader)
-            left = {} if commit is None else commit.remainders(serializer)
-            # None keeps the place: commits name their splits by index.
-            part.append(left.get(entry.index))
-        elif not isinstance(entry, CustomEvent):
-            part.append(entry)
-    return part
+    return [split for _, split in entries_of(checkpoint, reader, serializer, find)]

@@ -81,6 +81,7 @@ def read_partition(
             part.waived,
             part.checkpoint.lineage,
             partition.claim,
+            part.budget,
         )
         # In order: a continuation starts where this reader's commit for an earlier part says.
         yield from task.read(assignment, attempt)

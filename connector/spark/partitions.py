@@ -17,7 +17,8 @@ from pyspark.sql.datasource import InputPartition
 
 from ...checkpoint_meta.documents.checkpoint import Checkpoint, Sent
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
-from ...checkpoint_meta.documents.reader_assignment import readers_of, sent_to
+from ...checkpoint_meta.documents.part_budget import PartBudget
+from ...checkpoint_meta.documents.reader_assignment import budget_of, readers_of, sent_to
 from ...checkpoint_meta.documents.visibility_check import VisibilityCheck
 from ...reader.task import Attempt
 from ..options.model import SluiceOptions
@@ -41,6 +42,9 @@ class AssignedPart:
 
     waived: frozenset[str] = frozenset()
     """Ids of splits that are left out, since an order has given them up."""
+
+    budget: PartBudget | None = None
+    """What the reader may spend; None without a limit."""
 
     def splits(self) -> Iterable[pa.RecordBatch]:
         """The splits as the serializer's record batches."""
@@ -110,6 +114,7 @@ def partitions_of(
                 sent_to(checkpoint, reader),
                 checkpoint.visibility,
                 waived(checkpoint.ref),
+                budget_of(checkpoint, reader),
             )
             by_reader.setdefault(reader, []).append(part)
     return [

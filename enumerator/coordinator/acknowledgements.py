@@ -23,7 +23,7 @@ of another directory (`restore.py`).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, Generic
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
@@ -62,7 +62,7 @@ class CommitCounter(Generic[SplitT]):
         """Their splits. Bounded ones count as read, unbounded ones keep their position."""
 
     def count(
-        self, commit: ReaderCommit, part: Sequence[SplitT | None], continued: set[int]
+        self, commit: ReaderCommit, part: Sequence[SplitT | None], continued: Collection[int]
     ) -> None:
         """Events, splits sent back and remainders of one commit reach the enumerator.
 

@@ -8,7 +8,7 @@ Not here: what is held and what is cut (`in_flight.py`), and which reader gets w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -121,6 +121,11 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     @override
     def awaits_readers(self) -> bool:
         return bool(self._flight.cut_records or self._flight.open_record.readers)
+
+    @property
+    @override
+    def continuing(self) -> Collection[int]:
+        return self._gateways.flight.continuing.keys()
 
     @override
     def request_parallelism(self, readers: int) -> int:

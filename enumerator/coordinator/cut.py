@@ -16,7 +16,12 @@ from typing import Generic
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.attachments import Attachment
-from ...checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader, rows_of
+from ...checkpoint_meta.documents.checkpoint import (
+    Checkpoint,
+    CheckpointHeader,
+    Continuation,
+    rows_of,
+)
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..api import SplitEnumerator, SplitT, StateT
 from ..source_api import EnumeratorSource
@@ -65,13 +70,16 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             created: microseconds since the epoch.
         """
         ref, parent = self._flight.new_ref(), self._flight.parent
+        record = self._flight.open_record
+        self._continue_parts(record)
+        # Before the snapshot: what an enumerator notes of its parts belongs to this checkpoint.
+        budgets = self._enumerator.part_budgets(ref.checkpoint, record.readers)
         snapshot = self._enumerator.snapshot_state(ref.checkpoint)
         state = self._source.state_serializer.serialize_all(snapshot)
         attachments = [*self._attachments, *self._source.attachments_of(snapshot)]
         self._attachments = ()
         # Changes add up in the order in which they were made.
         rows, self._carried = [*self._carried, *state], []
-        record = self._flight.open_record
         assigned = [(r, batch) for r in record.readers for batch in record.splits(r)]
         # What is taken here is gone from memory; an abort lists it again.
         quarantined, released = self._returned_splits.take()
@@ -94,6 +102,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             attachments=attachments,
             attempts=dict(self._returned_splits.attempts),
             quarantined=quarantined,
+            budgets={n: budgets[r] for n, r in parts.items() if r in budgets},
             sent={n: stream for n, r in parts.items() if (stream := record.stream(r))},
             waiting={
                 # Events alone make no task: these wait for the reader's next splits.
@@ -111,6 +120,18 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         self._sizing.cut(record)
         # Here, under the lock, since the next cut names this one by its checksum.
         return self._flight.cut(checkpoint.signed())
+
+    def _continue_parts(self, record: CheckpointRecord) -> None:
+        """What readers leave of parts with a budget is assigned to them, unknown as it is."""
+        for reader, origin in self._flight.continuing.items():
+            # What an aborted checkpoint has continued is in the open record already.
+            if any(c.origin == origin for c in record.continuations(reader)):
+                continue
+            whole = Continuation(
+                split="", checkpoint=origin.checkpoint, epoch=origin.epoch, index=None
+            )
+            # First in its part: what is left is older than what was assigned since.
+            record.sent.setdefault(reader, []).insert(0, whole)
 
     def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:
         """Take back `ref` and what was cut after it, newest first; the next cut has all of it.

@@ -9,7 +9,8 @@ stored nowhere else (FLINK-26029, FLINK-28941: events are held per checkpoint id
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, TypeAlias
@@ -24,6 +25,7 @@ from ...checkpoint_meta.documents.checkpoint import (
     Sent,
 )
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
+from ...checkpoint_meta.documents.reader_assignment import budget_of
 from ...errors import ProtocolError
 from ..batch_budget import BatchBudget, BatchLimits
 from ..large_state import FrozenState
@@ -188,10 +190,14 @@ def _resumes_from(event: Event, ref: CheckpointRef) -> bool:
     return isinstance(event, Continuation) and event.origin == ref
 
 
-def continued_in(records: Iterable[CheckpointRecord], ref: CheckpointRef, reader: int) -> set[int]:
+def continued_in(
+    records: Iterable[CheckpointRecord], ref: CheckpointRef, reader: int
+) -> Collection[int]:
     """Indexes of the reader's part of `ref` that continuations in `records` go on with."""
     events = (event for record in records for event in record.continuations(reader))
-    return {event.index for event in events if event.origin == ref}
+    indexes = {event.index for event in events if event.origin == ref}
+    # A continuation without an index goes on with all of the part.
+    return range(sys.maxsize) if None in indexes else {i for i in indexes if i is not None}
 
 
 class CheckpointsInFlight:
@@ -276,7 +282,21 @@ class CheckpointsInFlight:
         """Name -> readers whose commits are counted, of each checkpoint in flight."""
         return {r.ref.name: sorted(r.committed) for r in self.cut_records}
 
-    def continued(self, ref: CheckpointRef, reader: int) -> set[int]:
+    @property
+    def continuing(self) -> Mapping[int, CheckpointRef]:
+        """Reader -> where its part has a budget and may be read now, so that some may be left.
+
+        Its continuation belongs into the next cut.
+        """
+        newest = {reader: record for record in self.cut_records for reader in record.readers}
+        return {
+            reader: record.ref
+            for reader, record in sorted(newest.items())
+            if record.stage < Stage.COMPLETE and reader not in record.committed
+            if budget_of(record.checkpoint, reader) is not None
+        }
+
+    def continued(self, ref: CheckpointRef, reader: int) -> Collection[int]:
         """Indexes of that part whose remainder belongs to a continuation sent later."""
         return continued_in(self._records, ref, reader)
 

@@ -26,7 +26,7 @@ from ...checkpoint_meta.documents.checkpoint import (
     rows_of,
 )
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ...checkpoint_meta.documents.reader_assignment import part_of
+from ...checkpoint_meta.documents.reader_assignment import entries_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...errors import StateCorruptError, StateMissingError
@@ -207,6 +207,7 @@ def base_of(
             "quarantined": list(quarantined),
             "released": [],
             "sent": {},
+            "budgets": {},
             "attachments": list(written.attachments),
         }
     )
@@ -254,7 +255,9 @@ class Adoption:
         links: Mapping[CheckpointRef, CheckpointSnapshot],
     ) -> None:
         ref, source = record.ref, self._counter.source
-        part = part_of(record.checkpoint, reader, source.split_serializer, self._commits.find)
+        serializer, find = source.split_serializer, self._commits.find
+        entries = entries_of(record.checkpoint, reader, serializer, find)
+        part = [split for _, split in entries]
         commit = links[ref].verdict(reader)
         if commit is not None:
             # What a later reader has gone on with is that one's, as far as the savepoint goes.
@@ -264,11 +267,7 @@ class Adoption:
         # A continuation that nobody has read is dropped where what it continues comes back with the
         # commit that it resumes from. Where that is counted already, the continuation has it.
         comes_back = {other.ref for other in records if reader not in other.committed}
-        splits = [
-            split
-            for split, origin in zip(part, record.origins(reader), strict=True)
-            if split is not None and origin not in comes_back
-        ]
+        splits = [s for origin, s in entries if s is not None and origin not in comes_back]
         if links[ref].is_complete:
             self._counter.gave_up(reader, ref, len(splits))
             splits = [split for split in splits if source.is_unbounded(split)]

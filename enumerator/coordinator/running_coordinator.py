@@ -373,7 +373,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             and not self.orders.are_waiting
             and self.flight.running is not None
             and len(self.flight.ahead) < self.settings.checkpoints_ahead
-            and bool(self.flight.open_record.readers)
+            and bool(self.flight.open_record.readers or self.flight.continuing)
             and self.enumerator.is_decided(self.flight.open_record.budget)
         )
 

@@ -38,19 +38,12 @@ class FileBlock(Protocol):
     def end(self) -> int:
         """Position after the last byte."""
 
-    @property
-    def rows(self) -> int:
-        """Rows in the block; -1 in formats that do not count them, which get no limit on rows."""
-
 
 class RecordBoundaries(Protocol):
     """What a format says of a file."""
 
     def may_cut_anywhere(self, file: FileVersion) -> bool:
         """True if a record belongs to the split in which it starts, independent of the cut."""
-
-    def cut_for_limits(self, file: FileVersion) -> bool:
-        """True if every cut costs time, so that a file is cut for a limit on bytes alone."""
 
     def blocks(self, file: FileVersion) -> Sequence[FileBlock] | None:
         """The blocks of a file that may be cut between them only; None for an indivisible one.
@@ -64,9 +57,6 @@ class Slice:
     """What is taken off a pending range."""
 
     split: FileSplit
-    rows: int
-    """Rows in it where they are known before reading, else 0."""
-
     remainder: FileSplit | None
     work: float | None = None
     """Weighted bytes, where costs are learned."""
@@ -116,23 +106,16 @@ class SplitCutter:
         if left is not None:
             target = min(target, left)
         length = pending.end - pending.start
-        needs_rows = budget.rows_left is not None
-        # Taken whole, a file needs no look at its metadata. A limit on rows does need it.
-        if length <= target and not needs_rows:
-            return Slice(pending, 0, None)
-        if self._boundaries.may_cut_anywhere(pending.file):
-            return _slice(pending, pending.start + min(length, target), 0)
-        if self._boundaries.cut_for_limits(pending.file):
-            # More readers would not win back what another cut of such a file costs.
-            target = length if left is None else left
-        blocks = self._blocks_of(pending)
+        # Taken whole, a file needs no look at its metadata. A split that was begun is not cut.
+        if length <= target:
+            return Slice(pending, None)
+        if not pending.skip and self._boundaries.may_cut_anywhere(pending.file):
+            return _slice(pending, pending.start + min(length, target))
+        blocks = None if pending.skip else self._blocks_of(pending)
         if blocks is None:
-            # How many rows it has is not known before it is read. So under a limit on rows it is
-            # alone in its checkpoint, and counts as all the rows that the limit allows.
-            fits = (left is None or length <= left) and not needs_rows
-            return (
-                Slice(pending, budget.limits.rows or 0, None) if fits or budget.is_empty else None
-            )
+            # Alone in its checkpoint, if it is too long: its reader keeps the limit.
+            fits = left is None or pending.length <= left
+            return Slice(pending, None) if fits or budget.is_empty else None
         return _whole_blocks(pending, blocks, budget, target)
 
     def cut_all(self, files: Sequence[FileVersion], wanted_bytes: int) -> list[FileSplit]:
@@ -156,40 +139,34 @@ def _fits_whole(split: FileSplit, budget: BatchBudget) -> bool:
     # It fitted an empty budget once, so it will again.
     if budget.is_empty:
         return True
-    return budget.rows_left is None and (
-        budget.bytes_left is None or split.length <= budget.bytes_left
-    )
+    return budget.bytes_left is None or split.length <= budget.bytes_left
 
 
 def _whole_blocks(
     pending: FileSplit, blocks: Sequence[FileBlock], budget: BatchBudget, target: int
 ) -> Slice | None:
-    end, rows = pending.start, 0
+    end = pending.start
     for block in blocks:
         if block.start < pending.start:
             continue
         if block.start >= pending.end:
             break
-        bytes_fit = block.end - pending.start <= target
-        # A format that does not count rows says -1, and gets no limit on rows.
-        block_rows = max(0, block.rows)
-        rows_fit = budget.rows_left is None or rows + block_rows <= budget.rows_left
-        if not (bytes_fit and rows_fit):
+        if block.end - pending.start > target:
             if end > pending.start:
                 break
             # An indivisible first block: alone in an empty checkpoint, or as one split.
             left = budget.bytes_left
             too_long = left is not None and block.end - pending.start > left
-            if (too_long or not rows_fit) and not budget.is_empty:
+            if too_long and not budget.is_empty:
                 return None
-        end, rows = min(block.end, pending.end), rows + block_rows
+        end = min(block.end, pending.end)
     # No block starts in a range that holds the end of a file only, such as a footer.
-    return _slice(pending, end if end > pending.start else pending.end, rows)
+    return _slice(pending, end if end > pending.start else pending.end)
 
 
-def _slice(pending: FileSplit, end: int, rows: int) -> Slice:
+def _slice(pending: FileSplit, end: int) -> Slice:
     if end >= pending.end:
-        return Slice(pending, rows, None)
+        return Slice(pending, None)
     return Slice(
-        FileSplit(pending.file, pending.start, end), rows, FileSplit(pending.file, end, pending.end)
+        FileSplit(pending.file, pending.start, end), FileSplit(pending.file, end, pending.end)
     )

@@ -17,6 +17,7 @@ from typing import Any
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.file_split import FIGURES, FileSplit, FileVersion
+from ...checkpoint_meta.documents.part_budget import PartBudget
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from .aligned_batches import AlignedBatches, Alignment
@@ -28,6 +29,7 @@ from .ledger.file_state import FileState
 from .ledger.ledger import Ledger, LedgerPolicy, Sifted
 from .ledger.pending import FreshShare
 from .ledger_source import LedgerEnumerator
+from .part_plans import PartPlans
 from .spreading import SplitSpreader
 
 _MANY = 1000
@@ -108,6 +110,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._policy = policy
         self._clock = clock
         self.ledger = Ledger(policy.ledger, state)
+        self._parts = PartPlans()
         self._share = FreshShare(policy.fresh_share)
         self._pace = BatchPace()
         if policy.event_time is not None:
@@ -249,6 +252,9 @@ class FileSplitEnumerator(LedgerEnumerator):
             # A checkpoint of a part of what was there would count the rest as new.
             return
         pending, chosen = self.ledger.pending, []
+        continuing = self._context.continuing
+        if not self._parts.limit(budget, continuing, self._context.parallelism):
+            return
         wanted = self._wanted_bytes(budget)
         last = continues = False
         while True:
@@ -265,14 +271,18 @@ class FileSplitEnumerator(LedgerEnumerator):
                 break
             pending.take(taken.remainder, last=last)
             continues = taken.remainder is not None
-            budget.take(split.file.path, taken.split.length, taken.rows, taken.work)
+            budget.take(split.file.path, taken.split.length, work=taken.work)
             self._pace.took(taken.split)
             if last:
                 self._share.took(taken.split)
             chosen.append(taken.split)
         if chosen:
-            readers = self._context.request_parallelism(self._spreader.readers_wanted(chosen))
-            self._context.assign_splits(self._spreader.spread(chosen, readers))
+            wanted = self._parts.most_readers(self._spreader.readers_wanted(chosen))
+            readers = self._parts.most_readers(self._context.request_parallelism(wanted))
+            left = {reader: self._parts.left_by(reader) for reader in continuing}
+            assignment = self._spreader.spread(chosen, readers, left)
+            self._context.assign_splits(assignment)
+            self._parts.sent(assignment)
         # What was taken may have made room for more files.
         if self._is_paused:
             self._list_again_after(self._delay)
@@ -291,8 +301,19 @@ class FileSplitEnumerator(LedgerEnumerator):
         """Full, or the next file in order does not fit, or nothing more comes in this run."""
         if self._pace.is_cut_when_asked:
             return False
+        if self._parts.are_limited:
+            # What readers leave comes first in the order of event time.
+            if self._policy.event_time is not None:
+                return False
+            if budget.is_empty:
+                readers = self._context.parallelism
+                return self._parts.is_enough(self._context.continuing, readers)
         nothing_comes = self._context.bounded and self._has_discovered
         return budget.is_full or len(self.ledger.pending) > 0 or nothing_comes
+
+    @override
+    def part_budgets(self, checkpoint_id: int, readers: Sequence[int]) -> Mapping[int, PartBudget]:
+        return self._parts.cut(checkpoint_id, readers, self._context.continuing)
 
     @override
     def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
@@ -330,6 +351,7 @@ class FileSplitEnumerator(LedgerEnumerator):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         if self.costs is not None:
             self.costs.end_batch()
+        self._parts.completed(checkpoint_id)
         self._discovery.notify_checkpoint_complete(checkpoint_id)
         self._pace.completed(checkpoint_id)
 
@@ -338,6 +360,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         positions = {
             "discovery": self._discovery.position(),
             "eventTime": self._pace.cursors(),
+            "speeds": self._parts.to_json(),
             "costs": {} if self.costs is None else self.costs.to_json(),
         }
         return {name: cursors for name, cursors in positions.items() if cursors}
@@ -345,6 +368,7 @@ class FileSplitEnumerator(LedgerEnumerator):
     @override
     def resume_from(self, cursors: Mapping[str, Any]) -> None:
         self._discovery.resume(cursors.get("discovery", {}))
+        self._parts.restore(cursors.get("speeds", {}))
         if self.costs is not None:
             self.costs.restore(cursors.get("costs", {}))
         self._pace.resume_from(cursors.get("eventTime", {}))
@@ -352,6 +376,7 @@ class FileSplitEnumerator(LedgerEnumerator):
     @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         self.ledger.aborted(checkpoint_id)
+        self._parts.aborted(checkpoint_id)
         self._pace.aborted(checkpoint_id)
         self._discovery.notify_aborted(checkpoint_id)
 
@@ -369,6 +394,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         super().handle_reader_event(reader, event_type, value)
         if event_type != FIGURES:
             return
+        self._parts.learn(value)
         for name in self._figures:
             self._figures[name] += int(value.get(name, 0))
 

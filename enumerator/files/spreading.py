@@ -56,10 +56,16 @@ class SplitSpreader:
         rounds = -(-max(cost, 1) // (self._target * self.cores))
         return max(min(rounds * self.cores, count), 1)
 
-    def spread(self, splits: Sequence[FileSplit], readers: int) -> Mapping[int, list[FileSplit]]:
-        """Reader -> splits, each reader's in the order given. Only readers that got any."""
+    def spread(
+        self, splits: Sequence[FileSplit], readers: int, left: Mapping[int, float] | None = None
+    ) -> Mapping[int, list[FileSplit]]:
+        """Reader -> splits, each reader's in the order given. Only readers that got any.
+
+        `left` is what readers leave of the batch before, which they read first.
+        """
         # Of equally loaded readers the first one is next, so equal splits are spread equally.
-        heap = [(self._loads.get(reader, 0), reader) for reader in range(readers)]
+        loads = {**(left or {}), **self._loads}
+        heap = [(loads.get(reader, 0.0), reader) for reader in range(readers)]
         heapq.heapify(heap)
         costs = list(map(self._share, splits))
         shares: dict[int, list[int]] = {}

@@ -22,6 +22,7 @@ from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachment, Attachments
 from ...checkpoint_meta.documents.hybrid_split import HybridSplit, HybridSplitSerializer, part_name
+from ...checkpoint_meta.documents.part_budget import PartBudget
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ...errors import OptionError, ProtocolError
 from ..api import SplitEnumerator, SplitEnumeratorContext, SplitFigures
@@ -234,6 +235,10 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
     @override
     def add_splits_back(self, splits: Sequence[HybridSplit], reader: int) -> None:
         self._inner.add_splits_back(self._own(splits, "were sent back"), reader)
+
+    @override
+    def part_budgets(self, checkpoint_id: int, readers: Sequence[int]) -> Mapping[int, PartBudget]:
+        return self._inner.part_budgets(checkpoint_id, readers)
 
     @override
     def requeue_splits(self, splits: Sequence[HybridSplit]) -> None:

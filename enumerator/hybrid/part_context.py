@@ -5,7 +5,7 @@ Not here: the switch (`hybrid_enumerator.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from typing_extensions import override
@@ -49,6 +49,11 @@ class PartContext(SplitEnumeratorContext[Any]):
     @override
     def awaits_readers(self) -> bool:
         return self._outer.awaits_readers
+
+    @property
+    @override
+    def continuing(self) -> Collection[int]:
+        return self._outer.continuing
 
     @override
     def request_parallelism(self, readers: int) -> int:

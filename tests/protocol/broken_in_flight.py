@@ -44,6 +44,7 @@ class GatewayNeverCloses(Coordinator[Any, Any]):
         origin = self.history.load(continuation.origin)
         ends = [split.end for split in splits_of(origin, reader, self._source.split_serializer)]
         ends += [earlier.stop for earlier in continuations_of(origin, reader)]
+        assert continuation.index is not None
         return int(ends[continuation.index])
 
 

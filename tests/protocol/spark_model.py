@@ -180,6 +180,7 @@ class Spark:
             verdicts = self.commits.of(continuation.origin, reader)
             assert verdicts is not None, "I4: a continuation before its reader's commit"
             file = continuation.split.split("@")[0]
+            assert continuation.index is not None
             start = verdicts.remainders.get(continuation.index)
             # Where it stops its reader decides; what it reads is in its own verdict.
             ranges.append((file, start or 0, start or 0))

@@ -19,7 +19,12 @@ from typing_extensions import override
 
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ....checkpoint_meta.documents.reader_assignment import readers_of, sent_to, splits_of
+from ....checkpoint_meta.documents.reader_assignment import (
+    budget_of,
+    readers_of,
+    sent_to,
+    splits_of,
+)
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
 from ....checkpoint_meta.stores.open_store import RetryingStateStore
 from ....checkpoint_meta.stores.testing import (
@@ -208,6 +213,7 @@ class Trial:
                 reader,
                 splits_of(checkpoint, reader, self.source.split_serializer),
                 sent_to(checkpoint, reader),
+                budget=budget_of(checkpoint, reader),
             )
 
     def run_to_end(self) -> None:

@@ -1,0 +1,194 @@
+"""Plans the parts of readers under limits that only they can keep: rows, and seconds of reading.
+
+A batch gets about twice the bytes that a limit takes by what readers have reported, so that each
+reader has more than it may read: its budget ends the part. What it leaves counts in the next plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.documents.part_budget import PartBudget
+from ..batch_budget import UNLIMITED, BatchBudget, BatchLimits
+
+_GENEROUS = 2.0
+"""Times as many bytes as a limit is expected to take."""
+
+_FIRST_ROW_BYTES, _FIRST_SPEED = 32.0, 10_000_000.0
+"""Of a row, and in a second of one reader, before any reader has reported."""
+
+_KEPT = 0.8
+"""The weight of what is known after a reader has reported more."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one reader has in one checkpoint, in bytes."""
+
+    sent: float
+    left: float
+    """What its budget is expected to leave."""
+
+    paths: frozenset[str]
+
+
+class PartPlans:
+    """What readers have, and are expected to leave. Under the coordinator's lock."""
+
+    def __init__(self) -> None:
+        self._known = {"bytes": 0.0, "rows": 0.0, "seconds": 0.0}
+        self._limits = UNLIMITED
+        self._open: dict[int, list[FileSplit]] = {}
+        """What was sent since the last cut."""
+        self._cut: dict[int, dict[int, _Part]] = {}
+        """Checkpoint -> reader -> its part."""
+
+    # What readers report --------------------------------------------------------------------
+
+    def learn(self, figures: Mapping[str, Any]) -> None:
+        """One reader has read so much."""
+        seconds = int(figures.get("microseconds", 0)) / 1_000_000
+        new = {"bytes": figures.get("bytes", 0), "rows": figures.get("rows", 0), "seconds": seconds}
+        if new["bytes"]:
+            self._known = {name: _KEPT * self._known[name] + float(new[name]) for name in new}
+
+    def to_json(self) -> Mapping[str, float]:
+        """What was learned, for a checkpoint; empty before anything was."""
+        return dict(self._known) if self._known["bytes"] else {}
+
+    def restore(self, learned: Mapping[str, float]) -> None:
+        """Continue with what `to_json` gave."""
+        self._known |= {name: float(learned.get(name, 0.0)) for name in self._known}
+
+    @property
+    def _row_bytes(self) -> float:
+        known = self._known
+        return known["bytes"] / known["rows"] if known["rows"] else _FIRST_ROW_BYTES
+
+    # Plans ----------------------------------------------------------------------------------
+
+    def limit(self, budget: BatchBudget, continuing: Collection[int], readers: int) -> bool:
+        """Limit the bytes to be planned; False if nothing more is to be planned now."""
+        self._limits = budget.limits
+        if not self.are_limited:
+            return True
+        # Before the first reports there is only a guess, and one batch made with it is enough.
+        if self._cut and not self._known["bytes"]:
+            return False
+        wanted = _GENEROUS * self._expected(readers) - self.left(continuing)
+        for reader in continuing:
+            part = self._newest(reader)
+            if part is not None and part.left:
+                budget.count_files(part.paths)
+        most = budget.work_limit
+        budget.work_limit = wanted if most is None else min(most, wanted)
+        return wanted > 0 and not budget.is_full
+
+    @property
+    def are_limited(self) -> bool:
+        """True under limits that only readers can keep."""
+        return self._limits.rows is not None or self._limits.reading_seconds is not None
+
+    def _expected(self, readers: int) -> float:
+        """Bytes that a batch takes under the limits."""
+        known, limits = self._known, self._limits
+        speed = known["bytes"] / known["seconds"] if known["seconds"] else _FIRST_SPEED
+        seconds = limits.reading_seconds
+        return min(
+            math.inf if limits.rows is None else limits.rows * self._row_bytes,
+            math.inf if seconds is None else seconds * speed * readers,
+            math.inf if limits.bytes is None else limits.bytes,
+        )
+
+    def is_enough(self, continuing: Collection[int], readers: int) -> bool:
+        """True if what readers leave is expected to fill a batch."""
+        is_known = bool(continuing) and self._known["bytes"] > 0
+        return is_known and self.left(continuing) >= self._expected(readers)
+
+    def left(self, readers: Collection[int]) -> float:
+        """Bytes that these are expected to leave of their newest parts."""
+        return sum(self.left_by(reader) for reader in readers)
+
+    def left_by(self, reader: int) -> float:
+        """Bytes that this reader is expected to leave."""
+        part = self._newest(reader)
+        return 0.0 if part is None else part.left
+
+    def _newest(self, reader: int) -> _Part | None:
+        parts = (self._cut[ref].get(reader) for ref in sorted(self._cut, reverse=True))
+        return next((part for part in parts if part is not None), None)
+
+    def most_readers(self, readers: int) -> int:
+        """How many of so many readers may have a part: each of them reads a row at least."""
+        return readers if self._limits.rows is None else min(readers, self._limits.rows)
+
+    def sent(self, assignment: Mapping[int, Sequence[FileSplit]]) -> None:
+        """These are assigned."""
+        for reader, splits in assignment.items():
+            self._open.setdefault(reader, []).extend(splits)
+
+    # Checkpoints ----------------------------------------------------------------------------
+
+    def cut(
+        self, checkpoint: int, readers: Sequence[int], continuing: Collection[int]
+    ) -> dict[int, PartBudget]:
+        """The budgets of these readers, which have parts in the checkpoint that is cut."""
+        sent, self._open = self._open, {}
+        new = {r: float(sum(s.length for s in sent.get(r, ()))) for r in readers}
+        need = {r: new[r] + (self.left_by(r) if r in continuing else 0.0) for r in readers}
+        limits = self._limits
+        # Whole files may be longer than what was left of the limit.
+        is_too_long = limits.bytes is not None and sum(need.values()) > limits.bytes
+        budgets: dict[int, PartBudget] = {}
+        if self.are_limited or is_too_long:
+            rows = _shares(limits.rows, {r: size / self._row_bytes for r, size in need.items()})
+            sizes = _shares(limits.bytes, need)
+            seconds = limits.reading_seconds
+            budgets = {
+                r: PartBudget(rows=rows.get(r), bytes=sizes.get(r), seconds=seconds)
+                for r in readers
+            }
+        self._cut[checkpoint] = {
+            r: _Part(
+                new[r],
+                max(0.0, need[r] - self._spent(budgets[r])) if budgets else 0.0,
+                frozenset(split.file.path for split in sent.get(r, ())),
+            )
+            for r in readers
+        }
+        return budgets
+
+    def _spent(self, budget: PartBudget) -> float:
+        limits = BatchLimits(None, budget.bytes, budget.rows, None, budget.seconds)
+        before, self._limits = self._limits, limits
+        try:
+            return self._expected(1)
+        finally:
+            self._limits = before
+
+    def completed(self, checkpoint: int) -> None:
+        """All commits of the checkpoint are counted."""
+        self._cut = {ref: parts for ref, parts in self._cut.items() if ref > checkpoint}
+
+    def aborted(self, checkpoint: int) -> None:
+        """The checkpoint was taken back."""
+        self._cut.pop(checkpoint, None)
+
+
+def _shares(limit: int | None, needs: Mapping[int, float]) -> dict[int, int]:
+    """A limit in parts of at least 1, by need: what one does not need another one gets."""
+    shares: dict[int, int] = {}
+    if limit is None:
+        return shares
+    left = limit
+    for at, reader in enumerate(sorted(needs, key=needs.__getitem__)):
+        most = left // (len(needs) - at)
+        shares[reader] = max(1, min(most, math.ceil(min(1.5 * needs[reader], limit))))
+        left -= shares[reader]
+    # Needs are estimates: what is left over may be needed after all.
+    more = max(0, left) // max(1, len(shares))
+    return {reader: share + more for reader, share in shares.items()}

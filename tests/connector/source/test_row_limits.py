@@ -1,0 +1,188 @@
+"""maxRowsPerTrigger holds in every format and codec, and batches are nearly full."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import random
+import zlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import ipc, orc
+
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.connector.source.testing.trial import KILLED, LOST, RETURNED
+from pyspark_sluice.enumerator import BatchLimits
+
+SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+
+
+def _rows(first, count):
+    chance = random.Random(first)
+    return [{"id": first + i, "text": f"{chance.getrandbits(300):x}"} for i in range(count)]
+
+
+def _json(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def _compressed(codec, rows):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as out:
+        out.write(_json(rows))
+    return sink.getvalue().to_pybytes()
+
+
+def _table(rows):
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def _written(write, rows):
+    sink = pa.BufferOutputStream()
+    write(_table(rows), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def _arrow(table, sink):
+    with ipc.new_file(sink, table.schema) as out:
+        out.write_table(table)
+
+
+def _avro(table, sink):
+    import io
+
+    fields = [{"name": "id", "type": "long"}, {"name": "text", "type": "string"}]
+    made = io.BytesIO()
+    fastavro.writer(made, {"type": "record", "name": "r", "fields": fields}, table.to_pylist())
+    sink.write(made.getvalue())
+
+
+def _xml(rows):
+    texts = (f"<r><id>{row['id']}</id><text>{row['text']}</text></r>" for row in rows)
+    return f"<rs>{''.join(texts)}</rs>".encode()
+
+
+def _csv(rows):
+    return "".join(f"{row['id']},{row['text']}\n" for row in rows).encode()
+
+
+# Name: options, and what writes rows.
+KINDS: dict[str, tuple[dict[str, str], Callable[[list[Any]], bytes]]] = {
+    "json": ({"fileFormat": "json"}, _json),
+    "document.json": (
+        {"fileFormat": "json", "multiLine": "true"},
+        lambda rows: json.dumps(rows).encode(),
+    ),
+    "csv": ({"fileFormat": "csv"}, _csv),
+    "lines.csv": ({"fileFormat": "csv", "multiLine": "true"}, _csv),
+    "xml": ({"fileFormat": "xml", "rowTag": "r"}, _xml),
+    "parquet": ({"fileFormat": "parquet"}, partial(_written, pq.write_table)),
+    "orc": ({"fileFormat": "orc"}, partial(_written, orc.write_table)),
+    "arrow": ({"fileFormat": "arrow"}, partial(_written, _arrow)),
+    "avro": ({"fileFormat": "avro"}, partial(_written, _avro)),
+    "json.gz": ({"fileFormat": "json"}, lambda rows: gzip.compress(_json(rows))),
+    "json.deflate": ({"fileFormat": "json"}, lambda rows: zlib.compress(_json(rows))),
+    "json.bz2": ({"fileFormat": "json"}, lambda rows: bz2.compress(_json(rows))),
+    "json.xz": ({"fileFormat": "json"}, lambda rows: lzma.compress(_json(rows))),
+    "json.zst": ({"fileFormat": "json"}, partial(_compressed, "zstd")),
+    "json.lz4": ({"fileFormat": "json"}, partial(_compressed, "lz4")),
+}
+
+
+def _trial(folder: Path, options: dict[str, str], limits: BatchLimits, **settings: Any) -> Trial:
+    given = {**options, "path": str(folder), "stateLocation": "unused", "onSplitError": "return"}
+    made = parse_options(given, streaming=True)
+    return Trial(lambda: FileSource(made, SCHEMA), limits=limits, **settings)
+
+
+def _check(trial: Trial, landed: list[Any], limit: int) -> None:
+    trial.check(landed)
+    sizes = [len(batch) for batch in trial.sink]
+    assert max(sizes) <= limit, sizes
+    # The last two may find too little to read.
+    assert all(size >= 0.9 * limit for size in sizes[1:-2]), sizes
+    assert all(sizes), sizes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("files", [1, 7])
+def test_batches_are_nearly_as_large_as_the_limit_and_never_larger(tmp_path, kind, files):
+    options, write = KINDS[kind]
+    landed = []
+    for number in range(files):
+        rows = _rows(len(landed), 6000 // files)
+        (tmp_path / f"{number}.{kind}").write_bytes(write(rows))
+        landed += rows
+    trial = _trial(tmp_path, options, BatchLimits(rows=700), bounded=True)
+    trial.run_to_end()
+    _check(trial, landed, 700)
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_thousands_of_files_of_one_row(tmp_path, ahead):
+    landed = _rows(0, 3000)
+    for row in landed:
+        (tmp_path / f"{row['id']:05}.json").write_bytes(_json([row]))
+    limits = BatchLimits(rows=300)
+    trial = _trial(tmp_path, {"fileFormat": "json"}, limits, bounded=True, checkpoints_ahead=ahead)
+    trial.run_to_end()
+    _check(trial, landed, 300)
+
+
+def test_one_row_group_is_larger_than_the_limit(tmp_path):
+    landed = _rows(0, 60_000)
+    pq.write_table(_table(landed), tmp_path / "a.parquet", row_group_size=60_000)
+    trial = _trial(tmp_path, {"fileFormat": "parquet"}, BatchLimits(rows=7_000), bounded=True)
+    trial.run_to_end()
+    assert [len(batch) for batch in trial.sink] == [7_000] * 8 + [4_000]
+    trial.check(landed)
+
+
+def test_a_limit_smaller_than_the_number_of_readers(tmp_path):
+    landed = []
+    for number in range(4):
+        rows = _rows(len(landed), 5)
+        (tmp_path / f"{number}.csv").write_bytes(_csv(rows))
+        landed += rows
+    trial = _trial(
+        tmp_path, {"fileFormat": "csv"}, BatchLimits(rows=1), bounded=True, parallelism=3
+    )
+    trial.run_to_end()
+    _check(trial, landed, 1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_is_lost_or_doubled_whatever_dies(tmp_path, seed):
+    """Under limits of rows, of bytes and of both, with one large file and with many small ones."""
+    chance = random.Random(seed)
+    kind = chance.choice(["json", "json.deflate", "parquet", "csv"])
+    options, write = KINDS[kind]
+    rows, size = chance.choice([None, 50, 333]), chance.choice([None, 20_000])
+    limits = BatchLimits(rows=rows or (None if size else 100), bytes=size)
+    trial = _trial(tmp_path, options, limits, checkpoints_ahead=chance.choice([0, 1, 2]))
+    landed: list[Any] = []
+    for number in range(6):
+        for _ in range(chance.choice([1, 8])):
+            new = _rows(len(landed), chance.choice([1, 20, 700]))
+            (tmp_path / f"{len(landed):06}.{kind}").write_bytes(write(new))
+            landed += new
+        trial.script = chance.choices(["", "", KILLED, LOST, RETURNED], k=4)
+        for _ in range(3):
+            trial.step()
+        if number % 2:
+            trial.restart(chance.choice([1, 2, 3]))
+    trial.run_to_end()
+    trial.check(landed, f"{kind} {limits}")
+    if rows:
+        assert max(len(batch) for batch in trial.sink) <= rows
