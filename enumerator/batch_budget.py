@@ -43,6 +43,7 @@ class BatchBudget:
         """True for a batch that contains everything, regardless of rules of the source."""
         # By name, since a file counts once, however many of its splits are taken.
         self._files: set[str] = set()
+        self._continued: frozenset[str] = frozenset()
         self.work = 0.0
         """Work taken so far: bytes, weighted by their cost if the source knows it."""
         self.work_limit: float | None = None
@@ -51,7 +52,7 @@ class BatchBudget:
     @property
     def files(self) -> int:
         """Files taken so far."""
-        return len(self._files)
+        return len(self._files | self._continued)
 
     @property
     def is_empty(self) -> bool:
@@ -70,7 +71,7 @@ class BatchBudget:
         """True as long as a split of `file` fits. A file counts once, with all its splits."""
         if self._is_spent:
             return False
-        return self.files_left != 0 or file in self._files
+        return self.files_left != 0 or file in self._files | self._continued
 
     @property
     def _is_spent(self) -> bool:
@@ -81,7 +82,7 @@ class BatchBudget:
     @property
     def files_left(self) -> int | None:
         """Files that still fit, None without a limit."""
-        return _left(self.limits.files, len(self._files))
+        return _left(self.limits.files, self.files)
 
     @property
     def bytes_left(self) -> int | None:
@@ -117,9 +118,9 @@ class BatchBudget:
         self.rows += rows
         self.work += length if work is None else work
 
-    def count_files(self, files: Iterable[str]) -> None:
-        """Account for files that the batch continues with."""
-        self._files.update(files)
+    def continue_files(self, files: Iterable[str]) -> None:
+        """Account for files that the batch continues with, instead of those named before."""
+        self._continued = frozenset(files)
 
     def add(self, other: BatchBudget) -> None:
         """Account for everything that `other` has taken."""

@@ -53,7 +53,8 @@ class PartPlans:
         """One reader has read so much."""
         seconds = int(figures.get("microseconds", 0)) / 1_000_000
         new = {"bytes": figures.get("bytes", 0), "rows": figures.get("rows", 0), "seconds": seconds}
-        if new["bytes"]:
+        # The bytes of a part may have counted for the part before it.
+        if new["bytes"] or new["rows"]:
             self._known = {name: _KEPT * self._known[name] + float(new[name]) for name in new}
 
     def to_json(self) -> Mapping[str, float]:
@@ -67,7 +68,8 @@ class PartPlans:
     @property
     def _row_bytes(self) -> float:
         known = self._known
-        return known["bytes"] / known["rows"] if known["rows"] else _FIRST_ROW_BYTES
+        is_known = known["rows"] and known["bytes"]
+        return known["bytes"] / known["rows"] if is_known else _FIRST_ROW_BYTES
 
     # Plans ----------------------------------------------------------------------------------
 
@@ -80,13 +82,12 @@ class PartPlans:
         if self._cut and not self._known["bytes"]:
             return False
         wanted = _GENEROUS * self._expected(readers) - self.left(continuing)
-        for reader in continuing:
-            part = self._newest(reader)
-            if part is not None and part.left:
-                budget.count_files(part.paths)
-        most = budget.work_limit
-        budget.work_limit = wanted if most is None else min(most, wanted)
-        return wanted > 0 and not budget.is_full
+        parts = (self._newest(reader) for reader in continuing)
+        budget.continue_files(f for part in parts if part and part.left for f in part.paths)
+        most = math.inf if budget.limits.seconds is None else budget.work_limit or math.inf
+        budget.work_limit = max(1.0, min(most, wanted))
+        # Where no reader continues, the next batch has something in any case.
+        return (wanted > 0 or not continuing) and not budget.is_full
 
     @property
     def are_limited(self) -> bool:

@@ -171,7 +171,9 @@ class RecordFormat(FileFormat):
         decoded: Decoded = self.parse(block.data[begin:end], source_of(block, begin))
         decoded.span = block.skip_at(begin), block.skip_at(end)
         if block.stored is not None:
-            decoded.read_bytes = min(block.stored - split.start, split.end - split.start)
+            first, last = block.stored
+            stored = first + (last - first) * end // len(block.data)
+            decoded.read_bytes = min(stored - split.start, split.end - split.start)
         middle = self._border(block.data, begin, end)
         if middle < end:
             decoded.parts = lambda: (

@@ -53,8 +53,8 @@ class LineBlock:
     encoding: str = "utf-8"
     """The encoding of the bytes that `skip` counts."""
 
-    stored: int | None = None
-    """Bytes of the file that were read for it and for what is before it; None if unknown."""
+    stored: tuple[int, int] | None = None
+    """Bytes of the file that were read before it, and up to its end; None if unknown."""
 
     def skip_at(self, offset: int) -> int:
         """Where a byte of the data is in the content of the split."""
@@ -145,6 +145,7 @@ def _blocks(
     limit = Limit(options.max_record_bytes, error)
     is_first = split.start == 0 or split.skip > 0
     pieces = records(found, separator, step, limit, is_first=is_first)
+    before = split.start + split.read_bytes
     # A whole file as one text is all of it, as in Spark.
     keeps_mark = options.wholetext or since
     for within, data in pieces if is_utf8 else _transcoded(pieces, split, options):
@@ -154,10 +155,11 @@ def _blocks(
             mark = len(data) - len(content)
             skip = within + mark + (split.skip or found.before)
             encoding = "utf-8" if is_utf8 else options.encoding
-            stored = position + len(data) if found.is_stored else None
-            if found.stream is not None:
-                stored = found.stream.position
+            end = position + len(data) if found.is_stored else None
+            end = end if found.stream is None else found.stream.position
+            stored = None if end is None else (before, max(before, end))
             yield LineBlock(split.file, content, position + mark, since, skip, encoding, stored)
+            before = end or before
 
 
 def place_of_byte(position: int, since: int) -> str:
