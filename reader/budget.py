@@ -29,9 +29,11 @@ class RemainingBudget:
         self.rows = None if self.rows is None else self.rows - rows
         self.bytes = None if self.bytes is None else self.bytes - stored
 
-    def has_room(self, rows: int) -> bool:
-        """True if so many rows more fit."""
-        return self.rows is None or rows <= self.rows
+    def has_room(self, rows: int, stored: int = 0) -> bool:
+        """True if so many rows more fit, and so many stored bytes."""
+        return (self.rows is None or rows <= self.rows) and (
+            self.bytes is None or stored <= self.bytes
+        )
 
     @property
     def has_begun(self) -> bool:

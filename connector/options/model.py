@@ -347,16 +347,6 @@ def _format_problems(options: SluiceOptions) -> Iterator[str]:
             f"{', multiLine' if options.multi_line else ''}; expected a format of which each line "
             "is a record: csv, json or text, not compressed"
         )
-    if (
-        options.max_rows_per_trigger is not None
-        and not format_class(options.file_format).counts_rows
-    ):
-        counting = ", ".join(f for f in FileFormatName if format_class(f).counts_rows)
-        yield (
-            f"maxRowsPerTrigger: found {options.max_rows_per_trigger} with fileFormat="
-            f"{options.file_format}, whose files do not say how many rows they hold; "
-            f"expected one of {counting}, or maxBytesPerTrigger instead"
-        )
     yield from refused(options)
     # Every charset can encode ASCII, so nothing can be wrong with it.
     if not options.line_sep or options.line_sep.isascii():

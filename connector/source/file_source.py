@@ -246,11 +246,8 @@ class _FormatBoundaries:
     def may_cut_anywhere(self, file: FileVersion) -> bool:
         return self._format.splittability(file) is Splittability.RECORDS
 
-    def cut_for_limits(self, file: FileVersion) -> bool:
-        return self._format.splittability(file) is Splittability.LIMITS
-
     def blocks(self, file: FileVersion) -> Sequence[FileBlock] | None:
-        if self._format.splittability(file) not in (Splittability.BLOCKS, Splittability.LIMITS):
+        if self._format.splittability(file) is not Splittability.BLOCKS:
             return None
         try:
             blocks = self._format.blocks(file)
@@ -259,7 +256,7 @@ class _FormatBoundaries:
             return None
         if self._source.options.land_copy == "never":
             # A table refers to whole files, so there is nothing to cut.
-            return [Block(0, file.size, sum(block.rows for block in blocks))]
+            return [Block(0, file.size, -1)]
         return blocks
 
 

@@ -235,8 +235,8 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
     max_rows_per_trigger: int | None = Field(
         None,
         gt=0,
-        description="Maximum number of rows in one batch, for formats whose metadata counts rows "
-        "(parquet, orc, avro, arrow); refused for the others. No limit by default.",
+        description="Maximum number of rows in one batch, in every format: a reader stops within a "
+        "file, and the next batch continues there. No limit by default.",
     )
     target_batch_duration: Milliseconds | None = Field(
         None,

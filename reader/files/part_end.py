@@ -70,7 +70,7 @@ class SplitEnd:
                 self._end_at(begin)
             else:
                 batch = finish(piece, row)
-                if stop is None and not self._budget.has_room(batch.num_rows):
+                if stop is None and not self._budget.has_room(batch.num_rows, self._stored(piece)):
                     if piece.parts is not None:
                         stack += reversed(list(piece.parts()))
                         continue
@@ -95,13 +95,17 @@ class SplitEnd:
             self.remainder = self._split._replace(skip=skip, read_bytes=read)
 
     def _take(self, rows: int, piece: Decoded) -> None:
-        split = self._split
-        read = split.end - split.start if piece.read_bytes is None else piece.read_bytes
-        if piece.span is None:
-            read = self._read_bytes
         # Of a budget of bytes is taken what is known; the rest once the split has ended.
-        self._budget.take(rows, max(0, read - self._read_bytes) if piece.read_bytes else 0)
-        self._read_bytes = max(self._read_bytes, read)
+        self._budget.take(rows, self._stored(piece))
+        if piece.read_bytes is not None:
+            self._read_bytes = max(self._read_bytes, piece.read_bytes)
+        elif piece.span is not None:
+            # That most is read makes plans too large, which budgets allow.
+            self._read_bytes = self._split.end - self._split.start
+
+    def _stored(self, piece: Decoded) -> int:
+        """The stored bytes of a piece, as far as they are known."""
+        return 0 if piece.read_bytes is None else max(0, piece.read_bytes - self._read_bytes)
 
     def _counted(
         self, piece: Decoded, row: int, stop: int | None, finish: Finish
@@ -160,7 +164,7 @@ class SplitEnd:
         if self._until is not None:
             raise self._differs(self._until, "the end of the split")
         # What of its bytes is not accounted for yet, such as those of a footer.
-        self._budget.take(0, self._split.length + self._split.read_bytes - self._read_bytes)
+        self._budget.take(0, max(0, self._split.end - self._split.start - self._read_bytes))
 
     def _differs(self, stop: FileSplit, found: str) -> ReplayError:
         return ReplayError(

@@ -141,7 +141,7 @@ class FileFormatSuite(ABC):
         where = made.splittability(file)
         if where is Splittability.WHOLE:
             return [whole(path)]
-        if where in (Splittability.BLOCKS, Splittability.LIMITS):
+        if where is Splittability.BLOCKS:
             starts = [block.start for block in made.blocks(file)]
             boundaries = [starts[boundary % len(starts)] for boundary in boundaries]
         return cut(path, boundaries)

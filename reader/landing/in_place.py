@@ -45,6 +45,7 @@ class InPlaceReader(FileSplitReader):
     @override
     def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, Decoded]]:
         path = split.file.path
+        self._remainder = None
         way = self._way_of(split)
         # For its error only: a new column has to stop the query before the task commits.
         self._watch.format_for(split.file, way.file_format, way.data)
@@ -76,6 +77,9 @@ class InPlaceReader(FileSplitReader):
         )
         batch = pa.record_batch({"file": [file.model_dump_json()]})
         # A table refers to whole files: the part ends between two of them.
+        if self._budget.has_begun and not self._budget.has_room(file.rows, split.length):
+            self._remainder = split
+            return
         self._budget.take(file.rows, split.length)
         yield batch, Decoded(batch)
 

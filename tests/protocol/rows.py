@@ -284,9 +284,6 @@ class _AnyByte:
     def may_cut_anywhere(self, file: FileVersion) -> bool:
         return True
 
-    def cut_for_limits(self, file: FileVersion) -> bool:
-        return False
-
     def blocks(self, file: FileVersion) -> None:
         return None
 

@@ -18,9 +18,6 @@ class _Anywhere:
     def may_cut_anywhere(self, file):
         return True
 
-    def cut_for_limits(self, file):
-        return False
-
     def blocks(self, file):
         return None
 

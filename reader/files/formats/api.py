@@ -34,10 +34,6 @@ class Splittability(Enum):
     BLOCKS = "blocks"
     """Only at the boundaries of `FileFormat.blocks`."""
 
-    LIMITS = "limits"
-    """At the same boundaries, but only if a limit of the batch requires it, because reading a split
-    decompresses everything before it again."""
-
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -158,7 +154,7 @@ class FileFormat(ABC):
     """Names of its additional options. Their values are in `ReaderOptions.format_options`."""
 
     counts_rows: ClassVar[bool] = False
-    """True if every block has its number of rows, so that batches can be limited in rows."""
+    """True if every block has its number of rows, so that a part continues within a block."""
 
     says_columns: ClassVar[bool] = False
     """True if metadata contains the columns of a file, so that they are known before reading."""
@@ -185,7 +181,7 @@ class FileFormat(ABC):
     def blocks(self, file: FileVersion) -> Sequence[Block]:
         """The blocks of `file` in order, from its metadata.
 
-        Called on the driver, only for `BLOCKS` and `LIMITS`.
+        Called on the driver, only for `BLOCKS`.
 
         Raises:
             SplitReadError: the metadata cannot be read.

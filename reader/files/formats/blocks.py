@@ -201,6 +201,8 @@ class BlockFormat(FileFormat):
 
     @override
     def remainder(self, split: FileSplit, rows: int) -> FileSplit:
+        if not self.counts_rows:
+            return super().remainder(split, rows)
         for block in self.blocks(split.file):
             if split.start <= block.start < split.end:
                 if rows < block.rows:
@@ -211,7 +213,7 @@ class BlockFormat(FileFormat):
 
     @override
     def rows_before(self, split: FileSplit, remainder: FileSplit) -> int:
-        blocks = self.blocks(split.file)
+        blocks = self.blocks(split.file) if self.counts_rows else ()
         skipped = (b.rows for b in blocks if split.start <= b.start < remainder.start)
         return sum(skipped) + remainder.skip
 

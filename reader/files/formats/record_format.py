@@ -20,7 +20,7 @@ from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError
 from ..evolution.new_columns import NewColumnsSeen
 from ..io.codecs import codec_of
-from ..io.compressed.splittable_codecs import anywhere, cuts_at_boundaries, cuts_at_starts, starts
+from ..io.compressed.splittable_codecs import anywhere, cuts_at_starts, starts
 from ..io.lines import (
     LineBlock,
     is_ascii_superset,
@@ -124,8 +124,6 @@ class RecordFormat(FileFormat):
             return Splittability.RECORDS
         if not whole and cuts_at_starts(codec, self.context.cut_places):
             return Splittability.BLOCKS
-        if not whole and cuts_at_boundaries(codec, self.context.cut_places):
-            return Splittability.LIMITS
         return Splittability.WHOLE
 
     @override

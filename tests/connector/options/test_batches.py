@@ -100,7 +100,7 @@ def test_a_large_file_is_one_file_to_the_limit_on_files_in_however_many_splits(b
 @pytest.mark.parametrize(
     ("suffix", "write", "options", "batches"),
     [
-        ("parquet", lambda t, path: pq.write_table(t, path, 100), {"maxRowsPerTrigger": "250"}, 5),
+        ("parquet", lambda t, path: pq.write_table(t, path, 100), {"maxRowsPerTrigger": "250"}, 4),
         (
             "csv",
             csv.write_csv,

@@ -125,15 +125,8 @@ def test_arrow_files_go_by_all_their_names(name):
     assert options.file_format == FileFormatName.ARROW
 
 
-@pytest.mark.parametrize("name", ["json", "csv", "text", "binaryFile"])
-def test_a_limit_on_rows_is_refused_where_files_do_not_count_them(name):
-    given = {**GOOD, "fileformat": name, "maxrowspertrigger": "5"}
-    with pytest.raises(OptionError, match=f"maxRowsPerTrigger: found 5 with fileFormat={name}"):
-        parse_options(given, streaming=True)
-
-
-@pytest.mark.parametrize("name", ["parquet", "orc", "avro", "arrow"])
-def test_a_limit_on_rows_is_taken_where_files_count_them(name):
+@pytest.mark.parametrize("name", ["parquet", "arrow", "json", "csv", "text", "binaryFile"])
+def test_a_limit_on_rows_is_taken_in_every_format(name):
     given = {**GOOD, "fileformat": name, "maxrowspertrigger": "5"}
     assert parse_options(given, streaming=True).max_rows_per_trigger == 5
 

@@ -1,7 +1,7 @@
 """Compressed files that cannot be entered, in batches: events in any order.
 
 Each process has another release of the decoder, which takes in and gives out other amounts at a
-time: so readers would disagree about where their splits meet, were that not decided once.
+time: a part ends at a record, so the next reader goes on there with any release.
 """
 
 from __future__ import annotations
@@ -20,17 +20,13 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source import file_source
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.testing import Trial
 from pyspark_sluice.connector.source.testing.trial import KILLED, LOST, RETURNED, check_rows
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.reader.files.io import codecs
 from pyspark_sluice.reader.files.io.compressed import splittable_codecs
-from pyspark_sluice.reader.files.io.compressed.cut_places import (
-    MemoryCutPlaces,
-    take_over,
-)
+from pyspark_sluice.reader.files.io.compressed.cut_places import take_over
 
 pytestmark = pytest.mark.slow
 
@@ -47,16 +43,6 @@ MOVES = st.one_of(
 )
 
 
-class Forgets(MemoryCutPlaces):
-    """A bug: each reader decides for itself where a border is."""
-
-    def boundary(self, file, byte):
-        return None
-
-    def keep_boundary(self, file, byte, content):
-        return content
-
-
 class Course:
     """One query over a directory of compressed files, and what happens to it."""
 
@@ -64,7 +50,6 @@ class Course:
         self, place: Path, limits: BatchLimits, patch: pytest.MonkeyPatch, ahead: int = 1
     ) -> None:
         self.place, self.limits, self.patch, self.ahead = place, limits, patch, ahead
-        patch.setattr(splittable_codecs, "LEAST_SHARE", SHARE)
         given = {"fileFormat": "json", "path": str(place), "stateLocation": "unused"}
         self.options = parse_options({**given, "onSplitError": "return"}, streaming=True)
         self.processes = 0
@@ -120,40 +105,16 @@ class Course:
 
 @given(
     moves=st.lists(MOVES, min_size=1, max_size=8),
-    limit=st.sampled_from([1, SHARE, 3 * SHARE]),
+    limit=st.sampled_from(
+        [BatchLimits(bytes=SHARE), BatchLimits(bytes=3 * SHARE), BatchLimits(rows=17)]
+    ),
     ahead=st.integers(0, 2),
     pick=st.integers(0, 20),
 )
 def test_every_row_is_read_exactly_once(moves, limit, ahead, pick):
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
-        course = Course(Path(place), BatchLimits(bytes=limit), patch, ahead)
+        course = Course(Path(place), limit, patch, ahead)
         course.land(60)
         for name, *arguments in moves:
             getattr(course, name)(*arguments)
         course.end(pick)
-
-
-@pytest.mark.parametrize("ahead", [0, 1, 2])
-def test_a_file_is_cut_to_the_limit_and_ahead_of_the_batch_that_runs(tmp_path, monkeypatch, ahead):
-    course = Course(tmp_path, BatchLimits(bytes=2 * SHARE), monkeypatch, ahead)
-    course.land(120)
-    size = (tmp_path / "0.json.deflate").stat().st_size
-    assert course.trial.step()
-    newest = max(ref.checkpoint for ref in course.trial.coordinator.history.checkpoints())
-    assert newest == course.trial.offsets[-1].checkpoint + ahead
-    course.end(0)
-    assert len(course.trial.sink) > 3
-    bytes_of = [
-        sum(row["end"] - row["start"] for _, batch in found.assigned for row in batch.to_pylist())
-        for found in course.trial.checkpoints()
-    ]
-    assert sum(bytes_of) == size
-    assert max(bytes_of) <= max(2 * SHARE, -(-size // splittable_codecs.SHARES))
-
-
-def test_a_border_that_each_reader_decides_for_itself_loses_or_doubles_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_source, "_cut_places", lambda store: Forgets())
-    course = Course(tmp_path, BatchLimits(bytes=SHARE), monkeypatch)
-    course.land(120)
-    with pytest.raises(AssertionError, match=r"rows (lost|doubled)"):
-        course.end(0)

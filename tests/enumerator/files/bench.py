@@ -15,9 +15,6 @@ class AnyByte:
     def may_cut_anywhere(self, file):
         return True
 
-    def cut_for_limits(self, file):
-        return False
-
     def blocks(self, file):
         return None
 

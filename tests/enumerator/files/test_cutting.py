@@ -27,9 +27,6 @@ class Bytes:
     def may_cut_anywhere(self, file):
         return True
 
-    def cut_for_limits(self, file):
-        return False
-
     def blocks(self, file):
         raise AssertionError("never asked")
 
@@ -42,9 +39,6 @@ class Blocks:
         self.asked = 0
 
     def may_cut_anywhere(self, file):
-        return False
-
-    def cut_for_limits(self, file):
         return False
 
     def blocks(self, file):
@@ -62,8 +56,8 @@ def batches(cutter, size, limits):
             taken = cutter.cut(pending, budget, size)
             if taken is None:
                 break
-            budget.take("f", taken.split.length, taken.rows)
-            batch.append((taken.split.start, taken.split.end, taken.rows))
+            budget.take("f", taken.split.length)
+            batch.append((taken.split.start, taken.split.end))
             pending = taken.remainder
         assert batch, "a checkpoint without progress"
         found.append(batch)
@@ -71,7 +65,7 @@ def batches(cutter, size, limits):
 
 
 def check_whole(found, size):
-    boundaries = [(start, end) for batch in found for start, end, _ in batch]
+    boundaries = [(start, end) for batch in found for start, end in batch]
     assert boundaries[0][0] == 0
     assert boundaries[-1][1] == size
     assert all(end == start for (_, end), (start, _) in itertools.pairwise(boundaries))
@@ -82,8 +76,8 @@ def test_bytes_are_cut_exactly_at_the_limit(size, limit, longest):
     found = batches(SplitCutter(Bytes(), longest), size, BatchLimits(bytes=limit))
     check_whole(found, size)
     for batch in found[:-1]:
-        assert sum(end - start for start, end, _ in batch) == limit
-    assert all(end - start <= longest for batch in found for start, end, _ in batch)
+        assert sum(end - start for start, end in batch) == limit
+    assert all(end - start <= longest for batch in found for start, end in batch)
 
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 30)), min_size=1, max_size=10)
@@ -104,20 +98,9 @@ def test_blocks_are_never_cut_and_a_batch_exceeds_the_limit_by_at_most_one(lengt
     check_whole(found, size)
     ends = {block.end for block in blocks}
     for batch in found:
-        assert all(end in ends for _, end, _ in batch)
-        total = sum(end - start for start, end, _ in batch)
+        assert all(end in ends for _, end in batch)
+        total = sum(end - start for start, end in batch)
         assert total <= limit or len(batch) == 1
-
-
-@given(lengths=LENGTHS, limit=st.integers(1, 60))
-def test_rows_are_limited_where_blocks_count_them(lengths, limit):
-    blocks, size = blocks_of(lengths)
-    found = batches(SplitCutter(Blocks(blocks), 10_000), size, BatchLimits(rows=limit))
-    check_whole(found, size)
-    assert sum(rows for batch in found for *_, rows in batch) == sum(b.rows for b in blocks)
-    largest = max(block.rows for block in blocks)
-    for batch in found:
-        assert sum(rows for *_, rows in batch) <= max(limit, largest)
 
 
 def test_an_indivisible_file_larger_than_the_room_waits_for_an_empty_checkpoint():
@@ -183,36 +166,3 @@ def test_a_room_can_take_over_what_another_has_taken():
     other.take("b", 3, 3)
     one.add(other)
     assert (one.bytes, one.rows, one.is_full) == (6, 6, True)
-
-
-def test_a_file_whose_metadata_cannot_be_read_makes_a_batch_of_its_own_under_a_limit_on_rows():
-    cutter = SplitCutter(Blocks(None), 1000)
-    pending = FileSplit(FileVersion("f", 50, 0), 0, 50)
-    budget = BatchBudget(BatchLimits(rows=30))
-    budget.take("other", 1, 5)
-    assert cutter.cut(pending, budget, 100) is None
-    budget = BatchBudget(BatchLimits(rows=30))
-    taken = cutter.cut(pending, budget, 100)
-    assert taken is not None
-    assert taken.split == pending
-    budget.take("f", taken.split.length, taken.rows)
-    assert budget.is_full
-
-
-class OnlyForLimits(Blocks):
-    """Blocks that cost time to enter."""
-
-    def cut_for_limits(self, file):
-        return True
-
-
-def test_what_costs_time_to_enter_is_cut_for_a_limit_on_bytes_and_nothing_else():
-    blocks = [Block(0, 10), Block(10, 20), Block(20, 30), Block(30, 40)]
-    pending = FileSplit(FileVersion("f", 40, 0), 0, 40)
-    cutter = SplitCutter(OnlyForLimits(blocks), 15)
-    taken = cutter.cut(pending, BatchBudget(BatchLimits(files=3)), 5)
-    assert taken is not None
-    assert (taken.split, taken.remainder) == (pending, None)
-    found = batches(cutter, 40, BatchLimits(bytes=25))
-    assert found == [[(0, 20, 0)], [(20, 40, 0)]]
-    assert batches(cutter, 40, BatchLimits(bytes=4)) == [[(a, a + 10, 0)] for a in (0, 10, 20, 30)]

@@ -1,12 +1,8 @@
-"""Where compressed files are cut: points of gzip, and boundaries of what cannot be entered.
+"""Where gzip files are cut: points at which decompression can begin.
 
 A point comes with the 32 KiB of content before it. CutPlaces belong to one version of a
 file, are found once, by the driver, and travel to the readers: in the state of a stream, with the
 partition of a batch read.
-
-A boundary is a byte of a stored file at which two splits meet, and how much content is before it.
-The first reader that comes to it decides that, durably, before any row depends on it: so two splits
-meet in one place, also if a reader dies and the next one has another release of a decoder.
 
 Not here: finding them (the other modules of this folder).
 """
@@ -68,21 +64,12 @@ class CutPlaces(ABC):
     def keep(self, file: FileVersion, points: list[AccessPoint]) -> list[AccessPoint]:
         """Keep the points of `file`, and say which ones count: those that were kept first."""
 
-    @abstractmethod
-    def boundary(self, file: FileVersion, byte: int) -> int | None:
-        """Bytes of content before the boundary at `byte`; None if no reader has reached it."""
-
-    @abstractmethod
-    def keep_boundary(self, file: FileVersion, byte: int, content: int) -> int:
-        """Keep how much content is before a boundary; says what counts: what was kept first."""
-
 
 class MemoryCutPlaces(CutPlaces):
     """Cut places in memory, which travel with the work."""
 
     def __init__(self, known: Mapping[str, bytes] | None = None) -> None:
         self._known = {name: _read(data) for name, data in (known or {}).items()}
-        self._boundaries: dict[tuple[FileVersion, int], int] = {}
 
     @override
     def find(self, file: FileVersion) -> list[AccessPoint] | None:
@@ -92,14 +79,6 @@ class MemoryCutPlaces(CutPlaces):
     def keep(self, file: FileVersion, points: list[AccessPoint]) -> list[AccessPoint]:
         self._known[object_of(file)] = points
         return points
-
-    @override
-    def boundary(self, file: FileVersion, byte: int) -> int | None:
-        return self._boundaries.get((file, byte))
-
-    @override
-    def keep_boundary(self, file: FileVersion, byte: int, content: int) -> int:
-        return self._boundaries.setdefault((file, byte), content)
 
     def of(self, splits: Iterable[FileSplit]) -> dict[str, bytes]:
         """What these splits need, for a `MemoryCutPlaces` elsewhere."""
@@ -116,7 +95,7 @@ class MemoryCutPlaces(CutPlaces):
 
 
 class StoredCutPlaces(CutPlaces):
-    """In the state of a stream: one immutable object for the points of a file, or a boundary."""
+    """In the state of a stream: one immutable object for the points of a file."""
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
@@ -144,23 +123,6 @@ class StoredCutPlaces(CutPlaces):
             return self.find(file) or points
         return points
 
-    @override
-    def boundary(self, file: FileVersion, byte: int) -> int | None:
-        try:
-            (kept,) = _read(self._store.read(f"{FOLDER}/{object_of(file, byte)}"))
-        except FileNotFoundError:
-            return None
-        return kept.content
-
-    @override
-    def keep_boundary(self, file: FileVersion, byte: int, content: int) -> int:
-        name = f"{FOLDER}/{object_of(file, byte)}"
-        with contextlib.suppress(FileExistsError):
-            self._store.publish(name, _written([AccessPoint(byte, 0, content, b"")]))
-            return content
-        (kept,) = _read(self._store.read(name))
-        return kept.content
-
 
 def take_over(old: StateStore, new: StateStore) -> None:
     """Copy all of another state's, whose files may be cut already; again, if that was killed."""
@@ -174,11 +136,10 @@ def take_over(old: StateStore, new: StateStore) -> None:
         list(pool.map(copy, missing))
 
 
-def object_of(file: FileVersion, boundary: int | None = None) -> str:
-    """The name below `FOLDER` of the object for a file's points, or for one of its boundaries."""
+def object_of(file: FileVersion) -> str:
+    """The name below `FOLDER` of the object for a file's points."""
     # The version is part of the name, so the points of a file that was replaced are not found.
-    name = hashlib.sha256(repr(tuple(file)).encode()).hexdigest()[:32]
-    return f"{name}.arrow" if boundary is None else f"{name}-{boundary}.arrow"
+    return f"{hashlib.sha256(repr(tuple(file)).encode()).hexdigest()[:32]}.arrow"
 
 
 def _written(points: list[AccessPoint]) -> bytes:
