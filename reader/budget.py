@@ -23,6 +23,11 @@ class RemainingBudget:
         self._end = None if limits.seconds is None else clock() + limits.seconds
         self._has_begun = False
 
+    @property
+    def is_timed(self) -> bool:
+        """True if the part ends after some time."""
+        return self._end is not None
+
     def take(self, rows: int, stored: int = 0) -> None:
         """Account for records that were read."""
         self._has_begun = True

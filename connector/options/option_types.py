@@ -165,6 +165,7 @@ class OptionTypes(TypedDict, total=False):
     locale: str
     logLevel: Literal["debug", "info", "warning", "error"]
     log_level: Literal["debug", "info", "warning", "error"]
+    maxBatchDuration: int | str
     maxBytesPerTrigger: int | str
     maxEventTimeSkew: int | str
     maxFileAge: int | str
@@ -175,6 +176,7 @@ class OptionTypes(TypedDict, total=False):
     maxRowsPerTrigger: int
     maxSplitAttempts: int
     maxSplitBytes: int | str
+    max_batch_duration: int | str
     max_bytes_per_trigger: int | str
     max_event_time_skew: int | str
     max_file_age: int | str

@@ -24,7 +24,8 @@ from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ...enumerator.files.aligned_batches import Alignment
 from ...enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from ...enumerator.files.cutting import FileBlock, SplitCutter
-from ...enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from ...enumerator.files.enumerator import FileSplitEnumerator
+from ...enumerator.files.file_policy import FilePolicy
 from ...enumerator.files.ledger.file_state import FileState, fold
 from ...enumerator.files.ledger.ledger import LedgerPolicy
 from ...enumerator.files.ledger.sifting import OnOverwrite

@@ -157,12 +157,13 @@ def _background_interval(options: SluiceOptions) -> float:
 
 
 def _settings(options: SluiceOptions) -> CoordinatorSettings:
-    target = options.target_batch_duration
+    target, longest = options.target_batch_duration, options.max_batch_duration
     limits = BatchLimits(
         options.max_files_per_trigger,
         options.max_bytes_per_trigger,
         options.max_rows_per_trigger,
         None if target is None else target / 1000,
+        None if longest is None else longest / 1000,
     )
     return CoordinatorSettings(
         limits=limits,

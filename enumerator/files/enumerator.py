@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from typing_extensions import override
@@ -20,13 +20,14 @@ from ...checkpoint_meta.documents.file_split import FIGURES, FileSplit, FileVers
 from ...checkpoint_meta.documents.part_budget import PartBudget
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
-from .aligned_batches import AlignedBatches, Alignment
+from .aligned_batches import AlignedBatches
 from .backlog import BacklogFigures, ListingStats
 from .cutting import SplitCutter, wanted_split_bytes
-from .discovery.api import CHUNK, Discovery, FoundFiles
-from .event_time_batches import BatchPace, EventTimeBatches, EventTimePolicy
+from .discovery.api import Discovery, FoundFiles
+from .event_time_batches import BatchPace, EventTimeBatches
+from .file_policy import FilePolicy
 from .ledger.file_state import FileState
-from .ledger.ledger import Ledger, LedgerPolicy, Sifted
+from .ledger.ledger import Ledger, Sifted
 from .ledger.pending import FreshShare
 from .ledger_source import LedgerEnumerator
 from .part_plans import PartPlans
@@ -43,37 +44,6 @@ _UNSAVED = 20_000
 
 _PATIENCE = 0.5
 """Seconds after which what a pass has found is handed over, however little it is."""
-
-
-@dataclass(frozen=True)
-class FilePolicy:
-    """When to list, and what to do with what is found; each part is an option of the user."""
-
-    interval: float
-    """Seconds between two passes."""
-
-    attempts: int = 5
-    """Failures in a row, with back-off between them, that fail the query."""
-
-    portion: int = CHUNK
-    """Files after which what a pass has found is handed over."""
-
-    max_pending: int = 1_000_000
-    """Discovery pauses while so many files are pending."""
-
-    include_existing: bool = True
-    """False: what is there at the first start counts as seen."""
-
-    fresh_share: float = 0.0
-    """The part of each batch that is taken from the end of the order."""
-
-    event_time: EventTimePolicy | None = None
-    """For batches in the order of event time; `ledger` has that order, too."""
-
-    alignment: Alignment | None = None
-    """With other sources of the query; only with `event_time`."""
-
-    ledger: LedgerPolicy = field(default_factory=LedgerPolicy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,6 +238,14 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
         description="Maximum number of rows in one batch, in every format: a reader stops within a "
         "file, and the next batch continues there. No limit by default.",
     )
+    max_batch_duration: Milliseconds | None = Field(
+        None,
+        gt=0,
+        description="How long each reader may read in one batch, such as 60s; then it stops within "
+        "a file, and the next batch continues there. No limit by default; see [Sizing batches]"
+        "(sizing-batches.md).",
+        json_schema_extra={"unit": "milliseconds"},
+    )
     target_batch_duration: Milliseconds | None = Field(
         None,
         gt=0,

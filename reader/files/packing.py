@@ -121,6 +121,8 @@ class _Pace:
     def files(self) -> int:
         """The most files of the next run."""
         left = self._budget.rows
+        if self._budget.is_timed:
+            return _FIRST_FILES
         if left is None or self._first is None:
             return _RUN_FILES
         # A run that has too many rows is parsed for nothing.

@@ -20,7 +20,8 @@ from pyspark_sluice.connector.source.testing import Trial
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files.aligned_batches import AlignedBatches, Alignment
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
-from pyspark_sluice.enumerator.files.enumerator import FilePolicy, FileSplitEnumerator
+from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
+from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState, fold
 from pyspark_sluice.enumerator.files.ledger_source import FilesSource
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
@@ -79,6 +80,9 @@ class CutOutsideTheLock(Planted):
 class _Interrupted:
     def __init__(self, enumerator: Any) -> None:
         self._enumerator = enumerator
+
+    def part_budgets(self, checkpoint_id: int, readers: Sequence[int]) -> Any:
+        return self._enumerator.part_budgets(checkpoint_id, readers)
 
     def snapshot_state(self, checkpoint_id: int) -> Any:
         state = self._enumerator.snapshot_state(checkpoint_id)

@@ -126,6 +126,17 @@ def test_limits_on_rows_and_bytes_hold_inside_one_file_and_after_a_restart_in_it
     assert len(taken) == batches
 
 
+def test_a_batch_ends_once_its_readers_have_read_for_the_longest_duration(begin, tmp_path):
+    stream = begin(maxBatchDuration="1ms")
+    lines = "".join(f'{{"id":{number}}}\n' for number in range(300_000))
+    (tmp_path / "in" / "a.json").write_text(lines)
+    taken = [stream.batch(), stream.batch()]
+    assert all(0 < len(rows) < 200_000 for rows in taken)
+    while sum(map(len, taken)) < 300_000:
+        taken.append(stream.batch())
+    assert sorted(row for rows in taken for row in rows) == list(range(300_000))
+
+
 def test_a_source_of_the_user_s_is_read_with_its_own_options(tmp_path):
     source = "pyspark_sluice.examples.log_source.log_source:LogSource"
     schema = StructType().add("partition", "string").add("position", "long").add("line", "string")

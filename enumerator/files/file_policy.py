@@ -1,0 +1,41 @@
+"""How the enumerator of files lists, and what it does with files; each part is an option."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .aligned_batches import Alignment
+from .discovery.api import CHUNK
+from .event_time_batches import EventTimePolicy
+from .ledger.ledger import LedgerPolicy
+
+
+@dataclass(frozen=True)
+class FilePolicy:
+    """When to list, and what to do with what is found; each part is an option of the user."""
+
+    interval: float
+    """Seconds between two passes."""
+
+    attempts: int = 5
+    """Failures in a row, with back-off between them, that fail the query."""
+
+    portion: int = CHUNK
+    """Files after which what a pass has found is handed over."""
+
+    max_pending: int = 1_000_000
+    """Discovery pauses while so many files are pending."""
+
+    include_existing: bool = True
+    """False: what is there at the first start counts as seen."""
+
+    fresh_share: float = 0.0
+    """The part of each batch that is taken from the end of the order."""
+
+    event_time: EventTimePolicy | None = None
+    """For batches in the order of event time; `ledger` has that order, too."""
+
+    alignment: Alignment | None = None
+    """With other sources of the query; only with `event_time`."""
+
+    ledger: LedgerPolicy = field(default_factory=LedgerPolicy)
