@@ -19,7 +19,7 @@ _GENEROUS = 2.0
 """Times as many bytes as a limit is expected to take."""
 
 _FIRST_ROW_BYTES, _FIRST_SPEED = 32.0, 10_000_000.0
-"""Of a row, and in a second of one reader, before any reader has reported."""
+"""Bytes of a row, and bytes that one reader reads in a second, before the first report."""
 
 _KEPT = 0.8
 """The weight of what is known after a reader has reported more."""

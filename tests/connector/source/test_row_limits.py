@@ -163,7 +163,7 @@ def test_a_limit_smaller_than_the_number_of_readers(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_nothing_is_lost_or_doubled_whatever_dies(tmp_path, seed):
+def test_nothing_is_lost_or_doubled_when_tasks_and_drivers_die(tmp_path, seed):
     """Under limits of rows, of bytes and of both, with one large file and with many small ones."""
     chance = random.Random(seed)
     kind = chance.choice(["json", "json.deflate", "parquet", "csv"])
