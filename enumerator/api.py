@@ -6,9 +6,6 @@ the coordinator only through a `SplitEnumeratorContext`.
 
 The coordinator calls the methods of an enumerator one at a time, under its lock, except where a
 method says otherwise. They must not block: use `SplitEnumeratorContext.call_async` for I/O.
-
-Not here: the coordinator (`coordinator/coordinator.py`) and the enumerator of files
-(`files/enumerator.py`).
 """
 
 from __future__ import annotations
@@ -233,9 +230,8 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """What these readers, which have parts in the checkpoint being cut, may spend on them.
 
         Called for each cut, directly before `snapshot_state`. What a reader leaves of its part goes
-        into its part of the next checkpoint if that is cut while it reads; its reader is in
-        `SplitEnumeratorContext.continuing` then. Else it comes back through `add_splits_back`.
-        Without a budget, the default, a reader reads all of its part.
+        into its part of the next checkpoint if that is cut while it reads, else it comes back
+        through `add_splits_back`. Without a budget, the default, a reader reads all of its part.
         """
         return {}
 

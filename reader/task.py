@@ -3,8 +3,6 @@
 The reader commit is published after the last row and before the task ends, so that Spark counts a
 task only if its commit is durable. The first commit wins for ever: an attempt that finds one
 follows its verdicts split by split, and one that finds it too late must agree with it or fail.
-
-Not here: how splits are read (`api.py` and what implements it), what a commit looks like.
 """
 
 from __future__ import annotations

@@ -150,16 +150,6 @@ class CheckpointRecord:
         events = self.sent.get(reader, ())
         return [event.event for event in events if isinstance(event, CustomEvent)]
 
-    def origins(self, reader: int) -> list[CheckpointRef | None]:
-        """For each entry of the reader's part the checkpoint that it continues, or None."""
-        origins: list[CheckpointRef | None] = []
-        for event in self.sent.get(reader, ()):
-            if isinstance(event, Continuation):
-                origins.append(event.origin)
-            elif isinstance(event, pa.RecordBatch):
-                origins += [None] * event.num_rows
-        return origins
-
     def stream(self, reader: int) -> list[Sent]:
         """What was sent to `reader`, as a checkpoint's header has it; empty for splits alone."""
         events = self.sent.get(reader, ())
