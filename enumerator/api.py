@@ -130,7 +130,7 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
         changes.
 
         Raises:
-            ProtocolError: a reader is not registered, or was promised no more splits.
+            ProtocolError: a reader is not registered.
         """
 
     def continue_split(
@@ -161,7 +161,7 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
             commit, the remainder comes back through `add_splits_back`.
 
         Raises:
-            ProtocolError: the reader is not registered, or was promised no more splits.
+            ProtocolError: the reader is not registered.
         """
         raise NotImplementedError
 
@@ -187,10 +187,6 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
             reasons: split id -> the reason, in words.
         """
         raise NotImplementedError
-
-    @abstractmethod
-    def signal_no_more_splits(self, reader: int) -> None:
-        """Declare that `reader` gets no more splits in this run."""
 
     @abstractmethod
     def call_async(

@@ -50,7 +50,6 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         self.assigned: list[tuple[int, SplitT]] = []
         """(reader, split) in the order of assignment."""
         self.events: list[tuple[int, Any]] = []
-        self.no_more: set[int] = set()
         self.quarantined: dict[str, str] = {}
         """Split id -> reason."""
         self.calls: list[PendingCall] = []
@@ -75,7 +74,7 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         return max(1, readers)
 
     def _check(self, reader: int) -> None:
-        if not 0 <= reader < self._parallelism or reader in self.no_more:
+        if not 0 <= reader < self._parallelism:
             raise ProtocolError(f"reader {reader} cannot be assigned to")
 
     @override
@@ -93,11 +92,6 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     @override
     def quarantine_splits(self, reasons: Mapping[str, str]) -> None:
         self.quarantined.update(reasons)
-
-    @override
-    def signal_no_more_splits(self, reader: int) -> None:
-        self._check(reader)
-        self.no_more.add(reader)
 
     @override
     def call_async(

@@ -110,7 +110,6 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         self._readers = readers
         self._returned_splits = returned_splits
         self.bounded, self.journal, self.store = bounded, threads.journal, store
-        self._no_more: set[int] = set()
 
     @property
     @override
@@ -197,14 +196,11 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         self._gateways[reader].send(CustomEvent(event=value))
 
     def _check(self, reader: int, what: str) -> None:
-        if not 0 <= reader < self._readers.count or reader in self._no_more:
-            has_ended = reader in self._no_more
+        if not 0 <= reader < self._readers.count:
             raise ProtocolError(
                 f"cannot {what} reader {reader}",
                 "",
-                "it has received the signal that there are no more splits"
-                if has_ended
-                else "not registered",
+                "not registered",
                 f"one of the registered readers 0 to {self._readers.count - 1}",
             )
 
@@ -213,11 +209,6 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         for split_id, reason in reasons.items():
             self._returned_splits.give_up(split_id, reason, self._flight.newest.checkpoint)
         self.request_planning()
-
-    @override
-    def signal_no_more_splits(self, reader: int) -> None:
-        self._check(reader, "signal no more splits to")
-        self._no_more.add(reader)
 
     @override
     def call_async(

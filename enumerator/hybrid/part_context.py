@@ -31,7 +31,6 @@ class PartContext(SplitEnumeratorContext[Any]):
         self._outer = outer
         self._part = part
         self._notice = notice
-        self._is_last = is_last
         self.bounded = not is_last or outer.bounded
         self.journal, self.store = outer.journal, outer.store
         self._is_closed = False
@@ -89,12 +88,6 @@ class PartContext(SplitEnumeratorContext[Any]):
     def send_event(self, reader: int, event: Any) -> None:
         # With its part: an event that waits for its reader may outlive the part.
         self._outer.send_event(reader, [self._part, event])
-
-    @override
-    def signal_no_more_splits(self, reader: int) -> None:
-        # The readers of a part get splits of the next.
-        if self._is_last:
-            self._outer.signal_no_more_splits(reader)
 
     @override
     def call_async(

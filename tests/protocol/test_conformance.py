@@ -168,18 +168,6 @@ def test_a_restart_does_not_take_back_what_is_complete(query):
     assert query.enumerator.pending == []
 
 
-def test_no_more_splits_is_forgotten_at_a_restart(query):
-    """testSubtaskRestartAndRequestSplitsAgain: the flag is not in the checkpoint."""
-    first = cut(query, 0)
-    query.enumerator.context.signal_no_more_splits(0)
-    with pytest.raises(ProtocolError, match="received the signal that there are no more splits"):
-        query.enumerator.context.assign_splits({0: [Number(2)]})
-    query.restart()
-    query.start(first)
-    query.enumerator.context.assign_splits({0: [Number(2)]})
-    assert query.inbox() == {0: [2]}
-
-
 def test_an_enumerator_that_cannot_be_made_fails_the_query_with_its_error(query):
     """testFailJobWhenExceptionThrownFromEnumeratorCreation."""
     query.source.creation_error = ValueError("no enumerator")
