@@ -216,7 +216,7 @@ Attempts = list[Iterator[pa.RecordBatch]]
 
 
 def die(operators: Sequence[Operator], running: Sequence[Sequence[bytes]]) -> Attempts:
-    """Restart the driver, whose old gateways send another event; return attempts that outlive it."""
+    """Restart the driver, after which its old gateways send; return attempts that outlive it."""
     late = [
         operator.attempt(task)
         for operator, tasks in zip(operators, running, strict=True)
