@@ -86,6 +86,24 @@ def test_what_shapes_rows_shapes_what_is_landed(landing):
     assert {row["_metadata"]["file_name"] for row in rows} == {"0.json", "1.json"}
 
 
+def test_a_limit_on_rows_holds_for_what_is_landed(landing):
+    landing.add("1.json", *({"id": number} for number in range(10, 15)))
+    source = landing.source(maxRowsPerTrigger=4)
+    reader = source.streamReader(source.schema())
+    at, sizes, ids = reader.initialOffset(), [], []
+    while sum(sizes) < 15:
+        start, at = at, reader.latestOffset(at, ReadMaxFiles(1))
+        partitions = reader.partitions(start, at)
+        seen = [r for p in partitions for batch in reader.read(p) for r in batch.to_pylist()]
+        tables = [pq.read_table(row["path"], partitioning=None) for row in seen]
+        sizes.append(sum(table.num_rows for table in tables))
+        ids += [number for table in tables for number in table["id"].to_pylist()]
+    reader.stop()
+    assert sorted(ids) == list(range(15))
+    assert max(sizes) <= 4
+    assert len(sizes) <= 5
+
+
 def test_a_column_that_is_not_null_has_no_null_in_any_file(landing):
     schema = "id long NOT NULL, text string"
     (row,) = landing.land(landSchema=schema)

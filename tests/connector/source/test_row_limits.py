@@ -19,11 +19,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc, orc
 
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.testing import Trial
 from pyspark_sluice.connector.source.testing.trial import KILLED, LOST, RETURNED
 from pyspark_sluice.enumerator import BatchLimits
+from pyspark_sluice.reader.files.io.source_file import SourceFile
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
@@ -186,3 +189,22 @@ def test_nothing_is_lost_or_doubled_when_tasks_and_drivers_die(tmp_path, seed):
     trial.check(landed, f"{kind} {limits}")
     if rows:
         assert max(len(batch) for batch in trial.sink) <= rows
+
+
+def test_the_driver_opens_no_file_to_plan_under_a_limit_on_rows(tmp_path, monkeypatch):
+    landed = []
+    for number in range(1000):
+        rows = _rows(len(landed), 3)
+        pq.write_table(_table(rows), tmp_path / f"{number:04}.parquet")
+        landed += rows
+
+    def opening(self: SourceFile, file: FileVersion, storage: object) -> None:
+        raise AssertionError(f"{file.path} is opened")
+
+    monkeypatch.setattr(SourceFile, "__init__", opening)
+    given = {"fileFormat": "parquet", "path": str(tmp_path), "stateLocation": "unused"}
+    source = FileSource(parse_options(given, streaming=True), SCHEMA)
+    trial = Trial(lambda: source, limits=BatchLimits(rows=500), bounded=True)
+    ref = trial._latest()
+    (checkpoint,) = trial.coordinator.assignments(NO_CHECKPOINT, ref)
+    assert checkpoint.header.assigned_splits
