@@ -344,6 +344,7 @@ class FileSplitReader(SplitReader[FileSplit]):
                 self._remainder = end.remainder
                 return
             for decoded in pieces:
+                decoded.parts = None  # Frees the bytes of the block while the next one is parsed.
                 yield finish(decoded, row), decoded
                 row += decoded.batch.num_rows
         except SluiceError:
