@@ -71,6 +71,8 @@ class Soak:
             .option("maxFilesPerTrigger", "20")
             .option("maxBytesPerTrigger", "60k")
             .option("discoveryInterval", "100ms")
+            # Spark 4.0 and 4.1 do not say it themselves.
+            .option("availableNow", str("availableNow" in trigger))
             .options(**self._query["options"])
         )
         if self._query["table"]:
