@@ -105,16 +105,26 @@ class StreamDriver:
         """
         if not self._options.available_now:
             return self.latest_offset(start, unlimited=False)
-        if self._options.max_rows_per_trigger is not None:
+        limits = (self._options.max_rows_per_trigger, self._options.max_batch_duration)
+        if limits != (None, None):
             raise OptionError(
                 "availableNow: this Spark requests one batch, which has to contain everything",
                 "",
-                f"maxRowsPerTrigger={self._options.max_rows_per_trigger}",
+                "maxRowsPerTrigger or maxBatchDuration, which readers keep",
                 "a limit on files or bytes, which holds for each checkpoint in the batch",
                 "Use maxBytesPerTrigger, another trigger, or Spark 4.2.",
             )
         self.coordinator.prepare_available_now()
         return self._offsets.offset(self.coordinator.latest_of_run(self._offsets.ref(start)))
+
+    def warn_of_replay(self) -> None:
+        """Log that a run of an older Spark with availableNow ends after the batch it repeats."""
+        if self._options.available_now:
+            log.warning(
+                "%s: this run repeats the batch that the last run did not finish, and ends with it,"
+                " since this Spark requests no other one. Start the query again to read the rest.",
+                self._store.location,
+            )
 
     def warn_of_unread_files(self) -> None:
         """Log that files wait for a second batch, which a run may not have.

@@ -119,5 +119,8 @@ class StartTrackingReader(SluiceStreamReader):
     @plain_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The assignment of the range, out of the checkpoint files."""
+        is_replay = self._newest == end != start and not self._has_answered
         self._newest = end
+        if is_replay:
+            self._opened().warn_of_replay()
         return [] if start == end else self._opened().partitions(start, end)

@@ -143,9 +143,24 @@ def test_available_now_plans_everything_as_checkpoints_within_the_limits(tmp_pat
     query.reader.stop()
 
 
-def test_available_now_refuses_a_limit_on_rows(tmp_path):
-    query = Query(tmp_path, maxrowspertrigger="2", availablenow="true", fileformat="parquet")
-    with pytest.raises(OptionError, match="maxRowsPerTrigger=2"):
+def test_a_run_that_repeats_a_batch_says_that_it_ends_with_it(tmp_path, caplog):
+    query = Query(tmp_path, availablenow="true")
+    query.land(1)
+    first, end = query.reader.initialOffset(), query.reader.latestOffset()
+    query.reader.stop()
+    query.start()
+    query.reader.partitions(end, end)
+    with caplog.at_level(logging.WARNING, "pyspark_sluice"):
+        query.read(first, end)
+    assert "Start the query again to read the rest" in caplog.text
+    assert query.rows == [1]
+    query.reader.stop()
+
+
+@pytest.mark.parametrize("limit", ["maxrowspertrigger", "maxbatchduration"])
+def test_available_now_refuses_limits_that_readers_keep(tmp_path, limit):
+    query = Query(tmp_path, **{limit: "2000"}, availablenow="true")
+    with pytest.raises(OptionError, match="maxRowsPerTrigger or maxBatchDuration"):
         query.reader.latestOffset()
     query.reader.stop()
 
