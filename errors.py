@@ -21,8 +21,6 @@ SluiceError
 ├── TableError             the table: a batch of landed files that does not fit it
 ├── WaitTimeoutError       a wait timed out
 └── ProtocolError          a bug in an enumerator, a reader or in Sluice itself
-
-Not here: anything Spark raises by itself.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 What `storageOptions` hold is registered when it is parsed, and every error of this package is
 printed without it from then on, no matter which library it quotes. So are the credentials of stores
-in the environment. Not here: secrets that somebody writes into a path, and what a store answers
-(`checkpoint_meta/storage/storage_errors.py` cuts it).
+in the environment.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 A checkpoint is a delta on its parent; a base is the whole state as of one checkpoint. Restoring
 reads the newest base on the chain and the deltas after it, so its cost follows what is new.
-
-Not here: what a delta means for a source's state (the source folds them), and letting old objects
-go (`retention.py`).
 """
 
 from __future__ import annotations

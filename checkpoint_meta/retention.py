@@ -1,7 +1,4 @@
-"""Lets old state go, without ever touching what a chain that is alive can need.
-
-Not here: when that happens (the coordinator, in the background).
-"""
+"""Lets old state go, without ever touching what a chain that is alive can need."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The limits of one micro-batch, and how much of them is left for the next checkpoint.
-
-Not here: which splits fill it (the enumerator decides).
-"""
+"""The limits of one micro-batch, and how much of them is left for the next checkpoint."""
 
 from __future__ import annotations
 

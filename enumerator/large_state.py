@@ -5,8 +5,6 @@ its bases written from what they fold to. One that overrides `restore_state` get
 chain as they are; one whose enumerator overrides `freeze_state` has its bases written from what the
 enumerator keeps in memory anyway, with objects next to them (`Attachments`) that are not written
 again each time.
-
-Not here: when bases are written (`coordinator/upkeep.py`).
 """
 
 from __future__ import annotations

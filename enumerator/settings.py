@@ -1,7 +1,4 @@
-"""How a coordinator behaves: limits, readers, patience, retention.
-
-Not here: the options of a user (`files/file_options.py`), which the connector turns into these.
-"""
+"""How a coordinator behaves: limits, readers, patience, retention."""
 
 from __future__ import annotations
 

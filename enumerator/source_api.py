@@ -1,8 +1,4 @@
-"""The part of a source that the coordinator uses: its enumerator, serializers and cleaner.
-
-Not here: what an enumerator does (`api.py`), when splits count as read
-(`coordinator/source_cleanup.py`), and the reader's half (`connector/source/api.py`).
-"""
+"""The part of a source that the coordinator uses: its enumerator, serializers and cleaner."""
 
 from __future__ import annotations
 

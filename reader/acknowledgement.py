@@ -1,7 +1,4 @@
-"""What an attempt reports of its splits, and whether it agrees with what was acknowledged before.
-
-Not here: when that is asked, and the commit that is made of it (`task.py`).
-"""
+"""Reports of an attempt about its splits, and their agreement with what was acknowledged before."""
 
 from __future__ import annotations
 

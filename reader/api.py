@@ -1,7 +1,4 @@
-"""The contract of a reader, which reads splits inside a Spark task.
-
-Not here: publishing of reader commits (`task.py`) and any file format (`formats/`).
-"""
+"""The contract of a reader, which reads splits inside a Spark task."""
 
 from __future__ import annotations
 

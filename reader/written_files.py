@@ -1,8 +1,6 @@
 """What a task writes next to its reader commit: data files, and what is left out of the rows.
 
 Where rows are landed, the stream has a row for each data file instead.
-
-Not here: how (`landing`), and when (`task.py`).
 """
 
 from __future__ import annotations

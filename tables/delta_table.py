@@ -3,8 +3,6 @@
 Each commit carries two `txn` actions of the Delta protocol: the query's lineage with the checkpoint
 id, and one with a digest of the list of files. delta-rs accepts a `txn` that is there already
 (delta-rs issue 2580), so the table is read again before every try.
-
-Not here: the files (`landed_batch.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Landed files into an Iceberg table: one transaction a batch, recognized by table properties.
 
 The properties are set in the transaction that adds the files, so both are there or neither is.
-Properties of snapshots would expire with them. Not here: the files (`landed_batch.py`).
+Properties of snapshots would expire with them.
 """
 
 from __future__ import annotations

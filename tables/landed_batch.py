@@ -1,7 +1,4 @@
-"""The files of one batch of a stream whose rows are landed, and what tells it from other batches.
-
-Not here: any table format.
-"""
+"""The files of one batch of a stream whose rows are landed, and the identity of that batch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Batches without a table format: one manifest a batch, created once and never changed.
-
-Not here: the files (`landed_batch.py`).
-"""
+"""Batches without a table format: one manifest a batch, created once and never changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Adds batches to a table that others write to as well: look, check, commit, and look again.
-
-Not here: what a table format makes of that (`delta_table.py`, `iceberg_table.py`).
-"""
+"""Adds batches to a table that others write to as well: look, check, commit, and look again."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 Each publishes its own position, and reads those of the others. These are messages of a run and no
 state: no source hands anything out before all sources of its run have published theirs, so what a
 dead run has left is replaced before it counts.
-
-Not here: what is decided by them (`enumerator/files/aligned_batches.py`).
 """
 
 from __future__ import annotations

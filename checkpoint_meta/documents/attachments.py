@@ -2,8 +2,6 @@
 
 A base refers to them by name, size and checksum. They are deleted when nothing that is retained
 refers to them any more (`retention.py`).
-
-Not here: what is in them (the source knows; for files `index/run.py`).
 """
 
 from __future__ import annotations

@@ -3,9 +3,6 @@
 It names a checkpoint of this directory after which a query begins whose Spark checkpoint is new. It
 is written last and once: without it, what a tool has written is no seed. It stays, and says who has
 made this state of what.
-
-Not here: what is in the checkpoint (`enumerator/offline/offline_state.py`), and when it
-counts (`enumerator/coordinator/start_position.py`).
 """
 
 from __future__ import annotations

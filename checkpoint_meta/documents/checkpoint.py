@@ -3,8 +3,6 @@
 Rows are what is new since the parent: splits assigned (`section` = assigned, with their reader)
 and changes of the enumerator's state (`section` = state). The schema metadata carries the
 versioned JSON header under the key `sluice`. `CHECKPOINTS.md` is the specification.
-
-Not here: chains of checkpoints and restoring (`history.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The name of a checkpoint, and what tells it from others of that name.
-
-Not here: the checkpoint's content (`checkpoint.py`) and Spark's offset dictionary (connector).
-"""
+"""The name of a checkpoint, and what tells it from others of that name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Small JSON documents with a checksum of their own, so that a single flipped bit is found.
-
-Not here: what is in the documents.
-"""
+"""Small JSON documents with a checksum of their own, so that a single flipped bit is found."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 A mark says that everything which the checkpoints up to one have read was taken out of the way, but
 for what it lists itself. Nothing is lost if marks are: what was done is found done.
-
-Not here: what is removed and when (enumerator).
 """
 
 from __future__ import annotations

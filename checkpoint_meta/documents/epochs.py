@@ -4,8 +4,6 @@ An epoch is claimed create-only when a coordinator opens the state, so of two co
 with the higher epoch is the newer one, and the older one can find that out. A directory that is
 emptied, or restored from a backup, gives numbers away again: what owns it is a claim with the
 owner's own nonce.
-
-Not here: what the older one does then (the coordinator raises `FencedError`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Files and ranges of files as Arrow columns: the form in which they are kept and written down.
-
-Not here: the versions of what is written (`serializer.py`).
-"""
+"""Files and ranges of files as Arrow columns: the form in which they are kept and written down."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The file source's split: a byte range of one version of one file.
 
 Named tuples, because there are hundreds of thousands of them and nothing is made faster.
-
-Not here: how splits are found (enumerator) or read (reader).
 """
 
 from __future__ import annotations

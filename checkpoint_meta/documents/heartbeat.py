@@ -4,8 +4,6 @@ A claim says which process it is, so that a recycled process id, another contain
 same host name, or a restarted machine cannot be taken for. Where the process cannot be looked at,
 because it is on another machine or in another process namespace, its heartbeat says it: an object
 that is written every minute. Nobody writes the heartbeats of a copied claim.
-
-Not here: claiming (`epochs.py`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 The columns of all parts are next to each other, and each row says with which version of its
 part's serializer it was written, so any source can be any part.
-
-Not here: the switch from one part to the next (`enumerator/hybrid`).
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Its name says whose it is, so that a file nobody refers to can be distinguished from one that is
 still being written: lineage of the query, checkpoint, epoch, reader, a token of the attempt, a
 number.
-
-Not here: writing (`reader/landing`), and the commit that makes files count (`reader_commit.py`).
 """
 
 from __future__ import annotations

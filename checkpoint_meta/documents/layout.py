@@ -1,7 +1,4 @@
-"""Where each kind of object lives below the state directory, and which of a folder stay.
-
-Not here: what is in them. `FORMAT.md` describes both.
-"""
+"""Where each kind of object lives below the state directory, and which of a folder stay."""
 
 from __future__ import annotations
 

@@ -8,8 +8,6 @@ opens the state, and its next checkpoint says up to which number they are in it.
 - after it: the order is applied at the next start;
 - between that and the next checkpoint: it is applied again, to the same state as before;
 - a restore from a checkpoint that does not contain it yet: likewise. Once on every chain.
-
-Not here: what an order means for a source (enumerator), who may write one (connector).
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 A reader's stream is its splits, continuations and events in the order in which they were sent. Its
 part is the same without the events. A reader commit names the entries of the part by their index,
 so an entry that resolves to nothing keeps its place.
-
-Not here: who reads a part (reader) and what its commit means (enumerator).
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@ coordinator, which Flink left open (FLINK-28639).
 
 A commit names the lineage of its query: an executor of a query that was deleted may still be at
 work, and has the same names as one of the query that has begun in its place.
-
-Not here: reading the splits (reader) and what the coordinator does with a commit (enumerator).
 """
 
 from __future__ import annotations

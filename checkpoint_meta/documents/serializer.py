@@ -2,8 +2,6 @@
 
 Flink's SimpleVersionedSerializer, with Arrow record batches in the place of bytes: what a
 checkpoint holds can then be read with any Arrow tool. The version travels outside the batch.
-
-Not here: the checkpoint around it (`checkpoint.py`), the splits of files (`file_split.py`).
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 A published checkpoint holds its own checksum. A visibility check is that checksum and where it is
 in the object: small enough to travel with every task, and one short read to compare, however large
 the object is.
-
-Not here: when it is compared (connector), and the checksum itself (`checkpoint.py`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 A name is known by the 128 bits of XXH3 over its UTF-8. Among ten million names two share them with
 a chance of 10^-25.
-
-Not here: where they are kept (`run.py`), and what is asked of them (the enumerator's ledger).
 """
 
 from __future__ import annotations

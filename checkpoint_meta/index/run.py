@@ -3,8 +3,6 @@
 `<name>.keys.arrow` holds the fingerprints, sorted: all that is needed to know a file again.
 `<name>.files.arrows` holds the files themselves, for people and views; nothing that the query does
 depends on it, so runs are merged without their paths being looked at.
-
-Not here: which runs there are (bases refer to them), and when they are merged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What of Amazon's services is asked through boto3: queues, a look ahead, and keys in `~/.aws`.
 
 Imported only where one of these is needed, since its import takes longer than a small listing.
-Not here: requests for objects (`bucket.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """One bucket or container: listing in pages, reading by version, creating, deleting.
 
 Each method is one request where the store allows it: nothing is looked up before it is read, and
-nothing is looked for before it is created. Not here: configuration (`client_options.py`), the
-patience that outlasts the client's own (`storage_errors.py`).
+nothing is looked for before it is created.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`storageOptions` for the client: the names that fsspec's file systems have, and its own.
 
 A name that means nothing here is refused, never dropped: it may be what keeps data private.
-Not here: requests (`bucket.py`).
 """
 
 from __future__ import annotations

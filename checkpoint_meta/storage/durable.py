@@ -2,8 +2,6 @@
 
 An exclusive rename fails where the target exists. Python has no name for it; the kernel has, and
 most file systems that cannot link can do it (FAT, exFAT, SMB).
-
-Not here: what is written, and how a file gets its name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """One record for each object store: everything that differs between stores is in it.
 
 A store that the client knows too is added by its record alone.
-
-Not here: requests (`bucket.py`), and stores that only fsspec knows.
 """
 
 from __future__ import annotations

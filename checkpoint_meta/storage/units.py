@@ -1,7 +1,4 @@
-"""Byte sizes, durations and words as users write them.
-
-Not here: which option takes which unit; the options models use the annotated types below.
-"""
+"""Byte sizes, durations and words as users write them."""
 
 from __future__ import annotations
 

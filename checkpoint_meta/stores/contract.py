@@ -1,8 +1,4 @@
-"""The contract of durable state: create-only publish, read, list, delete; and retries around it.
-
-Not here: what keeps it (`open_store.py`), and what the objects mean (`documents/layout.py`,
-`documents/checkpoint.py`, `documents/reader_commit.py`).
-"""
+"""The contract of durable state: create-only publish, read, list, delete; and retries around it."""
 
 from __future__ import annotations
 

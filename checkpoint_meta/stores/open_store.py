@@ -2,9 +2,6 @@
 
 On a local, or locally mounted, file system; in a bucket; or on an object store by fsspec, if its
 create is atomic.
-
-Not here: the contract, and retries (`contract.py`), durable files (`storage/durable.py`), and
-requests (`storage/bucket.py`).
 """
 
 from __future__ import annotations

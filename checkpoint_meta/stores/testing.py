@@ -1,7 +1,4 @@
-"""Stores for tests: one in memory, and one that fails where a test says.
-
-Not here: stores that keep anything (`open_store.py`).
-"""
+"""Stores for tests: one in memory, and one that fails where a test says."""
 
 from __future__ import annotations
 

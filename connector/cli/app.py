@@ -1,8 +1,6 @@
 """The command line `sluice`: its commands and their arguments.
 
 Starts without Spark; a command imports what it needs.
-
-Not here: what the commands do.
 """
 
 from __future__ import annotations

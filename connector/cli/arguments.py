@@ -1,7 +1,4 @@
-"""Arguments and options that several commands share, and groups of them.
-
-Not here: the commands (`app.py`), and what a state's name means (`state_argument.py`).
-"""
+"""Arguments and options that several commands share, and groups of them."""
 
 from __future__ import annotations
 

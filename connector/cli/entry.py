@@ -1,7 +1,4 @@
-"""The way in: says what is missing where the command line's libraries are not installed.
-
-Not here: the commands (`app.py`).
-"""
+"""The way in: says what is missing where the command line's libraries are not installed."""
 
 from __future__ import annotations
 

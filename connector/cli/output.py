@@ -1,7 +1,4 @@
-"""What a command prints: tables for people, one JSON document for programs; and how it ends.
-
-Not here: what is printed.
-"""
+"""What a command prints: tables for people, one JSON document for programs; and how it ends."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """What Spark itself keeps in a query's checkpoint: `metadata`, `offsets/<n>` and `commits/<n>`.
 
-And what that says of a state below it: which checkpoints a restart would ask for. Not here: what
-the offsets of Spark's own file source mean (`bootstrap/spark_file_log.py`), and writing such a
-checkpoint (`bootstrap/continued_query.py`).
+And what that says of a state below it: which checkpoints a restart would ask for.
 """
 
 from __future__ import annotations

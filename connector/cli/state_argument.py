@@ -1,8 +1,7 @@
 """Which state directory and which checkpoint of it an argument means.
 
 A state is named by its directory or by a checkpoint location above it, a checkpoint as `42`, or as
-`42-3` where several incarnations have one of that id. Not here: the store
-(`checkpoint_meta/stores/open_store.py`).
+`42-3` where several incarnations have one of that id.
 """
 
 from __future__ import annotations

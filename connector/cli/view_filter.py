@@ -1,7 +1,4 @@
-"""`sluice files`: rows of a view, filtered.
-
-Not here: the views.
-"""
+"""`sluice files`: rows of a view, filtered."""
 
 from __future__ import annotations
 

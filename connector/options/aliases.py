@@ -1,8 +1,7 @@
 """Options of Spark's file source and of Auto Loader, and what they are called here.
 
 The one table from which it comes that their names are accepted where they mean the same, what an
-error says where they do not, and the pages for those who come from there. Not here: options that
-have the same name and the same meaning; the model knows them.
+error says where they do not, and the pages for those who come from there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Options as an object: `options(fileFormat="json", max_files_per_trigger=500)`.
-
-Not here: what the options mean (`model.py`), and their types for editors (`option_types.py`).
-"""
+"""Options as an object: `options(fileFormat="json", max_files_per_trigger=500)`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The options with their types, for editors and type checkers.
 
-Generated from the model by `python tools/options_table.py`. Not here: what they mean
-(docs/options.md).
+Generated from the model by `python tools/options_table.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What is wrong with options: single values, names, and what must fit together or needs a stream.
 
-Most functions yield a line per problem. Not here: the options themselves, which are where they take
-effect.
+Most functions yield a line per problem.
 """
 
 from __future__ import annotations

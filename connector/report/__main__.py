@@ -1,7 +1,4 @@
-"""`python -m pyspark_sluice.connector.report STATE [TARGET]`: the report without the command line.
-
-Not here: the report (`html_page.py`), and finding state by options (`../cli`).
-"""
+"""Writes the report without the command line: `python -m pyspark_sluice.connector.report STATE`."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 pygal, because it draws without a browser, a script or a font of its own, in files of some ten
 kilobytes, and takes any CSS colour: so one drawing is readable in light and in dark. (Vega brings
 a megabyte of script; Matplotlib writes colours and glyphs into its paths.)
-
-Not here: the figures (`figures.py`), the page (`html_page.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The figures of a report, out of the views of a state.
-
-Not here: what is drawn of them (`charts.py`), and the page (`html_page.py`).
-"""
+"""The figures of a report, out of the views of a state."""
 
 from __future__ import annotations
 

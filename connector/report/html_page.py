@@ -1,7 +1,4 @@
-"""Writes the report of a state directory: one file of HTML with its drawings and without scripts.
-
-Not here: the figures in it (`figures.py`), the drawings (`charts.py`).
-"""
+"""Writes the report of a state directory: one HTML file with its drawings and without scripts."""
 
 from __future__ import annotations
 

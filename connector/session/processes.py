@@ -2,8 +2,7 @@
 
 An error of the tree says what happened, where and the remedy; this package's frames around it, and
 the exceptions it was made of, would only bury that. A `ProtocolError` is a bug of this package, so
-it keeps them, as any other exception does, but for the secrets in them. Not here: the errors
-themselves (`errors.py`), and which texts are secret (`masking.py`).
+it keeps them, as any other exception does, but for the secrets in them.
 """
 
 from __future__ import annotations

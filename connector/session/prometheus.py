@@ -16,8 +16,6 @@ number within the query. The series of a query that has ended stay for `keep_sec
 
 Ages are computed when they are asked for. Spark reports on a query after each trigger only, so a
 query that hangs reports nothing, and a figure that was taken over as it came would not change.
-
-Not here: who computes the figures (the enumerator and its coordinator).
 """
 
 from __future__ import annotations

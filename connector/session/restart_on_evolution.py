@@ -1,7 +1,4 @@
-"""Starts a query again whenever its schema has grown.
-
-Not here: the growing (`source/schemas.py`).
-"""
+"""Starts a query again whenever its schema has grown."""
 
 from __future__ import annotations
 

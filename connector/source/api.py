@@ -2,9 +2,6 @@
 
 Subclass `Source` and select it with `.option("source", "package.module:Class")`; the file source
 uses the same interface.
-
-Not here: the contracts of enumerator and reader (`enumerator/api.py`, `reader/api.py`),
-and how a source is found by its name (`loading.py`).
 """
 
 from __future__ import annotations

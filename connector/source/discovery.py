@@ -1,8 +1,4 @@
-"""Which files the options ask for, and when they happened: listing, selection, event times.
-
-Not here: finding files (`enumerator/files/discovery`), and the times in their paths
-(`enumerator/files/discovery/selection`) or in their statistics (`reader/files/formats`).
-"""
+"""Which files the options ask for, and when they happened: listing, selection, event times."""
 
 from __future__ import annotations
 

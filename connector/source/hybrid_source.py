@@ -1,7 +1,4 @@
-"""Flink's HybridSource (FLIP-150): each source to its end, then the next one from there.
-
-Not here: the switch (`enumerator/hybrid`).
-"""
+"""Flink's HybridSource (FLIP-150): each source to its end, then the next one from there."""
 
 from __future__ import annotations
 

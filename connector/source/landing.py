@@ -1,7 +1,4 @@
-"""Where rows are landed, and bad records: the schema of what is read, what writes it in a task.
-
-Not here: writing (`reader/landing`), and what Spark sees of it (`reader/written_files.py`).
-"""
+"""Where rows are landed, and bad records: the schema of what is read, what writes it in a task."""
 
 from __future__ import annotations
 

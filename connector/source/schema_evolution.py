@@ -1,7 +1,7 @@
 """What becomes of a column that a reader met and the schema does not have.
 
 The next version of the schema is stored before the reader's task fails, so that a restart goes on
-with it. Not here: the schema of the first start, and which mode a query has (`schemas.py`).
+with it.
 """
 
 from __future__ import annotations

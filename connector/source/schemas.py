@@ -1,8 +1,6 @@
 """The schema of a query: given, inferred or stored, which evolution follows, and its Arrow form.
 
-Spark asks for a schema in a process of its own, at `.load()`. Not here: its next version
-(`schema_evolution.py`), inference (`reader/files/schemas`), the objects
-(`checkpoint_meta/documents/schema_history.py`).
+Spark asks for a schema in a process of its own, at `.load()`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Spark's checkpoint says whose it is, and by the times of its objects how long batches took: a batch
 has begun when `offsets/<n>` is written, and has ended when `commits/<n>` is. The time until Spark
 asks for the next batch is longer where a trigger interval has to pass first.
-
-Not here: what is in the state (`checkpoint_meta`).
 """
 
 from __future__ import annotations

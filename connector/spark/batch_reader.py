@@ -1,7 +1,4 @@
-"""`spark.read.format("sluice")`: a bounded read of what is there now, without any state.
-
-Not here: streaming (`stream_reader.py`).
-"""
+"""`spark.read.format("sluice")`: a bounded read of what is there now, without any state."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The data source that Spark finds by itself: `format("sluice")`.
 
 Imports nothing heavy: Spark imports it in every Python process that looks up any source.
-
-Not here: the readers (`stream_reader.py`, `batch_reader.py`).
 """
 
 from __future__ import annotations

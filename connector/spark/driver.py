@@ -1,7 +1,4 @@
-"""The driver's half of a stream: options, state and coordinator, opened at Spark's first call.
-
-Not here: Spark's signatures (`stream_reader.py`).
-"""
+"""The driver's half of a stream: options, state and coordinator, opened at Spark's first call."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 Spark compares offsets as JSON text, so the order of the keys is part of the format. What an offset
 names is compared with what is in the state directory before anything is done with it: Spark knows
 the sources of a query by their order alone, and a directory may have been copied or restored.
-
-Not here: the checkpoints (`checkpoint_meta/history.py`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 A commit holds a digest of what shapes the rows in addition to the bytes: the options of reading,
 and the schema. So the same splits give the same rows when they are read again, even if the options
-have changed by then. Not here: the acknowledgement itself, and following a commit
-(`reader/task.py`).
+have changed by then.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """What travels to one Spark task, and what the task knows about itself.
 
 An assignment travels in the columns that it has in the checkpoint file.
-
-Not here: reading it (`partition_reader.py`, `batch_reader.py`).
 """
 
 from __future__ import annotations

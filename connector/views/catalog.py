@@ -1,7 +1,4 @@
-"""The views by name: their columns, and how each is read.
-
-Not here: what Spark makes of them (`view_reader.py`).
-"""
+"""The views by name: their columns, and how each is read."""
 
 from __future__ import annotations
 

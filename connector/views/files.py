@@ -1,8 +1,6 @@
 """The view `files`: every version of a file that was ever seen, and what became of it.
 
 All that is known is concatenated and grouped by file at once.
-
-Not here: what is known of single ranges (`splits.py`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Who holds the epoch of a state directory, and whether that query runs: what can be known of it.
 
 A command that changes what a query will do asks first (`refuse_if_held`).
-
-Not here: claiming (`checkpoint_meta/documents/epochs.py`), and how that is known
-(`checkpoint_meta/documents/heartbeat.py`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 And the checkpoints in flight, as durable state alone shows them: built from the same list as the
 coordinator's own (`enumerator/coordinator/in_flight.py`), so what is held is derived by one rule.
-
-Not here: splits and files (`splits.py`, `files.py`).
 """
 
 from __future__ import annotations

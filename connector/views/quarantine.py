@@ -1,7 +1,4 @@
-"""The view `quarantine`: what was given up on, and the file that the id of a split names.
-
-Not here: how a split comes there (`enumerator/coordinator/returned_splits.py`).
-"""
+"""The view `quarantine`: what was given up on, and the file that the id of a split names."""
 
 from __future__ import annotations
 

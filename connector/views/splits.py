@@ -1,7 +1,4 @@
-"""The view `splits`: every range that is pending, or that a retained checkpoint has assigned.
-
-Not here: files as a whole (`files.py`).
-"""
+"""The view `splits`: every range that is pending, or that a retained checkpoint has assigned."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 Nothing is opened, claimed or written, so a running query does not notice. That query may delete
 what it need not keep any longer between two looks; `consistent` then looks again.
-
-Not here: tables (`splits.py`, `files.py`, `protocol.py`).
 """
 
 from __future__ import annotations

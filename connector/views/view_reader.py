@@ -1,8 +1,7 @@
 """`spark.read.format("sluice").option("view", ...)`: Spark's side of a view, and its options.
 
 Every query imports this module to learn whether its options ask for a view, so what reads one is
-imported only then. Not here: what is in a view (`catalog.py`), the options of queries
-(`connector/options/model.py`).
+imported only then.
 """
 
 from __future__ import annotations

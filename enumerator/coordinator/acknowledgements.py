@@ -15,9 +15,6 @@ closed half-way, which say so where they still can, or that never ran, which nob
 A batch in which nobody ran is an error. Spark's file sink and Delta's transactions remember the
 numbers of the batches they have. A query whose numbers they have, because it counts from 0 or its
 checkpoint is from a backup, has these batches skipped: Spark completes them, and no task runs.
-
-Not here: writing commits (reader), what becomes of splits sent back (`returned_splits.py`), commits
-of another directory (`restore.py`).
 """
 
 from __future__ import annotations

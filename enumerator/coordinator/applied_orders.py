@@ -3,8 +3,6 @@
 They are carried out once the commits of what was in flight are counted, before anything is planned
 or cut. The first checkpoint after that has them, and says so; a crash before it leaves a state that
 does not, and they are carried out again on that.
-
-Not here: the orders themselves (`checkpoint_meta/documents/orders.py`), what they mean (`api.py`).
 """
 
 from __future__ import annotations

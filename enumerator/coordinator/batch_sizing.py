@@ -10,8 +10,6 @@ everything that grows with the rows: what reading costs, how many cores do it at
 Both are estimated with a Kalman filter (R. E. Kalman, "A new approach to linear filtering and
 prediction problems", 1960): the size of a batch is known when it has ended, so nothing is fed back,
 and a delay between a batch and the size that follows from it cannot make sizes swing.
-
-Not here: what a split costs (the source), the limits that hold in any case (`batch_budget.py`).
 """
 
 from __future__ import annotations

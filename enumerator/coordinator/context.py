@@ -1,9 +1,6 @@
 """What a coordinator is made from, and its enumerator's door to it.
 
 Everything that the enumerator sends goes into one stream per reader.
-
-Not here: what is held and what is cut (`in_flight.py`), and which reader gets which split
-(`files/spreading.py`).
 """
 
 from __future__ import annotations

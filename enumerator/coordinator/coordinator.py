@@ -12,9 +12,7 @@ Invariants:
     I5 a reader commit is counted once, in the first checkpoint that is cut after it was, and is
        read again after a crash before that cut.
 
-Here: opening and restoring the state at Spark's first call. Not here: what happens then
-(`running_coordinator.py`), what a source's splits are (`api.py`), durable formats
-(`checkpoint_meta`), Spark.
+Here: opening and restoring the state at Spark's first call.
 """
 
 from __future__ import annotations

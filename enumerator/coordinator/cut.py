@@ -4,8 +4,6 @@ One uninterrupted step under the coordinator's lock: snapshot the enumerator, an
 record. The checkpoint contains everything that was sent since the cut before, released or still
 held, so it is the durable form of what the gateways hold (FLINK-20752). Publishing comes after,
 outside the lock.
-
-Not here: when to cut, and making the checkpoint durable (`running_coordinator.py`).
 """
 
 from __future__ import annotations

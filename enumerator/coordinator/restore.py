@@ -3,9 +3,6 @@
 A savepoint is a chain in another directory. A query that starts from it counts every commit that
 the savepoint's state has not: its events, the splits sent back, the remainders. What a reader has
 no commit for is read by the new query, unless the old one is known to have gone on without it.
-
-Not here: reading and writing the chain (`checkpoint_meta/history.py`), when bases are made
-(`upkeep.py`).
 """
 
 from __future__ import annotations

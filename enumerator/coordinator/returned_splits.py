@@ -1,7 +1,4 @@
-"""What becomes of splits that readers send back: another attempt, or quarantine.
-
-Not here: the verdict itself, which the reader commit holds for ever (`checkpoint_meta`).
-"""
+"""What becomes of splits that readers send back: another attempt, or quarantine."""
 
 from __future__ import annotations
 

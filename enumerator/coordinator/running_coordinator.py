@@ -4,9 +4,6 @@ While checkpoint n runs and the next batch is decided, n+1 is cut and published 
 and more after it as far as `checkpoints_ahead` allows. Spark's thread hands them out from memory.
 Where a batch is not decided the cut waits for Spark's question, so that what is found meanwhile is
 in it.
-
-Not here: opening and restoring (`coordinator.py`), the list of checkpoints (`in_flight.py`), the
-cut (`cut.py`), reader commits (`acknowledgements.py`).
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ Checkpoints are cleaned one by one along the chain, the oldest first. One is due
 never ask for it again, when it is old enough, and when no checkpoint that is promised to be
 retained would read its splits again. What was read follows from checkpoints and reader commits, so
 nothing is written down but a mark of how far the work has come; checkpoints behind it are retained.
-
-Not here: removing (`source_api.py`), letting old state go (`upkeep.py`).
 """
 
 from __future__ import annotations

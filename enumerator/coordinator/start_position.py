@@ -1,8 +1,4 @@
-"""A query that begins where Spark has no offset: after what, or why it must not.
-
-Not here: queries that go on (`restore.py`), and what a seed is made of
-(`offline/offline_state.py`).
-"""
+"""A query that begins where Spark has no offset: after what, or why it must not."""
 
 from __future__ import annotations
 

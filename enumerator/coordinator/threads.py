@@ -3,8 +3,6 @@
 Everything that the coordinator changes is under one lock, and nobody waits for it without a bound,
 since an enumerator may hang, in a file system for example. What may block runs on threads of its
 own, and a call is never lost: its result, its exception or the handler's always reaches somebody.
-
-Not here: what runs on them (`running_coordinator.py`).
 """
 
 from __future__ import annotations

@@ -5,9 +5,6 @@ of it leaves the work to the next incarnation. A base is frozen at a cut, and wr
 checkpoint has been handed out; one that is overdue when a query starts is frozen from what was
 restored, so that runs of a single batch come to their bases, too. The source is cleaned up next to
 that, and says what it still needs of the state.
-
-Not here: what a base is made of (`restore.py`, `large_state.py`), what may go
-(`checkpoint_meta/retention.py`), what is cleaned up when (`source_cleanup.py`).
 """
 
 from __future__ import annotations

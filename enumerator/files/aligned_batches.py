@@ -12,8 +12,6 @@ checkpoint is empty if there is a backlog. Nothing is planned before it is compl
 
 No checkpoint is cut ahead: positions may grow until Spark asks. A run that ends would end if no
 source had anything new; one that has a backlog and has to wait gives an empty checkpoint instead.
-
-Not here: the messages (`checkpoint_meta/documents/aligned_positions.py`).
 """
 
 from __future__ import annotations

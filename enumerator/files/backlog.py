@@ -1,7 +1,4 @@
-"""What discovery has found: how much is in no batch yet, how old it is, and how the passes went.
-
-Not here: what is pending (`ledger/pending.py`), the passes themselves (`discovery`).
-"""
+"""What discovery has found: how much is in no batch yet, how old it is, and how the passes went."""
 
 from __future__ import annotations
 

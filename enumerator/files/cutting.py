@@ -1,8 +1,4 @@
-"""Where a file may be cut, and how much of it the next checkpoint takes.
-
-Not here: where a format may be cut (the reader's formats know; they come in through
-`RecordBoundaries`), and which file is next (`enumerator.py`).
-"""
+"""Where a file may be cut, and how much of it the next checkpoint takes."""
 
 from __future__ import annotations
 

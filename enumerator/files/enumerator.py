@@ -2,9 +2,6 @@
 
 A pass of discovery comes chunk by chunk, and a batch is planned of what has come; with too much
 pending the pass rests.
-
-Not here: listing (`discovery`), what is known of files (`ledger`), cutting (`cutting.py`),
-spreading (`spreading.py`), holding back what is assigned too early (the coordinator's gateways).
 """
 
 from __future__ import annotations

@@ -3,9 +3,6 @@
 The first batch waits for the end of the first listing, and each later one for the end of a listing
 that has found something: a listing brings files in the order of their names, and the earliest may
 come last.
-
-Not here: the order itself (`ledger/pending.py`), and the time of a file
-(`discovery/selection/event_times.py`, `ledger/statistics_times.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The enumerator's options: which files count as new, how they are ordered, batched, cleaned up.
 
-They are joined to those of discovery. Not here: what is found (`discovery/discovery_options.py`),
-options of reading (reader) and of state (connector), which join these in one model.
+They are joined to those of discovery.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What every enumerator of files and its source have in common: a ledger, written as changes.
-
-Not here: who finds files and assigns them (`enumerator.py`), or does neither (`offline_source.py`).
-"""
+"""What every enumerator of files and its source have in common: a ledger, written as changes."""
 
 from __future__ import annotations
 

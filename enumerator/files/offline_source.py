@@ -2,8 +2,6 @@
 
 What was seen is kept with versions, independent of what the query does with them, so nothing that
 the state knows is lost by being written again.
-
-Not here: writing it (`offline/offline_state.py`), and what a tool changes (connector).
 """
 
 from __future__ import annotations

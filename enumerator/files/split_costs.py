@@ -7,8 +7,6 @@ files of the same ending cost, else what all files cost.
 Costs are in weighted bytes: a byte of a slow kind counts for several. If all kinds become faster
 or slower at once, weights stay as they are: how long a weighted byte takes is seen from whole
 batches.
-
-Not here: how long the whole batch takes (`coordinator/batch_sizing.py`).
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ A share is measured in bytes; in weighted ones where it is learned what splits c
 
 Longest processing time first (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969):
 costly splits first, each to the reader with the least so far.
-
-Not here: how many readers there are (`coordinator/context.py`, asked for through the context).
 """
 
 from __future__ import annotations

@@ -5,9 +5,6 @@ nothing although the budget is not spent. Then nothing of it can come back. The 
 which is cut at once, holds what the next part starts with. No split of that is read before the
 checkpoint is durable, and the part before is not opened again after it. A process that dies before
 Spark has written the checkpoint into its offset log resumes in the part before.
-
-Not here: how the state is written (`state.py`), and the public class, which adds the readers
-(`connector/source/hybrid_source.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the enumerator of one part may ask of the coordinator.
-
-Not here: the switch (`hybrid_enumerator.py`).
-"""
+"""What the enumerator of one part may ask of the coordinator."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 A row holds one record batch of the part's own serializer as Arrow IPC, with the part's number and
 the serializer's version next to it. What a checkpoint holds of a part is ignored once a later row
 belongs to the next.
-
-Not here: when the part changes (`hybrid_enumerator.py`).
 """
 
 from __future__ import annotations

@@ -4,9 +4,6 @@ That checkpoint is one flat document: nothing is assigned in it, nothing is in f
 it refers to is in its own directory. A tool writes it under an epoch that it has claimed, then the
 seed that names it (`checkpoint_meta/documents/bootstrap_record.py`); killed before that it has
 written nothing that counts.
-
-Not here: what is in a source's state (the source knows), which checkpoint is the newest that
-counts, who may write where (connector), what may be deleted (`checkpoint_meta/retention.py`).
 """
 
 from __future__ import annotations

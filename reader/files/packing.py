@@ -3,7 +3,6 @@
 Thousands of tiny files do not become thousands of batches, and wide rows no batches that are beyond
 the caches: of ready-made rows with 60 columns, Spark took a quarter more time in batches of 32,000
 than in batches of 2,000; of rows with 5 columns it took a tenth less.
-Not here: how a format parses several files at once (`reader.py`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Values of partitions follow Spark's rules. Two things are refused where Spark changes the value
 without a word: a `byte` or `short` that is out of range (it wraps around there) and a decimal with
-too many digits (null there). Not here: anything in the file.
+too many digits (null there).
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 The order of things for each split: open and check the version, decode, add the columns that come
 from the file's place, filter, fit to the schema. Opening and parsing cost far more than the bytes
-of a tiny file, so runs of small files that one parse can serve are concatenated. Not here: the
-reader commit (`task.py`).
+of a tiny file, so runs of small files that one parse can serve are concatenated.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 The directory of a checkpoint is that of Databricks: `bad_records` and `bad_files` below it. Records
 are in memory one batch at a time, and a file is closed at a size that one upload takes.
-
-Not here: what is bad (`reader/files/formats`), and when a file counts (the reader commit).
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 The first `_MOST_OPEN` partitions have a file that is open; rows of further ones wait in one
 temporary file. So memory is bounded by what is buffered, 64 MiB in all, and by what the writer of
 each open file holds, for any number of partitions.
-
-Not here: where files go (`place.py`), and when they count (the reader commit).
 """
 
 from __future__ import annotations

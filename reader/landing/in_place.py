@@ -1,7 +1,7 @@
 """Parquet files that a table can refer to where they are: nothing of them is read but the footer.
 
 That is the case if reading them would change nothing: the same columns with the same types, and no
-rows that are left out. Not here: which options allow that (connector).
+rows that are left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The options of landing: where data files go, in which form, and what is done to rows before.
-
-Not here: what the options of reading mean (`reader/files/options`), and which of them exclude one
-another (connector).
-"""
+"""The options of landing: where data files go, in which form, and what is done to rows before."""
 
 from __future__ import annotations
 

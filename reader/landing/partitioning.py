@@ -1,7 +1,4 @@
-"""Rows by the values of partition columns, as Hive, Spark and Delta write those values.
-
-Not here: the files (`file_writer.py`).
-"""
+"""Rows by the values of partition columns, as Hive, Spark and Delta write those values."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A file is visible under its name when it is complete and durable, never before. Names have a token
 of their attempt, so a file that is there already was written by the same attempt, whose answer was
-lost. Not here: what is in a file (`file_writer.py`).
+lost.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Deletes files of attempts that lost, data or bad records: named by no reader commit.
 
 A file may go only where its reader's commit exists and names others: from then on nothing can name
-it any more. Not here: when that happens (the query's upkeep, and `sluice sweep`).
+it any more.
 """
 
 from __future__ import annotations

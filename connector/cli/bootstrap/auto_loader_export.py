@@ -3,8 +3,6 @@
 A row a file (or a version of one): `path`, `size`, `create_time`, `discovery_time`, `commit_time`
 (null where the file is not processed yet), `source_id` and others. Only newer runtimes record times
 of commit: an export that has none says nothing of what was processed.
-
-Not here: what becomes of the files (`file_log_import.py`).
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ Order of writing: the state, then `metadata`, `commits/<n>`, `offsets/<n>`, `off
 `seed.json`. Killed before the end there is no seed, and without it a query that is started there is
 refused (`enumerator/coordinator/start_position.py`): the offsets name no checkpoint, so Spark asks
 for the beginning. The same command can then be run again, since it writes the same content.
-
-Not here: the state (`new_state.py`).
 """
 
 from __future__ import annotations

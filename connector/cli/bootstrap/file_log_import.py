@@ -4,8 +4,6 @@ Files that are there and on the list are seen in the version that is there. One 
 since, and one that is gone, is seen in the version on the list: whether a changed file is read
 again is then for `onOverwrite` to say, as it is for a file that this source has read itself. All
 others are left to the query, which finds them.
-
-Not here: where the list comes from (`spark_file_log.py`, `auto_loader_export.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`sluice fork`: the state of a new query that begins after a checkpoint of another one.
 
 The checkpoint is chosen by id, by time, or as the newest. The other directory is only read, whether
-or not its query runs. Not here: writing the new one
-(`new_state.py`), and what counts as read (`enumerator/coordinator/acknowledgements.py`).
+or not its query runs.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ Everything that belongs to the state comes first, under an epoch that is claimed
 then Spark's own checkpoint, where the query of another one is continued; then `seed.json`, once.
 Killed before that, nothing that counts has been written: the same command may be run again, and a
 query that is started there is refused.
-
-Not here: what the state is made of (`fork.py`), and Spark's checkpoint (`continued_query.py`).
 """
 
 from __future__ import annotations

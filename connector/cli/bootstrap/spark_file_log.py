@@ -3,8 +3,6 @@
 `sources/<source>/<n>` has the files of batch n of the log, a JSON object a line after `v1`; a
 `<n>.compact` has those of all batches up to n. `offsets/<batch>` says up to which batch of the log
 a batch of the query went, and `commits/<batch>` that it has finished.
-
-Not here: what becomes of the files (`file_log_import.py`).
 """
 
 from __future__ import annotations

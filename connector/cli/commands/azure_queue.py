@@ -1,7 +1,4 @@
-"""What a Storage Queue of Azure needs, so that Event Grid tells it of new blobs in a container.
-
-Not here: the command (`queue_setup.py`).
-"""
+"""What a Storage Queue of Azure needs, so that Event Grid tells it of new blobs in a container."""
 
 from __future__ import annotations
 

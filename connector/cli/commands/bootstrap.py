@@ -1,7 +1,4 @@
-"""The commands that prepare a state for a new query, and their arguments.
-
-Not here: what they do (`bootstrap/fork.py`, `bootstrap/file_log_import.py`).
-"""
+"""The commands that prepare a state for a new query, and their arguments."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""`sluice compact`: what is compacted, and what it comes to.
-
-Not here: how (`enumerator/offline/offline_state.py`), and whether a query is at work
-(`views/owner.py`).
-"""
+"""`sluice compact`: what is compacted, and what it comes to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`sluice diff`: what separates two checkpoints.
-
-Not here: the chain (`checkpoint_meta/history.py`).
-"""
+"""`sluice diff`: what separates two checkpoints."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`sluice inspect`: one checkpoint whole.
-
-Not here: lists of them (`view_filter.py`).
-"""
+"""`sluice inspect`: one checkpoint whole."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The commands that change what a query does at its next start: requeue, rewind, forget, waive.
 
 Each shows what it would do, and writes one order with `--yes`. Also `orders`, their record.
-
-Not here: what is chosen (`reprocess/reprocess_plan.py`), what becomes of an order (`enumerator`).
 """
 
 from __future__ import annotations

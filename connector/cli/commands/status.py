@@ -1,7 +1,4 @@
-"""`sluice status`: backlog, rate, age of the oldest file, owner, quarantine; from the state alone.
-
-Not here: what only the running query knows (its listings): see its progress events.
-"""
+"""`sluice status`: backlog, rate, age of the oldest file, owner and quarantine, from the state."""
 
 from __future__ import annotations
 

@@ -4,9 +4,6 @@ What is gone without a trace cannot be distinguished from what was never written
 older one and all checkpoints after it are there, the newest epoch if it has published nothing, the
 newest version of a schema, a record of an abandoned reader that has a commit. No restore needs any
 of those, but for the schema's.
-
-Not here: what restores do about damage (`checkpoint_meta/history.py`,
-`enumerator/coordinator/restore.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`sluice watch`: the status again and again, with the progress of the backlog and its trend.
-
-Not here: the status itself (`status.py`).
-"""
+"""`sluice watch`: the status again and again, with the progress of the backlog and its trend."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """All checks, in order, and what they print.
 
 With what executors see, for which a session is started, and packages that places and options need
-in addition to what is always there. Not here: the same from the driver (`storage.py`,
-`interpreters.py`).
+in addition to what is always there.
 """
 
 from __future__ import annotations

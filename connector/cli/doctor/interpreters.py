@@ -2,8 +2,6 @@
 
 What an interpreter has is asked of the interpreter itself, in a process of its own, since Spark
 starts one as well.
-
-Not here: the rule by which Spark chooses one (`connector/spark/registration.py`).
 """
 
 from __future__ import annotations

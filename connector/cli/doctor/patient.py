@@ -1,7 +1,4 @@
-"""What `sluice doctor` is asked to look at, and what one check finds.
-
-Not here: the checks.
-"""
+"""What `sluice doctor` is asked to look at, and what one check finds."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Whether state can be kept at a place, and files be listed at another.
 
 What is written for the purpose is deleted again.
-
-Not here: the same on executors (`diagnosis.py`).
 """
 
 from __future__ import annotations

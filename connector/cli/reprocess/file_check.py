@@ -1,7 +1,4 @@
-"""Whether files that are to be read again are still there, and as what.
-
-Not here: which files those are (`reprocess_plan.py`).
-"""
+"""Whether files that are to be read again are still there, and as what."""
 
 from __future__ import annotations
 

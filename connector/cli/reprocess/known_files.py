@@ -4,8 +4,6 @@ What was assigned by the newest checkpoint and not acknowledged is under way: it
 query starts, by itself. What readers have sent back and no checkpoint has counted comes back then.
 
 A state does not say how its query finds event times, so a range of them looks at whole paths.
-
-Not here: which of it a person wants (`reprocess_plan.py`).
 """
 
 from __future__ import annotations

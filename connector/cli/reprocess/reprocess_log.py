@@ -1,7 +1,4 @@
-"""Shows what an order would do, writes it down, and lists what was written.
-
-Not here: what it names (`reprocess_plan.py`).
-"""
+"""Shows what an order would do, writes it down, and lists what was written."""
 
 from __future__ import annotations
 

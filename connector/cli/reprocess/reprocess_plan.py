@@ -1,9 +1,6 @@
 """What an order is to say: which bytes of which files are read again, or dropped.
 
 Nothing is written here. What a person is shown is what would be written.
-
-Not here: what a state says of its files (`known_files.py`), and whether they are still there
-(`file_check.py`).
 """
 
 from __future__ import annotations

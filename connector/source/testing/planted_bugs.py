@@ -1,7 +1,4 @@
-"""Sources with one planted bug each: a suite that lets them pass would prove nothing.
-
-Not here: the run that has to catch them (`suite.py`).
-"""
+"""Sources with one planted bug each: a suite that lets them pass would prove nothing."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 Those of Flink's SourceTestSuiteBase (one split and several, restart, scale up and down, idle
 readers, failure, metrics), and what a model of Spark allows in addition: a kill at every operation
 on the state.
-
-Not here: the model (`trial.py`).
 """
 
 from __future__ import annotations

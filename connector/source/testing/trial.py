@@ -2,8 +2,6 @@
 
 The coordinator, the reader tasks and the state they write are the real ones. Nothing happens by
 itself: there are no threads and no time, so a run that fails, fails again.
-
-Not here: which runs a source has to pass (`suite.py`).
 """
 
 from __future__ import annotations

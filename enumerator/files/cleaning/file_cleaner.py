@@ -1,8 +1,4 @@
-"""Deletes or archives files that have been read to their end, which is when all bytes have been.
-
-Not here: when a checkpoint is due (`coordinator/source_cleanup.py`), and file systems
-(`places.py`).
-"""
+"""Deletes or archives files that have been read to their end, which is when all bytes have been."""
 
 from __future__ import annotations
 

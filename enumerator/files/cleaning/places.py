@@ -1,7 +1,4 @@
-"""Where files are cleaned up: local file systems, buckets, and any other file system of fsspec.
-
-Not here: which files, and when (`file_cleaner.py`).
-"""
+"""Where files are cleaned up: local file systems, buckets, and any other file system of fsspec."""
 
 from __future__ import annotations
 

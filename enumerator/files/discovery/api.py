@@ -1,9 +1,7 @@
 """What discovery gives to the ledger, and what it asks of it.
 
 Files come in columns, some thousands at a time: there may be ten million of them, and none that is
-not in the next batch has to be a Python object. Not here: listings (`tree_discovery.py`,
-`local/local_tree.py`, `object_store/remote_tree.py`), and what becomes of the files
-(`enumerator.py`).
+not in the next batch has to be a Python object.
 """
 
 from __future__ import annotations

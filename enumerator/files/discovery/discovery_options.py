@@ -1,8 +1,4 @@
-"""The options of discovery: what is found, and how it is looked for.
-
-Not here: what becomes of the files (`enumerator/files/file_options.py`), and `recursiveFileLookup`,
-which decides about columns, too (reader).
-"""
+"""The options of discovery: what is found, and how it is looked for."""
 
 from __future__ import annotations
 

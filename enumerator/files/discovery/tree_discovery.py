@@ -1,8 +1,4 @@
-"""Discovery of directory trees and buckets: passes over all that the options point at.
-
-Not here: when to list, and what becomes of the files (`enumerator.py`); how a tree is walked
-(`local/local_tree.py`, `object_store/remote_tree.py`); what is taken (`selection/criteria.py`).
-"""
+"""Discovery of directory trees and buckets: passes over all that the options point at."""
 
 from __future__ import annotations
 

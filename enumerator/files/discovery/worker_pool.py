@@ -1,7 +1,7 @@
 """Runs work that finds more work: in the caller, or in a pool of threads.
 
-Not here: what the work is. Listings wait for answers of a store or a network file system, so
-a pool pays there. On a local disk the caller alone is fastest.
+Listings wait for answers of a store or a network file system, so a pool pays there. On a local disk
+the caller alone is fastest.
 """
 
 from __future__ import annotations

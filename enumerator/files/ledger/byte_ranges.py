@@ -1,7 +1,4 @@
-"""Ranges of files as sets of bytes: joined, and one without another.
-
-Not here: what is pending (`pending.py`), in columns.
-"""
+"""Ranges of files as sets of bytes: joined, and one without another."""
 
 from __future__ import annotations
 

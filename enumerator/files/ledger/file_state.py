@@ -5,8 +5,7 @@ became known. The snapshot after a first listing whose files are not to be read 
 the index, too. What is restored is all that is pending, and the index of what was seen.
 
 A chain adds up to what became pending, minus what was assigned. All its rows are sorted by file at
-once; only files of which a part was taken are looked at one by one. Not here: reading the chain
-(`enumerator/coordinator/restore.py`).
+once; only files of which a part was taken are looked at one by one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a state directory says of files, for views and tools: nothing is claimed or changed.
-
-Not here: what is made of it (connector).
-"""
+"""What a state directory says of files, for views and tools: nothing is claimed or changed."""
 
 from __future__ import annotations
 

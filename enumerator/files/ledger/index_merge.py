@@ -4,9 +4,6 @@ Runs are merged when there are several of about one length, so an entry is writt
 there are lengths: for ten million files three or four times. A merge is bounded, so that a short
 run of the query gets one done. It takes and frees hundreds of megabytes on a thread of its own; the
 C library keeps what was freed for later, for each thread apart, so it is given back explicitly.
-
-Not here: what calls this (`enumerator/coordinator/upkeep.py`), and what is in a run
-(`checkpoint_meta/index`).
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 A file is one of: unknown, pending (a range of it is), or all assigned. Found files are sifted on
 the listing's thread, which only reads, and entered under the coordinator's lock. Only files of the
 next batch are objects.
-
-Not here: discovery, and how much a batch takes (`../enumerator.py`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Ranges come in chunks, each sorted; the next one is the least of all chunks' heads. So nothing is
 sorted again when more is found, and only the ranges near the heads are ever objects.
-
-Not here: which files are found (`ledger.py`), and how much of a range is taken (`../cutting.py`).
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 Parts are immutable and the tuple of them is replaced as a whole, so the listing's thread and the
 one that flushes and merges read without a lock while the coordinator's thread adds.
-
-Not here: when runs are flushed and merged (`index_merge.py`), their objects
-(`checkpoint_meta/index`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What of found files is new: their columns, what of a changed one is read, where records end.
-
-Not here: what is known (`seen_files.py`), and how both are held against each other (`ledger.py`).
-"""
+"""What of found files is new: their columns, what of a changed one is read, where records end."""
 
 from __future__ import annotations
 

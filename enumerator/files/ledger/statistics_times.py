@@ -3,9 +3,6 @@
 A time is a pure function of one version of a file, so what is not remembered is read again with the
 same result. A checkpoint holds the times of the ranges that become pending in it, a base those of
 all that are pending.
-
-Not here: reading a file (connector, which knows the formats), and times in paths
-(`../discovery/selection/event_times.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What of a record a schema does not have, at any depth, and what a reader says when it meets it.
 
 Structs are compared everywhere: in structs, lists and maps. `NewColumnsSeen` is no error
-of the tree: the caller of the reader stores the new schema first, and then says so. Not here: the
-types of what is found (`type_growth.py`).
+of the tree: the caller of the reader stores the new schema first, and then says so.
 """
 
 from __future__ import annotations

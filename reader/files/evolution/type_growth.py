@@ -1,7 +1,4 @@
-"""Types found in files as types of a schema: fitted to Spark's, merged over files, grown.
-
-Not here: where the types are found.
-"""
+"""Types found in files as types of a schema: fitted to Spark's, merged over files, grown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The contract of a file format.
-
-Not here: opening and decompressing files (`io/source_file.py`), reader commits, anything of Spark.
-"""
+"""The contract of a file format."""
 
 from __future__ import annotations
 

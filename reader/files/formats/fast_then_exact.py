@@ -2,8 +2,6 @@
 
 The fast one refuses everything that it is not sure of. A refused block is tried again in pieces,
 and a refused piece in two parts, so that only the records around a bad one are read exactly.
-
-Not here: the parsers.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every option of reading is in one table here, from which refusals and documentation come, so that
 none can be ignored silently by a format that does not support it. Modules are imported when a
-format is asked for. Not here: what an option means.
+format is asked for.
 """
 
 from __future__ import annotations

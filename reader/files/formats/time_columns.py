@@ -1,7 +1,4 @@
-"""What reading the least and the greatest time of a file from its footer has in common.
-
-Not here: what the footers say (`parquet/footer.py`, `orc/tail.py`).
-"""
+"""What reading the least and the greatest time of a file from its footer has in common."""
 
 from __future__ import annotations
 

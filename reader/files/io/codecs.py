@@ -4,7 +4,7 @@ Every decoder is asked for no more than the caller wants, and is given no more t
 is held is a window and a chunk, however much a file swells. Several members or frames in a row are
 one content. Zeros behind a member of gzip, deflate, bzip2 and xz are padding; anything else behind
 the last is an error, as is an end in the middle. Snappy and LZ4 are read in the standard framing
-and in Hadoop's, which Spark writes. Not here: codecs inside block formats such as Parquet.
+and in Hadoop's, which Spark writes.
 """
 
 from __future__ import annotations

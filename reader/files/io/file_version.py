@@ -1,7 +1,4 @@
-"""Holds what is there against the version that was discovered, and names what differs.
-
-Not here: opening (`source_file.py`).
-"""
+"""Holds what is there against the version that was discovered, and names what differs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Cuts a split into blocks of whole records, for formats whose records end at a separator.
 
 A record belongs to the split in which its first byte lies, so a split skips the record it starts
-in the middle of and reads its last record to the end, beyond its own. Not here: what a record
-means (`formats/`).
+in the middle of and reads its last record to the end, beyond its own.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Local files are read with plain reads, never mapped: a mapped file that somebody truncates kills
 the process instead of raising an error. Of others, objects of buckets are read by their version
 mark: the store itself answers whether it still is the version that was discovered, so nothing is
-looked up before. What else there is, fsspec opens. Not here: decompression (`codecs.py`), formats.
+looked up before. What else there is, fsspec opens.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A split has the records behind the first separator that begins in its own content, up to the first
 one that begins beyond it; so anyone who enters need not know what is before. The first split of a
 file begins with a record. Of a file that is appended to, the whole records are those before its
-last separator. Not here: where content comes from (`lines.py`, `compressed/`).
+last separator.
 """
 
 from __future__ import annotations

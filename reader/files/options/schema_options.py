@@ -1,8 +1,4 @@
-"""The options of schema inference and evolution; names and meanings are Auto Loader's.
-
-Not here: the inference (`schemas/inference.py`), and what an evolution does to
-a query (the connector).
-"""
+"""The options of schema inference and evolution; names and meanings are Auto Loader's."""
 
 from __future__ import annotations
 

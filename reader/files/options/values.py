@@ -1,7 +1,4 @@
-"""The values that options of reading take: names of formats, modes, codecs, characters, secrets.
-
-Not here: loading the class of a format (`../formats/registry.py`).
-"""
+"""The values that options of reading take: names of formats, modes, codecs, characters, secrets."""
 
 from __future__ import annotations
 

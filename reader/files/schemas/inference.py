@@ -1,7 +1,7 @@
 """The schema of files that nobody has described: from a sample of them, merged.
 
 Columns come in the order in which they are found, those of the path after those of the files, then
-the columns that the reader makes. Not here: storing it, and what Spark calls the types.
+the columns that the reader makes.
 """
 
 from __future__ import annotations

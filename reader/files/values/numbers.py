@@ -1,7 +1,7 @@
 """Numbers and booleans from text, and decimals from text or numbers: one rule for all formats.
 
 Text means what Java's parsers make of it, which Spark's readers call. CSV, JSON, values in paths,
-and the casts of the block formats come here. Not here: times (`times/`).
+and the casts of the block formats come here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The types of texts: fields of CSV, and values in paths.
-
-Not here: texts as values of a schema (`formats/csv/exact_rows.py`).
-"""
+"""The types of texts: fields of CSV, and values in paths."""
 
 from __future__ import annotations
 

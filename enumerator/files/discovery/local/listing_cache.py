@@ -9,9 +9,6 @@ directory whose times are those of a pass before holds the names it held then, i
 - every file in it was known or permanently left out, so that a pass whose files got lost on the way
   does not hide them.
 
-Not here: files that change under their name (only the names are trusted), and the pass now and then
-that trusts nothing (`tree_discovery.py`).
-
 A file that is permanently left out is remembered with its reason, in nine bytes for each of
 millions, so that it costs no stat again until that pass.
 """

@@ -1,7 +1,6 @@
 """Judges names that a local listing has found: known, left out or taken; a stat for the last two.
 
-However many symbolic links lead to a file, it is read under one name. Not here: walking
-(`local_tree.py`), remembering what was permanently left out (`listing_cache.py`).
+However many symbolic links lead to a file, it is read under one name.
 """
 
 from __future__ import annotations

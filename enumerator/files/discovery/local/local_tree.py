@@ -1,8 +1,4 @@
-"""Lists a local directory tree: names first, and a stat only for what is not known yet.
-
-Not here: other file systems (`object_store/remote_tree.py`), directories that need not be read
-again (`listing_cache.py`), judging what was found and following links (`local_files.py`).
-"""
+"""Lists a local directory tree: names first, and a stat only for what is not known yet."""
 
 from __future__ import annotations
 

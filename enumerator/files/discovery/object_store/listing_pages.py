@@ -1,7 +1,6 @@
 """Pages of a listing: a thousand keys of a bucket, or one directory of any other file system.
 
-A bucket takes a request a page, and its columns come as the client gives them. Not here: which
-pages are asked for (`remote_tree.py`), and what of them is taken (`remote_files.py`).
+A bucket takes a request a page, and its columns come as the client gives them.
 """
 
 from __future__ import annotations

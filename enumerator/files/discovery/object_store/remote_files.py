@@ -1,7 +1,4 @@
-"""Judges a page of a remote listing: known, left out or taken. Nothing is asked for a file.
-
-Not here: the pages (`listing_pages.py`), and which there are (`remote_tree.py`).
-"""
+"""Judges a page of a remote listing: known, left out or taken. Nothing is asked for a file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lists a bucket, or a directory of any other file system, page by page.
-
-Not here: the pages (`listing_pages.py`), judging what they bring (`remote_files.py`).
-"""
+"""Lists a bucket, or a directory of any other file system, page by page."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a queue of notifications is: its five calls, its messages, and the objects they announce.
-
-Not here: the services (`sqs.py`, `storage_queue.py`), and when they are called
-(`message_receiver.py`).
-"""
+"""What a queue of notifications is: its five calls, its messages, and the objects they announce."""
 
 from __future__ import annotations
 

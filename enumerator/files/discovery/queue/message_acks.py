@@ -1,7 +1,6 @@
 """Which messages may be deleted: those whose files are all in a checkpoint that is complete.
 
-Asked from the listing's thread and told of checkpoints by the coordinator's. Not here: receiving
-and deleting (`message_receiver.py`).
+Asked from the listing's thread and told of checkpoints by the coordinator's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Messages that are ours for a while: received, kept from others, and deleted when told so.
 
 Two threads, both daemons: one receives with long polls, one keeps what is held and deletes what is
-done. A queue that does not answer is asked again and again, and `take` reports it. Not here:
-requests, and what the messages say (`api.py`).
+done. A queue that does not answer is asked again and again, and `take` reports it.
 """
 
 from __future__ import annotations

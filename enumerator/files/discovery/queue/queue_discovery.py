@@ -3,7 +3,7 @@
 A message is deleted only after a checkpoint that holds all of its files is complete; until then it
 is kept from other receivers, and after a crash it comes again. What a message says of an object is
 never believed: the store is asked what it is now, once, so that late, repeated and reordered
-events do no harm. Not here: threads (`message_receiver.py`), the full pass (`tree_discovery.py`).
+events do no harm.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """A queue of SQS: receive, keep, delete, hand to a dead letter queue; and what S3 writes into it.
 
 Messages name objects that were created, in any of the forms S3 has.
-
-Not here: when (`message_receiver.py`).
 """
 
 from __future__ import annotations

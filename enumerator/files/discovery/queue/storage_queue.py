@@ -1,7 +1,7 @@
 """A Storage Queue of Azure, and what Event Grid writes into it for a blob.
 
 The service has no long poll, one message a request, and a new receipt for each time that a message
-is hidden: all three are settled here. Not here: when (`message_receiver.py`).
+is hidden: all three are settled here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What is chosen of all that lies below the loaded paths: by place, then by size and times.
-
-Not here: taking a path apart (`checkpoint_meta/storage/urls.py`), rules for single names and
-markers that say a file is finished (`name_patterns.py`), times in paths (`event_times.py`).
-"""
+"""What is chosen of all that lies below the loaded paths: by place, then by size and times."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """The event time of a file: the time that its path names.
 
 A pure function of path and options, so that nothing has to be kept: a restart, on any host, gives
-each file the time it had. Not here: times that are read from files (`ledger/statistics_times.py`),
-and what becomes of the times (`criteria.py` chooses files, `ledger/pending.py` orders
-them).
+each file the time it had.
 """
 
 from __future__ import annotations

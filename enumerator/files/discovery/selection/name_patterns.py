@@ -1,7 +1,4 @@
-"""Which names are data: Spark's rule for hidden names, Hadoop's syntax for patterns, markers.
-
-Not here: listing (`local/local_tree.py`, `object_store/remote_tree.py`).
-"""
+"""Which names are data: Spark's rule for hidden names, Hadoop's syntax for patterns, markers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """CSV records as rows, and what becomes of those that do not fit: the exact path.
 
-Fields become values by the rules of Spark's reader, which are Java's. Not here: cutting into fields
-(`record_splitter.py`), the fast path (`fast_parser.py`).
+Fields become values by the rules of Spark's reader, which are Java's.
 """
 
 from __future__ import annotations

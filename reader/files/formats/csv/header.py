@@ -1,7 +1,4 @@
-"""What is before the records of a CSV file: rows to skip, and a header that names the columns.
-
-Not here: how it is cut into names (`record_splitter.py`).
-"""
+"""What is before the records of a CSV file: rows to skip, and a header that names the columns."""
 
 from __future__ import annotations
 

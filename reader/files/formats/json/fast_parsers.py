@@ -17,8 +17,6 @@ that are not UTF-8, words for no number, numbers with too many digits.
 
 Dates, timestamps and binary are parsed as strings first, because Spark's reading of them depends on
 options: the schema that a parser is given is not the target's.
-
-Not here: whether each line held one record (`format.py`).
 """
 
 from __future__ import annotations

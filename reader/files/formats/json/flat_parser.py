@@ -4,8 +4,6 @@ Why msgspec: on one core, 27 MB of six-column lines took 0.09 s (300 MB/s) this 
 pyarrow's parser 0.12 s (220 MB/s). DuckDB (320 MB/s) and polars (285 MB/s) are hardly better, much
 larger, and take text for numbers or numbers for text without a word. msgspec refuses what is
 not exactly of the type, so that a slower path decides.
-
-Not here: whether each line held one record (`format.py`).
 """
 
 from __future__ import annotations

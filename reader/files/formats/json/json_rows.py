@@ -1,7 +1,4 @@
-"""One JSON record as rows, and what becomes of it if it does not fit: the exact path.
-
-Not here: cutting into records, the fast paths (`format.py`), single values (`token_values.py`).
-"""
+"""One JSON record as rows, and what becomes of it if it does not fit: the exact path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The bytes of one JSON text as characters, strings, numbers and words, and where errors stop it.
 
 Also the encoding of a record, by its first bytes; the option `encoding` decodes whole files instead
-(`io/lines.py`). Not here: structure (`tokenizer.py`), what numbers mean (`json_values.py`).
+(`io/lines.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Single JSON values: their types, and what they are in a column, by the rules of Spark's reader.
-
-Not here: what becomes of a record whose value does not fit (`token_values.py`).
-"""
+"""Types of single JSON values, and their values in a column, by the rules of Spark's reader."""
 
 from __future__ import annotations
 

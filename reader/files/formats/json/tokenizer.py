@@ -6,9 +6,8 @@ when they are asked for, and continues behind what it could not read. Here this 
 that a bad value costs as many of its neighbours as it costs in Spark, and no more.
 
 Base64 is read as far and as strictly as by Spark's parser; Python's decoder cannot say where it
-stopped. Not here: what tokens mean for a schema (`token_values.py`). Tried instead: `json`, msgspec
-and pyarrow say no more than that a text is wrong, and keep neither duplicate names nor how values
-were written.
+stopped. Tried instead: `json`, msgspec and pyarrow say no more than that a text is wrong, and keep
+neither duplicate names nor how values were written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What of a JSON record a schema does not have: looked for next to the reading of it.
-
-Not here: what is done about it.
-"""
+"""What of a JSON record a schema does not have: looked for next to the reading of it."""
 
 from __future__ import annotations
 

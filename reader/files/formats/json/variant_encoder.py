@@ -1,8 +1,6 @@
 """Parsed JSON as Spark's `variant`: two byte strings, one with the names and one with the values.
 
 The choices (smallest integers, decimals for plain fractions) are those of Spark's `VariantBuilder`.
-
-Not here: parsing JSON; what the bytes are (`values/variant/variant_encoding.py`).
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ One child serves one format of one task: it is forked at its first split, is ask
 split, and ends when its pipe closes, be it that the parent is done or dead. Batches come back as
 Arrow IPC. A local file the child opens itself; of any other the parent reads what the child asks
 for, since clients of object stores have threads, which do not live on in a child.
-
-Not here: the decoders.
 """
 
 from __future__ import annotations

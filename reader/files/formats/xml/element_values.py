@@ -1,8 +1,7 @@
 """Elements as values of a schema, by the rules of Spark's XML reader.
 
 A value that does not fit is a `Misfit`; what fits of a struct, an array or a map is kept, as a
-`Partial` that goes up. Not here: single values (`xml_types.py`), what becomes of a record
-(`format.py`).
+`Partial` that goes up.
 """
 
 from __future__ import annotations

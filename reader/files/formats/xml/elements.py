@@ -1,8 +1,7 @@
 """One record as a tree of elements, and what Spark's reader makes of an element as a whole.
 
 expat parses, without namespaces, as Spark does: a prefix is part of the name. A record is parsed by
-itself, so that no DOCTYPE is ever read: no entity is declared, expanded or fetched. Not here: the
-values of a schema (`element_values.py`).
+itself, so that no DOCTYPE is ever read: no entity is declared, expanded or fetched.
 """
 
 from __future__ import annotations

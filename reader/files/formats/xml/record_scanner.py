@@ -3,8 +3,7 @@
 Records are the outermost elements whose name is `rowTag`. They are looked for in bytes, not in the
 events of a parser, so that a record that is not well-formed spoils no other. What is in
 comments, CDATA sections, processing instructions and the DOCTYPE is no record. All of them may hold
-what looks like a start tag, so only a look from the beginning of the file tells. Not here: what a
-record means.
+what looks like a start tag, so only a look from the beginning of the file tells.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Types of XML as Spark's reader has them: those of elements, inferred, and texts as their values.
-
-Not here: elements as values of a schema (`element_values.py`).
-"""
+"""Types of XML as in Spark's reader: types of elements, inference, and conversion of texts."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 A point comes with the 32 KiB of content before it. CutPlaces belong to one version of a
 file, are found once, by the driver, and travel to the readers: in the state of a stream, with the
 partition of a batch read.
-
-Not here: finding them (the other modules of this folder).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The content of a split of compressed text, which is a range of the stored bytes.
-
-Not here: how each codec is entered (the other modules of this folder), and where its records begin
-and end (`whole_records.py`).
-"""
+"""The content of a split of compressed text, which is a range of the stored bytes."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 Of ISO 8601 any part after the year may be missing, and months to seconds may have one digit. What
 Spark refuses in a pattern is refused here, by name. As in Spark a pattern has to fit the whole
 text, letters fit in either case, and a fraction (`SSS`) takes one to as many digits as letters.
-Not here: many texts at a time (`layouts.py`).
 """
 
 from __future__ import annotations
