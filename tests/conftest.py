@@ -70,6 +70,8 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"property tests: HYPOTHESIS_PROFILE={_PROFILE}, {chosen}"
 
 
+# pytest-xdist reads the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what asks for the session or for a server, and say which tests share a process.
 

@@ -161,3 +161,20 @@ def test_the_commands_that_the_demo_ends_with_are_found_without_an_active_enviro
     for program, name, _ in commands:
         ran = subprocess.run([program, name, "--help"], env={}, capture_output=True, check=False)
         assert ran.returncode == 0
+
+
+def test_tests_of_one_group_share_a_process(tmp_path):
+    (tmp_path / "pids").mkdir()
+    (tmp_path / "test_one.py").write_text(
+        "import os\nfrom pathlib import Path\nimport pytest\n\n"
+        '@pytest.mark.parametrize("number", range(8))\n'
+        f"def one(number):\n    Path({str(tmp_path)!r}, 'pids', str(os.getpid())).touch()\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "--rootdir", tmp_path]
+    command += ["-p", "pyspark_sluice.tests.conftest", "-o", "python_functions=one"]
+    process = subprocess.run(
+        [*command, "-n", "2", "--dist", "loadgroup", tmp_path],
+        capture_output=True, check=False, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert len(list((tmp_path / "pids").iterdir())) == 1
