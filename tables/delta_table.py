@@ -69,15 +69,8 @@ class DeltaSink(TableSink):
 
     @override
     def columns(self) -> str | None:
-        from deltalake import DeltaTable
-        from deltalake.exceptions import TableNotFoundError
-
-        options = self.client_options
-        try:
-            table = DeltaTable(self._name, storage_options=options, without_files=True)
-        except TableNotFoundError:
-            return None
-        return to_text(pa.schema(table.schema().to_arrow()))
+        table = self.opened()
+        return None if table is None else to_text(pa.schema(table.schema().to_arrow()))
 
     def _create(self, batch: LandedBatch) -> None:
         """With the files. Another writer may be first: then the table is there at the next try."""

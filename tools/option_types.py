@@ -18,8 +18,7 @@ from pyspark_sluice.connector.options.model import SluiceOptions, spellings
 TARGET = Path(__file__).resolve().parent.parent / "connector" / "options" / "option_types.py"
 HEAD = '''"""The options with their types, for editors and type checkers.
 
-Generated from the model by `python tools/options_table.py`. Not here: what they mean
-(docs/options.md).
+Generated from the model by `python tools/options_table.py`.
 """
 
 from __future__ import annotations

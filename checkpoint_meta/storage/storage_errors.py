@@ -17,6 +17,8 @@ from typing import Final, TypeVar
 
 from ...errors import FileChangedError, MissingPathError, OptionError, SourceUnavailable
 
+# The global generator belongs to the program, which may have seeded it.
+_JITTER = random.SystemRandom()
 _STATUS = re.compile(r"non-2xx status code: (\d+ [^:]*)")
 _CODE = re.compile(r"<Code>([^<]*)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
@@ -173,7 +175,7 @@ def delays(first: float = 0.1) -> Iterator[float]:
     """Seconds before each new try, for ever: growing, with jitter for many clients."""
     delay = first
     while True:
-        yield delay * random.uniform(0.5, 1.0)  # noqa: S311 - spreads, hides nothing
+        yield delay * _JITTER.uniform(0.5, 1.0)
         delay = min(delay * 3.0, LONGEST_DELAY)
 
 

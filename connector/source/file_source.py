@@ -109,6 +109,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             fresh_share=options.fresh_share,
             event_time=event_time,
             alignment=self.alignment(),
+            whole_files=options.land_copy == "never",
             ledger=LedgerPolicy(
                 order, options.on_overwrite, self._whole_records if grows else None, read_times
             ),

@@ -15,6 +15,8 @@ from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import Journal
 from .ledger.pending import PendingRanges
 
+_JITTER = random.SystemRandom()
+
 _EVERY = 1.0
 """Seconds for which the oldest file is taken for known: finding it costs a look at all."""
 
@@ -127,7 +129,7 @@ class ListingStats:
             ) from error
         back_off = min(_BACK_OFF_LIMIT, 0.2 * 3.0**self._in_a_row)
         # Spread: many queries may wait for one store.
-        delay = back_off * random.uniform(0.5, 1.0)  # noqa: S311 - hides nothing
+        delay = back_off * _JITTER.uniform(0.5, 1.0)
         self._new = 0
         self._failures += 1
         self._failed = f"{type(error).__name__}: {error}"

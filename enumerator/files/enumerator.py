@@ -77,7 +77,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._policy = policy
         self._clock = clock
         self.ledger = Ledger(policy.ledger, state)
-        self._parts = PartPlans()
+        self._parts = PartPlans(whole_files=policy.whole_files)
         self._share = FreshShare(policy.fresh_share)
         self._pace = BatchPace()
         if policy.event_time is not None:

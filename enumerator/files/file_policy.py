@@ -38,4 +38,7 @@ class FilePolicy:
     alignment: Alignment | None = None
     """With other sources of the query; only with `event_time`."""
 
+    whole_files: bool = False
+    """Files are never cut, so under a limit on rows one reader takes them, one after the other."""
+
     ledger: LedgerPolicy = field(default_factory=LedgerPolicy)

@@ -39,7 +39,8 @@ class _Part:
 class PartPlans:
     """What readers have, and are expected to leave. Under the coordinator's lock."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole_files: bool = False) -> None:
+        self._whole_files = whole_files
         self._known = {"bytes": 0.0, "rows": 0.0, "seconds": 0.0}
         self._limits = UNLIMITED
         self._open: dict[int, list[FileSplit]] = {}
@@ -124,8 +125,10 @@ class PartPlans:
         return next((part for part in parts if part is not None), None)
 
     def most_readers(self, readers: int) -> int:
-        """How many of so many readers may have a part: each of them reads a row at least."""
-        return readers if self._limits.rows is None else min(readers, self._limits.rows)
+        """How many of so many readers may have a part: each reads a row, or a file, at least."""
+        if self._limits.rows is None:
+            return readers
+        return 1 if self._whole_files else min(readers, self._limits.rows)
 
     def sent(self, assignment: Mapping[int, Sequence[FileSplit]]) -> None:
         """These are assigned."""

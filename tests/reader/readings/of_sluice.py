@@ -71,7 +71,7 @@ class Ours:
         where = self._format.splittability(version(path))
         if where is Splittability.WHOLE:
             return None
-        if where in (Splittability.BLOCKS, Splittability.LIMITS):
+        if where is Splittability.BLOCKS:
             try:
                 borders = self._starts(path)
             except SplitReadError:
