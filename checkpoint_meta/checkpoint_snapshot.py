@@ -1,4 +1,4 @@
-"""What became of a checkpoint, from durable state: which readers committed, and what is complete.
+"""The fate of a checkpoint, from durable state: which readers committed, and what is complete.
 
 The one place that says so. Restoring, views, forks and checks use it, so they agree.
 """
@@ -23,10 +23,10 @@ class CheckpointSnapshot:
 
     checkpoint: Checkpoint
     commits: Mapping[int, ReaderCommit] = field(default_factory=dict)
-    """What readers have committed themselves."""
+    """Commits that the readers published themselves."""
 
     given_up: Mapping[int, ReaderCommit] = field(default_factory=dict)
-    """What the driver has published in the place of readers without which Spark went on."""
+    """Abandonments: published by the driver for readers without which Spark completed the batch."""
 
     closed: frozenset[int] = frozenset()
     """Readers of which an attempt was closed half-way; some have a commit."""
@@ -60,7 +60,7 @@ class CheckpointSnapshot:
         return self.commits.get(reader) or self.given_up.get(reader)
 
     def outcome(self, reader: int) -> str:
-        """What became of a reader's assignment: read, abandoned, or still assigned."""
+        """Fate of a reader's assignment: read, abandoned, or still assigned."""
         if reader in self.commits:
             return "read"
         return "abandoned" if self.is_complete else "assigned"

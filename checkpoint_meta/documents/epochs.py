@@ -84,7 +84,7 @@ def _format_of_claims(store: StateStore) -> bytes:
 
 
 def new_nonce() -> str:
-    """What tells one claim from all others."""
+    """Random text that identifies this claim."""
     return uuid.uuid4().hex
 
 
