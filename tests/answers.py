@@ -211,9 +211,10 @@ def error_text(error: Exception) -> str:
     causes = [line[11:] for line in lines if line.startswith("Caused by: ")]
     first = lines[1:2] if isinstance(error, Py4JError) else lines[:1]
     condition = error.getCondition() if isinstance(error, PySparkException) else None
-    return without_folders(
-        "; ".join(part[:160] for part in (condition or type(error).__name__, *(causes or first)))
-    )
+    parts = (condition or type(error).__name__, *(causes or first))
+    # The numbers of stages and tasks depend on what the session has done before.
+    named = (re.sub(r"(Job aborted due to stage failure).*", r"\1", part) for part in parts)
+    return without_folders("; ".join(part[:160] for part in named))
 
 
 def without_folders(text: str) -> str:

@@ -163,9 +163,10 @@ def test_requests_of_a_trigger_are_few(server, bucket, lake, until):
     before, began = len(server.requests), time.monotonic()
     until(lambda: len(listings(before)) >= 4, "listings while idle")
     idle, seconds = Counter(server.requests[before:]), time.monotonic() - began
-    # One listing of the data and one of the epochs a second.
-    assert set(idle) <= {"LIST"}, idle
+    # A second: one listing of the data, and one of the epochs with a look at the own claim.
+    assert set(idle) <= {"LIST", "GET"}, idle
     assert idle["LIST"] <= 2 * seconds + 4
+    assert idle["GET"] <= seconds + 2
     before = len(server.requests)
     for i in range(1, 11):
         on.put(f"{i}.json", range(10 * i, 10 * i + 10))
