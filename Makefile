@@ -9,6 +9,9 @@ DOCS := $(if $(wildcard $(READY)),$(VENV),.versions/docs)
 # So does the demo, in the same environment.
 DEMO := $(if $(wildcard $(READY)),$(READY),$(VENV)/.ready-demo)
 
+# Hundreds of Python processes start below; without bytecode each compiles everything again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test quick thorough answers docs test-versions soak simulate prove fuzz format bench clean
 .DEFAULT_GOAL := help
 

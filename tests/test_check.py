@@ -76,28 +76,25 @@ def status_of(clone, failing, *arguments):
     return ran.returncode
 
 
-@pytest.mark.parametrize(
-    ("mark", "expected"),
-    [
-        ('thorough("a longer run of the same")', 0),
-        ("thorough", 4),
-        ("thorough()", 4),
-        ('thorough(" ")', 4),
-        ('thorough(reason="not read")', 4),
-    ],
-)
-def test_what_is_left_to_the_thorough_run_tells_why(tmp_path, mark, expected):
-    (tmp_path / "test_one.py").write_text(
-        f"import pytest\n\n@pytest.mark.{mark}\ndef one():\n    pass\n"
-    )
+def test_what_is_left_to_the_thorough_run_tells_why(tmp_path):
+    marks = {
+        "told": 'thorough("a longer run of the same")',
+        "bare": "thorough",
+        "empty": "thorough()",
+        "blank": 'thorough(" ")',
+        "named": 'thorough(reason="not read")',
+    }
+    tests = (f"@pytest.mark.{mark}\ndef {name}():\n    pass\n" for name, mark in marks.items())
+    (tmp_path / "test_one.py").write_text("import pytest\n\n" + "\n".join(tests))
     command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "--rootdir", tmp_path]
-    chosen = ["-o", "python_functions=one", "-m", "thorough"]
+    command += ["-p", "pyspark_sluice.tests.conftest", "-m", "thorough"]
     ran = subprocess.run(
-        [*command, "-p", "pyspark_sluice.tests.conftest", *chosen, tmp_path],
+        [*command, "-o", f"python_functions={' '.join(marks)}", tmp_path],
         capture_output=True, check=False, text=True, timeout=PATIENCE,
     )  # fmt: skip
-    assert ran.returncode == expected, ran.stdout + ran.stderr
-    assert ("each `thorough` needs one text" in ran.stderr) == bool(expected)
+    assert ran.returncode == 4, ran.stdout + ran.stderr
+    said = ran.stderr.partition("each `thorough` needs one text")[2]
+    assert [name for name in marks if f"::{name}'" in said] == [*marks][1:]
 
 
 prepare = tool("prepare")
@@ -163,6 +160,7 @@ def test_the_commands_that_the_demo_ends_with_are_found_without_an_active_enviro
         assert ran.returncode == 0
 
 
+@pytest.mark.thorough("the run itself goes by these groups")
 def test_tests_of_one_group_share_a_process(tmp_path):
     (tmp_path / "pids").mkdir()
     (tmp_path / "test_one.py").write_text(

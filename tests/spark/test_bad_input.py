@@ -19,6 +19,7 @@ def _fails(lake, *parts, **options):
     return text
 
 
+@pytest.mark.thorough("errors of each format, and the restart after one, are tested without Spark")
 def test_a_truncated_json_line(lake):
     lake.land("0.json", range(10))
     bad = lake.source / "1.json"

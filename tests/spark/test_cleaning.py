@@ -22,6 +22,7 @@ def report_of(query):
 
 @pytest.mark.effect_of("cleanSource", "sourceArchiveDir")
 @pytest.mark.spark
+@pytest.mark.thorough("each mode has tests without Spark, with a death around each operation")
 def test_each_mode_keeps_every_row_and_touches_only_what_is_complete(lake, spark, tmp_path):
     lakes = {}
     for mode in ("off", "delete", "archive"):

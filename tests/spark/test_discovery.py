@@ -72,6 +72,9 @@ def test_the_same_files_are_read_as_by_spark_and_have_the_same_partitions(spark,
     assert len(set(map(str, sparks))) == 10
 
 
+@pytest.mark.thorough(
+    "streams take paths and markers without Spark; Spark reads the same files above"
+)
 def test_a_stream_takes_several_paths_with_wildcards_once_each_and_waits_for_markers(
     spark, tree, tmp_path
 ):

@@ -13,6 +13,7 @@ from pyspark_sluice.tests.patience import PATIENCE
 
 @pytest.mark.spark
 @pytest.mark.drivers
+@pytest.mark.thorough("a Spark of its own; what else is asked has tests without")
 def test_executors_are_asked_whether_they_share_the_state(tmp_path):
     command = [sys.executable, "-m", "pyspark_sluice", "doctor", str(tmp_path / "ck"), "--spark"]
     done = subprocess.run(

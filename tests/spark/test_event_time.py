@@ -15,7 +15,10 @@ from pyspark.sql.functions import window
 from pyspark_sluice.benchmarks.event_time_row import aggregate, write_hours
 from pyspark_sluice.tests.patience import PATIENCE
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.thorough("the order of event time has tests without Spark"),
+]
 
 
 def test_a_watermark_drops_nothing_in_event_time_and_much_in_the_order_of_arrival(spark, tmp_path):
@@ -27,7 +30,6 @@ def test_a_watermark_drops_nothing_in_event_time_and_much_in_the_order_of_arriva
     assert peer.rows < total
 
 
-@pytest.mark.thorough("the other order of event time shows the watermark")
 def test_a_watermark_drops_no_row_of_parquet_files_in_the_order_of_a_column(spark, tmp_path):
     begin = datetime(2026, 1, 1, tzinfo=UTC)
     schema = pa.schema([("at", pa.timestamp("us", "UTC")), ("key", pa.int32())])

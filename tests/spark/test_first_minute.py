@@ -19,7 +19,13 @@ import pytest
 from pyspark_sluice.tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-pytestmark = [pytest.mark.spark, pytest.mark.drivers]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.drivers,
+    pytest.mark.thorough(
+        "an environment of its own; pages of the documentation run the same calls in this one"
+    ),
+]
 
 LEFT_OUT = shutil.ignore_patterns(".*", "build", "tests", "benchmarks", "__pycache__", "*.egg-info")
 
@@ -91,12 +97,10 @@ def test_the_quick_start_in_an_activated_environment(environment, tmp_path, else
     assert processor_seconds() - began < 60
 
 
-@pytest.mark.thorough("the two below are started in the same way")
 def test_the_quick_start_by_the_path_of_the_interpreter(environment, tmp_path, elsewhere):
     check(run(quick_start(), tmp_path, str(environment / "bin" / "python"), elsewhere))
 
 
-@pytest.mark.thorough("the quick start runs above, Connect in other tests")
 def test_the_quick_start_on_spark_connect(environment, tmp_path, elsewhere):
     program = quick_start().replace(
         ".builder.getOrCreate()", '.builder.remote("local").getOrCreate()'
@@ -116,7 +120,6 @@ print(spark.read.format("sluice").schema("id long").load("/tmp/sluice/one.json")
 """
 
 
-@pytest.mark.thorough("the quick start runs above")
 def test_a_session_that_is_already_there_learns_of_it_by_register(environment, tmp_path, elsewhere):
     program = LATE.format(environment=str(environment))
     result = run(program, tmp_path, str(environment / "bin" / "python"), elsewhere)

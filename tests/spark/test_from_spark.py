@@ -89,12 +89,12 @@ def _files(lake):
 
 @row("`maxBytesPerTrigger`")
 def _bytes(lake):
-    for number in range(4):
+    for number in range(2):
         lake.land(f"{number}.json", range(number * 100, number * 100 + 100))
-    both = {"maxFilesPerTrigger": "3", "maxBytesPerTrigger": "1024"}
+    both = {"maxFilesPerTrigger": "3", "maxBytesPerTrigger": "2048"}
     fails(lake, "spark", "maxBytesPerTrigger", **both)
     # A soft limit: one file is larger than it, and is taken whole.
-    assert max(map(len, read_by(lake, "spark", maxBytesPerTrigger="1024"))) == 100
+    assert max(map(len, read_by(lake, "spark", maxBytesPerTrigger="2048"))) == 100
     assert max(map(len, read_by(lake, "sluice", **both))) < 100
 
 

@@ -35,6 +35,7 @@ def _stream(lake, logs, trigger):
     return lake.run(writer, str(lake.sink))
 
 
+@pytest.mark.thorough("the suite of sources reads the same source without Spark")
 def test_a_run_that_ends_and_a_stream_read_files_and_log_exactly_once(lake, until):
     logs = Logs(lake.source)
     landed = [row for part in range(PARTITIONS) for row in logs.land(part, 50)]

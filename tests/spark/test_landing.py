@@ -87,6 +87,7 @@ def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_i
     assert found.column_names == ["id", "text"]
 
 
+@pytest.mark.thorough("an attempt that is repeated lands nothing again without Spark")
 def test_nothing_that_a_sink_does_with_the_rows_about_files_writes_them_again(lake):
     lake.land("0.json", range(10))
     seen = []
@@ -138,6 +139,7 @@ def test_the_schema_is_inferred_and_grows_and_so_does_the_table(lake):
     assert {row["more"] is None for row in rows if row["id"] != 10} == {True}
 
 
+@pytest.mark.thorough("manifests have tests without Spark")
 def test_manifests_give_spark_exactly_the_files_of_their_batches(lake, tmp_path):
     lake.land("0.json", range(10), folder="who=a")
     lake.land("1.json", range(10, 20), folder="who=b")
@@ -222,7 +224,7 @@ def test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are
     assert {"min.id", "num_records"} <= set(actions.schema.names)
 
 
-@pytest.mark.thorough("manifests of landed files are read above")
+@pytest.mark.thorough("manifests have tests without Spark")
 def test_files_in_place_are_read_back_through_manifests(lake, tmp_path):
     parquet(lake, "a [1] 100%41.parquet", id=ids_of(0), text=["x"] * 5)
     parquet(lake, "b.parquet", id=ids_of(5))
@@ -234,6 +236,7 @@ def test_files_in_place_are_read_back_through_manifests(lake, tmp_path):
     assert sum(row.text == "x" for row in frame.collect()) == 5
 
 
+@pytest.mark.thorough("the two halves are tested above")
 def test_new_columns_of_files_in_place_end_the_task_and_then_the_table_has_them(lake):
     parquet(lake, "a.parquet", id=ids_of(0))
     sink = tables.delta(str(lake.source))

@@ -32,6 +32,7 @@ def order(capsys, lake, command, *arguments, code=0):
 
 
 @pytest.mark.spark
+@pytest.mark.thorough("the simulation of orders and the commands run without Spark")
 def test_rows_are_in_the_sink_as_often_as_was_ordered(lake, capsys):
     lake.land("a.json", range(10))
     lake.drain(**OPTIONS)

@@ -16,16 +16,13 @@ from pyspark_sluice.examples.demo.driver import Driver
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 from pyspark_sluice.tests.spark.programs import evolving
 
-pytestmark = [pytest.mark.spark, pytest.mark.drivers]
-
-
-SOME = (
-    "rescue",
-    "failOnNewColumns",
-    f"addNewColumns{evolving.BLOCKED}",
-    "addNewColumnsWithTypeWidening",
-)
-"""Each way that a stream can meet new columns once."""
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.drivers,
+    pytest.mark.thorough(
+        "a kill at each moment is in test_crash.py, new columns in test_schemas.py"
+    ),
+]
 
 
 def run(homes: Iterable[Path]) -> Driver:
@@ -98,19 +95,8 @@ def drain(homes: Iterable[Path]) -> None:
         driver.kill()
 
 
-@pytest.mark.parametrize(
-    "streams",
-    [
-        pytest.param(SOME, id="some"),
-        pytest.param(
-            evolving.STREAMS,
-            id="all",
-            marks=pytest.mark.thorough("some of the streams show each kind"),
-        ),
-    ],
-)
-def test_a_kill_between_new_columns_and_the_restart_loses_and_doubles_nothing(tmp_path, streams):
-    homes = {name: tmp_path / name for name in streams}
+def test_a_kill_between_new_columns_and_the_restart_loses_and_doubles_nothing(tmp_path):
+    homes = {name: tmp_path / name for name in evolving.STREAMS}
     kill_when_all_have_met_new_columns(homes.values())
     for name, home in homes.items():
         stored = name.startswith("add") and not name.endswith(evolving.BLOCKED)

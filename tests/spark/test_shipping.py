@@ -110,6 +110,7 @@ def submitted(places, how, *options, cwd=None, **environment):
     return ran.stdout
 
 
+@pytest.mark.thorough("test_cluster.py ships the zip file")
 def test_a_zip_file_is_shipped_with_py_files(places):
     home, _, python = places
     # Tasks run what the driver names: neither the Python of the workers nor this setting.
