@@ -20,7 +20,7 @@ def test_the_model_is_sound_with_one_crash_anywhere():
 
 @pytest.mark.parametrize("variant", prove.VARIANTS)
 def test_a_variant_is_sound_within_small_bounds(variant):
-    found = prove.search(variant, *prove.SMALL)
+    found = prove.search(variant, *prove.small(variant))
     assert found.error == ""
     assert found.states > 50_000
 
@@ -40,7 +40,7 @@ def test_a_planted_bug_ends_with_its_own_error(name):
 @pytest.mark.parametrize("name", [name for name, bug in prove.BUGS.items() if bug.variant])
 def test_a_bug_of_a_variant_is_found_within_small_bounds(name):
     bug = prove.BUGS[name]
-    assert prove.meaning(prove.search(name, bug.variant, *prove.SMALL)) == bug.found
+    assert prove.meaning(prove.search(name, bug.variant, *prove.small(bug.variant))) == bug.found
 
 
 def test_an_error_that_no_bug_is_expected_to_end_with_is_no_success():

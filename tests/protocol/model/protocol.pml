@@ -38,6 +38,11 @@
 #define BACK 2          /* B is sent back, all else was read */
 #define LEFT 3          /* written by the driver: Spark went on without this reader */
 #define PART 4          /* of B only the first row was read, all else was read */
+#define MORE 5          /* of U two rows were read, if there are two */
+#define IS_READ(verdict) ((verdict) == READ || (verdict) == MORE)
+/* What a part that starts at `start` has read, a bit for each row. */
+#define U_ROWS(verdict) (start >= ROWS -> 0 : ((verdict) == MORE && start + 1 < ROWS -> 12 << start : 4 << start))
+#define ALL_OF_U (28 & ((4 << ROWS) - 1))
 
 /* A checkpoint object. Its number is its place in the chain: the parent of c is c - 1. That of one
  * which nobody can refer to any more (an orphan, or taken back) is used again, unlike its name. */
@@ -150,6 +155,13 @@ inline resolve(c) {
 #define appears(name) skip
 #endif
 
+/* The commit says at which record border the reader has stopped. */
+#ifdef BORDER_IS_ASSUMED
+#define READ_UP_TO(v) rest[c] = start + 1
+#else
+#define READ_UP_TO(v) rest[c] = (v == MORE && start + 1 < ROWS -> start + 2 : start + 1)
+#endif
+
 /* A reader, or the driver in its place, writes create-only; `verdict` is what counts. */
 inline say(c, r, v) {
     created = 0; told = 1;
@@ -165,12 +177,16 @@ inline say(c, r, v) {
         if
         :: r == 0 && (ck[c].part0 & IS_U) ->
             resolve(c);
-            rest[c] = ((v == LEFT || start >= ROWS) -> start : start + 1);
+#ifdef BUDGET
+            /* U is bounded: nobody continues a part that Spark has given up. */
+            rest[c] = (v == LEFT -> ROWS : start);
+            if :: v == LEFT -> unwanted = unwanted | (ALL_OF_U & ~((4 << start) - 1)) :: else fi;
+#else
+            rest[c] = start;
+#endif
+            if :: IS_READ(v) && start < ROWS -> READ_UP_TO(v) :: else fi;
             /* Acknowledged by an attempt whose rows Spark left unread, before it was given up. */
-            if
-            :: c == shortened && v == READ && !is_left && start < ROWS -> unwanted = unwanted | (4 << start)
-            :: else
-            fi
+            if :: c == shortened && IS_READ(v) && !is_left -> unwanted = unwanted | U_ROWS(v) :: else fi
         :: else
         fi
     :: else
@@ -209,7 +225,11 @@ inline count(c, r) {
 #ifdef RESTORE_FORGETS_HELD
         if :: c < restored && (ck[restored].part0 & C) && ck[restored].from == c -> flag = 0 :: else fi;
 #endif
+#ifndef LEFTOVER_IS_DROPPED
         if :: !flag -> at = rest[c] :: else fi
+#else
+        skip
+#endif
     :: else
     fi;
 #ifdef OPENS_ON_FIRST
@@ -230,7 +250,8 @@ inline count(c, r) {
 }
 
 /* Splits, continuations and events are sent, as far as the next batch has room: a part a reader. */
-#define may_send0 (!open0 && ((at != NONE && at < ROWS) || (at == NONE && most < ROWS)))
+/* U is continued only until its reader's commit is counted: then its remainder is with the enumerator. */
+#define may_send0 (!open0 && ((at != NONE && at < ROWS) || (at == NONE && most < ROWS && !is_counted(last_u, 0))))
 #define may_send1 (!open1 && pending)
 inline send() {
     if
@@ -574,13 +595,25 @@ init {
     :: else \
     fi
 /* Before a continuation is planned, what it resumes from is known: the driver sees to that. */
+#ifdef GATE_NOT_ASKED
+#define is_released(c) 1
+#else
 #define is_released(c) (early[c] || !(ck[c].part0 & C) || commit[2 * ck[c].from])
+#endif
 #define is_unbound(c) (!commit[2 * (c) + 1] || is_late(c, 1))
 #define runs(r) (alive && logged != done && handed == logged && !delivered && accepted[r] == 0)
     :: d_step { runs(0) && ck[logged].part0 && !attempt[0] && is_released(logged) -> PLAN(0);
         attempt[0] = (commit[2 * logged] -> commit[2 * logged] : READ) }
     :: d_step { runs(1) && ck[logged].part1 && !attempt[1] -> PLAN(1);
         attempt[1] = (commit[2 * logged + 1] -> commit[2 * logged + 1] : READ) }
+#ifdef BUDGET
+    /* Its time or rows are spent one border later. If it is lost it may still acknowledge, and the
+     * next attempt may stop at another border. */
+    :: d_step { runs(0) && ck[logged].part0 && !attempt[0] && is_released(logged) && !commit[2 * logged] ->
+        PLAN(0); attempt[0] = (start + 1 < ROWS -> MORE : READ) }
+    :: d_step { runs(0) && attempt[0] && !commit[2 * logged] && !haunts ->
+        haunts = logged; zombie[0] = attempt[0]; attempt[0] = 0 }
+#endif
 #ifdef LATE_OBJECTS
     /* The commit is there, and this executor does not see it yet. */
     :: d_step { runs(1) && is_late(logged, 1) && !attempt[1] -> PLAN(1); attempt[1] = READ }
@@ -596,11 +629,16 @@ init {
 
     /* An attempt ends: it acknowledges. Spark takes the rows of the first that agrees with what
      * counts; one that does not agree fails, and is started again. */
+#ifdef BORDER_NOT_FOLLOWED
+#define FOLLOWS(verdict, own) (verdict == own || (IS_READ(verdict) && IS_READ(own)))
+#else
+#define FOLLOWS(verdict, own) (verdict == own)
+#endif
 #define END(r, i) \
     :: d_step { runs(r) && attempt[i] -> \
         say(logged, r, attempt[i]); \
         if \
-        :: (told && verdict == attempt[i]) || BELIEVES_ITSELF(logged, r) -> \
+        :: (told && FOLLOWS(verdict, attempt[i])) || BELIEVES_ITSELF(logged, r) -> \
             accepted[r] = attempt[i] \
         :: else \
         fi; \
@@ -614,7 +652,7 @@ init {
     /* A limit downstream: the batch ends without this reader's rows. */
     :: d_step { runs(0) && cut_short < 1 && ck[logged].part0 && is_released(logged) -> cut_short++; accepted[0] = NONE;
         shortened = logged; resolve(logged);
-        if :: commit[2 * logged] == READ && start < ROWS -> unwanted = unwanted | (4 << start) :: else fi }
+        if :: IS_READ(commit[2 * logged]) -> unwanted = unwanted | U_ROWS(commit[2 * logged]) :: else fi }
     :: d_step { runs(1) && cut_short < 1 && ck[logged].part1 -> cut_short++; accepted[1] = NONE }
 
     /* The sink has each batch once, by its number. */
@@ -623,9 +661,7 @@ init {
             (accepted[0] || !ck[logged].part0) && (accepted[1] || !ck[logged].part1) ->
         rows = 0;
         if
-        :: ck[logged].part0 && accepted[0] == READ ->
-            resolve(logged);
-            if :: start < ROWS -> rows = 4 << start :: else fi
+        :: ck[logged].part0 && IS_READ(accepted[0]) -> resolve(logged); rows = U_ROWS(accepted[0])
         :: else
         fi;
         if
