@@ -22,20 +22,19 @@ from ...checkpoint_meta.storage.units import LowerCase, Milliseconds
 from ...checkpoint_meta.storage.urls import joined, loaded_paths
 from ...enumerator.files.discovery.selection.name_patterns import glob_pattern
 from ...enumerator.files.file_options import CleaningOptions, EnumeratorOptions
-from ...enumerator.files.ledger.sifting import OnOverwrite
 from ...errors import OptionError
 from ...reader.files.formats.registry import format_class, refused
 from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
 from ...reader.files.options.values import json_or_none
 from ...reader.landing.landing_options import LandingOptions
 from .aliases import in_our_names
+from .rules import broken_rules
 from .validation import (
-    bad_records_problems,
     cleaning_problems,
     event_time_problems,
     instant,
-    landing_problems,
     near_name,
+    overlaps,
     problem_of,
     queue_problems,
 )
@@ -218,7 +217,8 @@ def parse_options(
         problems.extend(map(problem_of, error.errors()))
     if options is not None:
         options = _with_one_path(options)
-        problems.extend(bad_records_problems(options, options.path))
+        problems.extend(broken_rules(options, options.source))
+        problems.extend(_place_problems(options))
     # A source of the user's own decides itself what a path is, and which options it heeds.
     if options is not None and options.source == "files":
         problems.extend(_file_problems(options, path_follows=path_follows))
@@ -295,58 +295,18 @@ def _file_problems(options: SluiceOptions, *, path_follows: bool) -> Iterator[st
     yield from event_time_problems(options, options.time_zone, options.file_format)
     yield from queue_problems(options, options.path, options.storage_options)
     yield from cleaning_problems(options, options.path)
-    yield from landing_problems(options, options.path)
-    yield from _in_place_problems(options)
 
 
-_WRITING = {"filter", *LandingOptions.model_fields} - {
-    "land_at",
-    "land_copy",
-    "land_format",
-    "land_schema",
-}
-"""What needs rows to be written, and not only referred to."""
-
-
-def _in_place_problems(options: SluiceOptions) -> Iterator[str]:
-    """What does not fit files that a table refers to where they are."""
-    if options.land_copy != "never":
-        return
-    for name in sorted(_WRITING & options.model_fields_set):
-        # Given, but with the value that asks for nothing: no harm.
-        if getattr(options, name):
-            yield f"{to_camel(name)}: found with landCopy=never, which writes no row; leave it out"
-    if options.file_format != "parquet":
-        yield f"landCopy: found never with fileFormat={options.file_format}; expected parquet"
-    overwrite = options.on_overwrite.value
-    if options.clean_source != "off" or overwrite != "ignore":
-        yield (
-            f"landCopy: found never with cleanSource={options.clean_source} and "
-            f"onOverwrite={overwrite}; expected off and ignore, since the table has the "
-            "files themselves"
-        )
-    if options.schema_evolution_mode == "rescue":
-        yield "landCopy: found never with schemaEvolutionMode=rescue; expected another mode"
-
-
-def _has_lines(options: SluiceOptions) -> bool:
-    of_lines = options.file_format in {FileFormatName.CSV, FileFormatName.JSON, FileFormatName.TEXT}
-    return of_lines and not (options.wholetext or options.multi_line)
+def _place_problems(options: SluiceOptions) -> Iterator[str]:
+    places = {"badRecordsPath": options.bad_records_path}
+    if options.source == "files" and options.land_copy != "never":
+        places["landAt"] = options.land_at
+    for option, place in places.items():
+        if place:
+            yield from (f"{option}: {line}" for line in overlaps(place, options.path))
 
 
 def _format_problems(options: SluiceOptions) -> Iterator[str]:
-    if options.on_overwrite is OnOverwrite.APPEND_TAIL and options.clean_source != "off":
-        yield (
-            f"cleanSource: found {options.clean_source!r} with onOverwrite=appendTail; expected "
-            "off, since a file that grows is never read to its end"
-        )
-    if options.on_overwrite is OnOverwrite.APPEND_TAIL and not _has_lines(options):
-        yield (
-            f"onOverwrite: found appendTail with fileFormat={options.file_format}"
-            f"{', wholetext' if options.wholetext else ''}"
-            f"{', multiLine' if options.multi_line else ''}; expected a format of which each line "
-            "is a record: csv, json or text, not compressed"
-        )
     yield from refused(options)
     # Every charset can encode ASCII, so nothing can be wrong with it.
     if not options.line_sep or options.line_sep.isascii():

@@ -1,4 +1,4 @@
-"""What is wrong with options: single values, names, and what must fit together or needs a stream.
+"""What is wrong with options: single values, names, paths, and what needs a stream.
 
 Most functions yield a line per problem.
 """
@@ -6,12 +6,10 @@ Most functions yield a line per problem.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import Enum
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pydantic.alias_generators import to_camel
 
 from ...checkpoint_meta.storage.client_options import uses_fsspec
 from ...checkpoint_meta.storage.urls import (
@@ -28,8 +26,8 @@ from ...enumerator.files.file_options import PATH_PREFIX, CleaningOptions, Enume
 from ...enumerator.files.ledger.pending import FileOrder
 from ...errors import OptionError
 from ...reader.files.formats.registry import format_class
-from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
-from ...reader.landing.landing_options import LandingOptions
+from ...reader.files.options import FileFormatName
+from .rules import is_chosen, shown
 
 
 def archive_of(options: CleaningOptions) -> str:
@@ -40,10 +38,7 @@ def archive_of(options: CleaningOptions) -> str:
 def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
     """What does not fit together."""
     archive = archive_of(options)
-    if options.clean_source != "archive":
-        return
-    if not archive:
-        yield "sourceArchiveDir: found nothing; expected a directory for cleanSource=archive"
+    if options.clean_source != "archive" or not archive:
         return
     for path in _paths(loaded):
         # A file is moved by a rename, an object by a copy that its store makes: neither leaves the
@@ -102,7 +97,13 @@ def event_time_problems(
             f"startAt: found {options.start_at} with endAt={options.end_at}, which is not after "
             "it; expected an earlier start"
         )
-    yield from _order_problems(options, file_format)
+    has_statistics = format_class(file_format).has_time_statistics
+    if options.event_time_column and not has_statistics:
+        formats = ", ".join(f for f in FileFormatName if format_class(f).has_time_statistics)
+        yield (
+            f"eventTimeColumn: found with fileFormat={file_format}, whose files have no "
+            f"statistics; expected one of {formats}, or eventTimePattern instead"
+        )
     asks_time = any(isinstance(bound, int) for bound in bounds) or (
         options.file_order is FileOrder.EVENT_TIME and not options.event_time_column
     )
@@ -113,27 +114,6 @@ def event_time_problems(
         )
 
 
-def _order_problems(options: EnumeratorOptions, file_format: str) -> Iterator[str]:
-    of_order = (
-        *("max_event_time_skew", "on_late_file", "event_time_column", "on_missing_event_time"),
-        *("alignment_group", "alignment_idle_timeout"),
-    )
-    for name in _chosen(options, of_order):
-        if options.file_order is not FileOrder.EVENT_TIME:
-            order = options.file_order.value
-            yield f"{to_camel(name)}: found with fileOrder={order}; expected eventTime"
-        elif name == "alignment_idle_timeout" and not options.alignment_group:
-            yield "alignmentIdleTimeout: found without alignmentGroup; expected both"
-    if options.event_time_column and not format_class(file_format).has_time_statistics:
-        saying = ", ".join(f for f in FileFormatName if format_class(f).has_time_statistics)
-        yield (
-            f"eventTimeColumn: found with fileFormat={file_format}, whose files have no "
-            f"statistics; expected one of {saying}, or eventTimePattern instead"
-        )
-    if options.event_time_unit and not options.event_time_column:
-        yield f"eventTimeUnit: found {options.event_time_unit} without eventTimeColumn"
-
-
 def _is_empty(start: int | str | None, end: int | str | None) -> bool:
     if isinstance(start, int) and isinstance(end, int):
         return start >= end
@@ -141,44 +121,12 @@ def _is_empty(start: int | str | None, end: int | str | None) -> bool:
     return isinstance(start, str) and isinstance(end, str) and start >= end
 
 
-def landing_problems(options: LandingOptions, loaded: str) -> Iterator[str]:
-    """What does not fit together, a line each."""
-    if not options.land_at:
-        for name in sorted(options.model_fields_set & set(LandingOptions.model_fields)):
-            yield f"{to_camel(name)}: found without landAt; expected landAt with it, or neither"
-        return
-    if options.land_copy == "never":
-        return  # Nothing is written there.
-    if bool(options.land_transform) != bool(options.land_transform_schema):
-        yield "landTransform: found one of landTransform, landTransformSchema; expected both"
-    yield from not_apart("landAt", options.land_at, loaded)
-
-
-def bad_records_problems(options: ReaderOptions, loaded: str) -> Iterator[str]:
-    """What does not fit `badRecordsPath`, a line each."""
-    if not options.bad_records_path:
-        return
-    given = options.model_fields_set
-    # The default is another mode, which nobody has asked for.
-    if "mode" in given and options.mode is not ParseMode.DROPMALFORMED:
-        yield (
-            f"badRecordsPath: found with mode={options.mode.value}; expected no mode, or "
-            f"{ParseMode.DROPMALFORMED.value}, since malformed records are not in the rows"
-        )
-    if "column_name_of_corrupt_record" in given:
-        yield (
-            "badRecordsPath: found with columnNameOfCorruptRecord; expected one of the two, since "
-            "malformed records are not in the rows"
-        )
-    yield from not_apart("badRecordsPath", options.bad_records_path, loaded)
-
-
-def not_apart(option: str, place: str, loaded: str) -> Iterator[str]:
-    """A line for each path from which what is written to a place would be read."""
+def overlaps(place: str, loaded: str) -> Iterator[str]:
+    """Yield what is wrong with a place for data files for each path that would read them."""
     for path in _paths(loaded):
         if is_below(place, path.base) or is_below(path.base, place):
             yield (
-                f"{option}: found {place!r}, which overlaps the input path {path.given!r}; "
+                f"found {place!r}, which overlaps the input path {path.given!r}; "
                 "expected a separate directory, since data files would be read as input"
             )
 
@@ -186,21 +134,10 @@ def not_apart(option: str, place: str, loaded: str) -> Iterator[str]:
 def queue_problems(
     options: DiscoveryOptions, path: str, storage_options: Mapping[str, Any]
 ) -> Iterator[str]:
-    """What is wrong with discoveryMode=notifications, or with a queue without it."""
-    queues = {"queueUrl": options.queue_url, "deadLetterQueueUrl": options.dead_letter_queue_url}
+    """Yield what is wrong with the queues and paths of discoveryMode=notifications."""
     if options.discovery_mode != "notifications":
-        for name, url in queues.items():
-            if url:
-                yield (
-                    f"{name}: found without discoveryMode=notifications; expected that mode with "
-                    "it, or neither"
-                )
         return
-    if not options.queue_url:
-        yield (
-            "queueUrl: found nothing; discoveryMode=notifications expects the URL of a queue "
-            "(SQS or Azure Storage Queue) that receives the events of the bucket"
-        )
+    queues = {"queueUrl": options.queue_url, "deadLetterQueueUrl": options.dead_letter_queue_url}
     for name, url in queues.items():
         if url and not url.startswith(("https://", "http://")):
             yield f"{name}: found {url}; expected the URL of a queue of SQS or of Azure Storage"
@@ -296,9 +233,10 @@ def refuse_streaming_options(options: EnumeratorOptions) -> None:
     """
     fields = type(options).model_fields
     problems = [
-        f"{fields[name].alias}: found {_shown(getattr(options, name))} in a batch read; "
+        f"{fields[name].alias}: found {shown(getattr(options, name))} in a batch read; "
         "expected it with readStream only"
-        for name in _chosen(options, sorted(ONLY_STREAMS))
+        for name in sorted(ONLY_STREAMS)
+        if is_chosen(options, name)
     ]
     if problems:
         listed = "".join(f"\n  - {problem}" for problem in problems)
@@ -306,18 +244,6 @@ def refuse_streaming_options(options: EnumeratorOptions) -> None:
             f'spark.read.format("sluice") reads all files at once, without a state:{listed}\n'
             "Leave these out, or use readStream with trigger(availableNow=True)"
         )
-
-
-def _chosen(options: EnumeratorOptions, names: Iterable[str]) -> Iterator[str]:
-    """The fields among these that were given, with another value than the default."""
-    for name in names:
-        value, default = getattr(options, name), type(options).model_fields[name].default
-        if name in options.model_fields_set and value != default:
-            yield name
-
-
-def _shown(value: object) -> object:
-    return value.value if isinstance(value, Enum) else value
 
 
 # A wrong hint is worse than none: a name is near if it is the other one, mistyped.

@@ -5,7 +5,7 @@ They are joined to those of discovery.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -14,7 +14,6 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
-    model_validator,
 )
 from pydantic.alias_generators import to_camel
 
@@ -146,19 +145,6 @@ class LedgerOptions(BaseModel):
         "for local files of a line format that only grow).",
         json_schema_extra=named(auto_loader="cloudFiles.allowOverwrites"),
     )
-
-    @model_validator(mode="after")
-    def _newest_come_anyway(self) -> Self:
-        if self.fresh_share and self.file_order is FileOrder.NEWEST_FIRST:
-            message = (
-                f"freshShare: found {self.fresh_share} with fileOrder=newestFirst; expected one of "
-                "them, since the newest files come first anyway"
-            )
-            raise ValueError(message)
-        if self.fresh_share and self.file_order is FileOrder.EVENT_TIME:
-            message = "freshShare: with fileOrder=eventTime no file comes before an earlier one"
-            raise ValueError(message)
-        return self
 
 
 class CleaningOptions(BaseModel):

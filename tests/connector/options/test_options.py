@@ -208,7 +208,10 @@ def test_local_paths_are_listed_more_often_unless_the_user_says_otherwise():
         ({"maxFilesPerTrigger": "0"}, "maxFilesPerTrigger: found '0'; expected: more than 0\n"),
         ({"mode": "x"}, "mode: found 'x'; expected: one of PERMISSIVE, DROPMALFORMED, FAILFAST\n"),
         ({"multiLine": "x"}, "multiLine: found 'x'; expected: true or false\n"),
-        ({"freshShare": "0.5", "fileOrder": "newestFirst"}, "\n  - freshShare: found 0.5 with"),
+        (
+            {"freshShare": "0.5", "fileOrder": "newestFirst"},
+            "\n  - freshShare: found with fileOrder=newestFirst; expected",
+        ),
         ({"fileFormat": "delta"}, "a format of your own (docs/adding-a-format.md)"),
         ({"maxFileAge": "1 month"}, "of fixed length, which months and years are not: 30d"),
     ],

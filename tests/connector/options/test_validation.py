@@ -22,7 +22,7 @@ from pyspark_sluice.reader.landing.landing_options import LandingOptions
         ({"onLateFile": "fail"}, "onLateFile: found with fileOrder=mtime"),
         ({"eventTimeColumn": "at"}, "eventTimeColumn: found with fileOrder=mtime"),
         ({"onMissingEventTime": "mtime"}, "onMissingEventTime: found with fileOrder=mtime"),
-        ({"eventTimeUnit": "s"}, "eventTimeUnit: found s without eventTimeColumn"),
+        ({"eventTimeUnit": "s"}, "eventTimeUnit: found without eventTimeColumn"),
         (
             {"fileOrder": "eventTime", "eventTimeColumn": "at", "fileFormat": "json"},
             "eventTimeColumn: found with fileFormat=json",
@@ -42,7 +42,10 @@ from pyspark_sluice.reader.landing.landing_options import LandingOptions
             "eventTimePattern: found, but no option uses times in paths",
         ),
         ({"fileOrder": "eventTime", "eventTimePattern": "{MM}"}, "does not name a time"),
-        ({"fileOrder": "eventTime", "freshShare": "0.5"}, "no file comes before an earlier one"),
+        (
+            {"fileOrder": "eventTime", "freshShare": "0.5"},
+            "freshShare: found with fileOrder=eventTime",
+        ),
         ({"startAt": "yesterday"}, "startAt: found 'yesterday'; expected a time such as"),
         ({"startAt": "yesterday"}, "or a name after path:"),
         ({"startAt": "2026-01-02", "endAt": "2026-01-02"}, "which is not after it"),

@@ -221,11 +221,15 @@ def test_compressed_files_are_not_read_on(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{"fileFormat": "parquet"}, {"fileFormat": "csv", "multiLine": "true"}]
+    ("options", "found"),
+    [
+        ({"fileFormat": "parquet"}, "fileFormat=parquet"),
+        ({"fileFormat": "csv", "multiLine": "true"}, "multiLine=true"),
+    ],
 )
-def test_formats_that_are_not_of_lines_are_refused(tmp_path, options):
+def test_formats_that_are_not_of_lines_are_refused(tmp_path, options, found):
     given = {"path": str(tmp_path), "onOverwrite": "appendTail", **options}
-    with pytest.raises(OptionError, match="onOverwrite: found appendTail with fileFormat="):
+    with pytest.raises(OptionError, match=f"onOverwrite: found appendTail with {found}"):
         parse_options(given, streaming=False)
 
 

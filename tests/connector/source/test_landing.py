@@ -141,16 +141,16 @@ def test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way(landing):
     [
         ({"landAt": None}, "landSchema: found without landAt"),
         ({"landAt": "{in}/table"}, "expected a separate directory"),
-        ({"landTransform": "a:b"}, "expected both"),
+        ({"landTransform": "a:b"}, "found without landTransformSchema"),
         ({"landAt": "hdfs://host/x"}, "data files cannot be written there"),
         ({"landSchema": "v variant"}, "variant columns cannot be written to data files"),
         ({"landPartitionBy": "nowhere"}, "landPartitionBy"),
-        ({"landCopy": "never"}, "found never with fileFormat=json; expected parquet"),
+        ({"landCopy": "never"}, "found never with fileFormat=json; expected fileFormat=parquet"),
         ({**IN_PLACE, "filter": "id > 1"}, "filter: found with landCopy=never"),
         ({**IN_PLACE, "landFileBytes": "1g"}, "landFileBytes: found with landCopy=never"),
-        ({**IN_PLACE, "cleanSource": "delete"}, "cleanSource=delete and onOverwrite=ignore"),
-        ({**IN_PLACE, "onOverwrite": "reprocess"}, "onOverwrite=reprocess; expected off and"),
-        ({**IN_PLACE, "schemaEvolutionMode": "rescue"}, "found never with schemaEvolutionMode"),
+        ({**IN_PLACE, "cleanSource": "delete"}, "found never with cleanSource=delete"),
+        ({**IN_PLACE, "onOverwrite": "reprocess"}, "found never with onOverwrite=reprocess"),
+        ({**IN_PLACE, "schemaEvolutionMode": "rescue"}, "found rescue with landCopy=never"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_by_name(landing, options, expected):

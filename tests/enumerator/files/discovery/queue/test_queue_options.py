@@ -11,8 +11,8 @@ from pyspark_sluice.errors import OptionError
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"discoveryMode": "notifications"}, "queueUrl: found nothing"),
-        ({"queueUrl": "http://q"}, "queueUrl: found without discoveryMode"),
+        ({"discoveryMode": "notifications"}, "found notifications without queueUrl"),
+        ({"queueUrl": "http://q"}, "queueUrl: found with discoveryMode=full; expected"),
         ({"discoveryMode": "notifications", "queueUrl": "http://q", "path": "/x"}, "s3://"),
         ({"discoveryMode": "notifications", "queueUrl": "http://q", "path": "gs://b"}, "abfss://"),
         ({"discoveryMode": "notifications", "queueUrl": "https://q?sig=abc"}, "sas_token"),

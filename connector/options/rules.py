@@ -1,0 +1,148 @@
+"""Which options need other options, or exclude them: one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
+
+from ...enumerator.files.ledger.pending import FileOrder
+from ...enumerator.files.ledger.sifting import OnOverwrite
+from ...reader.files.options import FileFormatName, ParseMode
+from ...reader.files.options.schema_options import EvolutionMode
+from ...reader.landing.landing_options import LandingOptions
+
+UNSET: Final = object()
+"""Among the values of a rule: the option is left out."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An option that was chosen permits only some values of another one."""
+
+    option: str
+    other: str
+    permitted: tuple[object, ...] = ()
+    """Values of `other`; if empty, any but its default."""
+
+    value: object = None
+    """The value of `option` that the rule is about; None: any but its default."""
+
+    reason: str = ""
+
+    def problem(self, options: BaseModel) -> str:
+        """The line that reports a violation; empty without one."""
+        value = getattr(options, self.option)
+        if not is_chosen(options, self.option) or self.value not in (None, value):
+            return ""
+        if self._is_permitted(options):
+            return ""
+        other = to_camel(self.other)
+        found = f" {shown(value)}" if self.value else ""
+        found += f" with {other}={shown(getattr(options, self.other))}" if self.permitted else ""
+        found += "" if self.permitted else f" without {other}"
+        values = (f"no {other}" if v is UNSET else f"{other}={shown(v)}" for v in self.permitted)
+        expected = " or ".join(values) or f"{other} with it"
+        return f"{to_camel(self.option)}: found{found}; expected {expected}{self.reason}"
+
+    def _is_permitted(self, options: BaseModel) -> bool:
+        if not self.permitted:
+            return is_chosen(options, self.other)
+        if UNSET in self.permitted and self.other not in options.model_fields_set:
+            return True
+        return getattr(options, self.other) in self.permitted
+
+
+def _rules(options: str | Iterable[str], *rule: Any, **parts: Any) -> list[Rule]:
+    names = options.split() if isinstance(options, str) else options
+    return [Rule(name, *rule, **parts) for name in names]
+
+
+_TABLE_HAS_FILES = ", since the table has the files themselves"
+_NOT_IN_ROWS = ", since malformed records are not in the rows"
+_LINES = ", since it needs lines that each are a record"
+_LANDING = sorted(LandingOptions.model_fields)
+_NOT_WRITTEN = {"land_at", "land_copy", "land_format", "land_schema"}
+"""Options of landing that apply to files that stay where they are, too."""
+
+OF_EVERY_SOURCE: Final = (
+    Rule("bad_records_path", "mode", (UNSET, ParseMode.DROPMALFORMED), reason=_NOT_IN_ROWS),
+    Rule("bad_records_path", "column_name_of_corrupt_record", (UNSET,), reason=_NOT_IN_ROWS),
+    Rule(
+        "fresh_share",
+        "file_order",
+        (FileOrder.MTIME, FileOrder.NAME),
+        reason=", since the other orders say themselves which files come first",
+    ),
+)
+
+OF_FILES: Final = (
+    *_rules(
+        "max_event_time_skew on_late_file event_time_column on_missing_event_time "
+        "alignment_group alignment_idle_timeout",
+        "file_order",
+        (FileOrder.EVENT_TIME,),
+    ),
+    Rule("alignment_idle_timeout", "alignment_group"),
+    Rule("event_time_unit", "event_time_column"),
+    *_rules("queue_url dead_letter_queue_url", "discovery_mode", ("notifications",)),
+    Rule(
+        "discovery_mode",
+        "queue_url",
+        value="notifications",
+        reason=": an SQS queue or an Azure Storage Queue that receives the events of the bucket",
+    ),
+    Rule("clean_source", "source_archive_dir", value="archive"),
+    *_rules((name for name in _LANDING if name != "land_at"), "land_at"),
+    Rule("land_transform", "land_transform_schema"),
+    Rule("land_transform_schema", "land_transform"),
+    *_rules(
+        ["filter", *(name for name in _LANDING if name not in _NOT_WRITTEN)],
+        "land_copy",
+        ("always",),
+        reason=", since nothing is written with never",
+    ),
+    Rule("land_copy", "file_format", (FileFormatName.PARQUET,), "never"),
+    Rule("land_copy", "clean_source", ("off",), "never", _TABLE_HAS_FILES),
+    Rule("land_copy", "on_overwrite", (OnOverwrite.IGNORE,), "never", _TABLE_HAS_FILES),
+    Rule("schema_evolution_mode", "land_copy", ("always",), EvolutionMode.RESCUE),
+    Rule(
+        "on_overwrite",
+        "clean_source",
+        ("off",),
+        OnOverwrite.APPEND_TAIL,
+        ", since a file that grows is never read to its end",
+    ),
+    Rule(
+        "on_overwrite",
+        "file_format",
+        (FileFormatName.CSV, FileFormatName.JSON, FileFormatName.TEXT),
+        OnOverwrite.APPEND_TAIL,
+        _LINES,
+    ),
+    Rule("on_overwrite", "wholetext", (False,), OnOverwrite.APPEND_TAIL, _LINES),
+    Rule("on_overwrite", "multi_line", (False,), OnOverwrite.APPEND_TAIL, _LINES),
+)
+
+
+def is_chosen(options: BaseModel, name: str) -> bool:
+    """True if an option was given another value than its default."""
+    default = type(options).model_fields[name].get_default(call_default_factory=True)
+    return name in options.model_fields_set and bool(getattr(options, name) != default)
+
+
+def shown(value: object) -> object:
+    """A value as it is written in an option."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.value if isinstance(value, Enum) else value
+
+
+def broken_rules(options: BaseModel, source: str) -> Iterator[str]:
+    """Yield a line for each pair of options that do not fit together."""
+    rules = (*OF_EVERY_SOURCE, *(OF_FILES if source == "files" else ()))
+    yield from filter(None, (rule.problem(options) for rule in rules))
