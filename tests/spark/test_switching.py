@@ -110,7 +110,11 @@ def test_a_new_query_into_a_table_that_has_its_batches_fails_by_name(lake, ended
     lake.check_exactly_once()
 
 
-@pytest.mark.parametrize("recipe", [delta, iceberg], ids=["delta", "iceberg"])
+@pytest.mark.parametrize(
+    "recipe",
+    [delta, pytest.param(iceberg, marks=pytest.mark.thorough("continued as the Delta one is"))],
+    ids=["delta", "iceberg"],
+)
 def test_a_table_that_knows_query_and_batch_is_continued(lake, capsys, monkeypatch, recipe):
     old = lake.source.with_name("old")
 

@@ -164,7 +164,13 @@ def test_an_object_is_copied_by_the_store(any_server, any_bucket, put, lake):
         lake.copy("in/none", "archive/none")
 
 
-@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
+@pytest.mark.parametrize(
+    "status",
+    [
+        "503 Service Unavailable",
+        pytest.param("429 Too Many Requests", marks=pytest.mark.thorough("waited out as 503 is")),
+    ],
+)
 def test_throttling_is_waited_out(any_server, put, lake, status):
     put("in/a")
     list(lake.pages("in"))

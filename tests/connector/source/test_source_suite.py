@@ -24,13 +24,17 @@ class TestLogSource(SourceSuite):
     def land(self, place, part, rows):
         return Logs(place).land(part, rows, archived=0)
 
-    @pytest.mark.thorough("the hybrid source below ends with this one")
+    @pytest.mark.thorough("kills of all kinds meet the source of files below")
     def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
         super().test_a_kill_at_any_operation_on_the_state(tmp_path)
 
 
 class TestArchivedLog(ArchivedLogSuite):
     """A hybrid source."""
+
+    @pytest.mark.thorough("kills of all kinds meet the source of files, and others the switches")
+    def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
+        super().test_a_kill_at_any_operation_on_the_state(tmp_path)
 
 
 class TestFileSource(SourceSuite):
@@ -50,6 +54,6 @@ class TestFileSource(SourceSuite):
 
 
 class TestTableSource(table_source_test.TestTableSource):
-    @pytest.mark.thorough("kills of all kinds meet the hybrid source below")
+    @pytest.mark.thorough("kills of all kinds meet the source of files above")
     def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
         super().test_a_kill_at_any_operation_on_the_state(tmp_path)

@@ -73,7 +73,7 @@ class Story:
 class TestThreeSources(SourceSuite):
     """All that a source has to pass."""
 
-    @pytest.mark.thorough("kills of all kinds meet a hybrid source of two; those below, this one")
+    @pytest.mark.thorough("kills of all kinds meet the source of files; those below, this one")
     def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
         super().test_a_kill_at_any_operation_on_the_state(tmp_path)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +50,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("suffix", "line", "options"), CASES)
+@pytest.mark.parametrize(
+    ("suffix", "line", "options"),
+    sampled(
+        CASES,
+        lambda case: case is CASES[0],
+        reason="test_all_formats.py measures what each format holds",
+    ),
+)
 def test_resident_memory_does_not_follow_the_size_of_the_file(tmp_path, suffix, line, options):
     path, small = tmp_path / f"large.{suffix}", tmp_path / f"small.{suffix}"
     _write(small, line, ROWS // 4)

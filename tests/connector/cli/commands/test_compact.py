@@ -31,6 +31,7 @@ from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.offline_state import Compaction
 from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.connector.queries import Query, drained, in_memory
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -113,8 +114,15 @@ def test_more_may_be_asked_to_stay_than_is_there(made, more, seconds):
     assert verified(store)["findings"] == []
 
 
-@pytest.mark.parametrize("verb", ["publish", "delete"])
-def test_killed_at_every_change_it_leaves_what_spark_asks_for(made, verb):
+@pytest.mark.parametrize(
+    ("verb", "step"),
+    sampled(
+        [("publish", 1), ("delete", 5), ("delete", 1)],
+        lambda case: case != ("delete", 1),
+        reason="a kill at every deletion; every fifth one is in make test",
+    ),
+)
+def test_killed_at_every_change_it_leaves_what_spark_asks_for(made, verb, step):
     """What is only looked at between two changes makes no difference."""
     kept = retained(in_memory(made))
     expected = states(in_memory(made), kept)
@@ -129,11 +137,11 @@ def test_killed_at_every_change_it_leaves_what_spark_asks_for(made, verb):
                 has_finished = True
             except SimulatedCrash:
                 assert states(inner, kept) == expected, (kind, at)
-                if at % 3 == 0:
+                if at % (3 * step) == 0:
                     compacted(inner)
                     assert states(inner, kept) == expected, (kind, at)
                     assert compacting.sizes(inner)["bases"] == 2
-        at += 1
+        at += step
     assert at > 5
 
 

@@ -72,6 +72,9 @@ def _matches(pattern):
 
 
 @pytest.mark.spark
+@pytest.mark.thorough(
+    "thousands of calls of Hadoop; test_discovery.py chooses files by patterns as Spark does"
+)
 def test_patterns_mean_what_they_mean_to_hadoop(spark):
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 

@@ -202,6 +202,7 @@ def _rows(schema, paths, mode):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("texts of twenty million characters; shorter ones are read above")
 def test_strings_of_more_than_twenty_million_characters_are_malformed_where_they_are_asked_for(
     spark_answers, tmp_path
 ):
