@@ -1,4 +1,4 @@
-"""The fate of a checkpoint, from durable state: which readers committed, and what is complete.
+"""The fate of a checkpoint, from durable state: what is in flight, committed, counted and complete.
 
 The one place that says so. Restoring, views, forks and checks use it, so they agree.
 """
@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .documents.checkpoint import Checkpoint
-from .documents.checkpoint_ref import CheckpointRef, refs_in
+from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
 from .documents.layout import ABANDONED, READERS
+from .documents.orders import Order, Orders
 from .documents.reader_assignment import readers_of
 from .documents.reader_commit import ReaderCommit, ReaderCommits
 from .history import CheckpointHistory
@@ -37,8 +38,11 @@ class CheckpointSnapshot:
     is_complete: bool = False
     """True if Spark is known to have gone on after it: who has no commit now never will."""
 
-    waived: Mapping[str, str] = field(default_factory=dict)
-    """Id of a split that an order has given up -> why."""
+    counted: frozenset[int] = frozenset()
+    """Readers whose commits are in the state as of the newest checkpoint of the chain."""
+
+    waived: Sequence[Order] = ()
+    """Orders that give up splits of it."""
 
     @property
     def ref(self) -> CheckpointRef:
@@ -64,6 +68,24 @@ class CheckpointSnapshot:
         if reader in self.commits:
             return "read"
         return "abandoned" if self.is_complete else "assigned"
+
+
+def in_flight(
+    history: CheckpointHistory, ref: CheckpointRef, complete: CheckpointRef = NO_CHECKPOINT
+) -> list[CheckpointSnapshot]:
+    """What was in flight when `ref` was cut, and `ref`, the newest first, without commits.
+
+    Spark has read `complete` and all before it.
+    """
+    if ref == NO_CHECKPOINT:
+        return []
+    counted = history.load(ref).header.in_flight
+    return [
+        CheckpointSnapshot(
+            history.load(each), is_complete=each <= complete, counted=frozenset(counted[each])
+        )
+        for each in sorted(counted, reverse=True)
+    ]
 
 
 def snapshots(
@@ -99,18 +121,34 @@ def snapshots(
             return mine.find_all(ref, readers_of(link)), closed
         return mine.of(ref) if ref in read else (), closed
 
+    oldest = min((link.header.orders for link in links), default=0)
+    waived = Orders(commits.store).waived(oldest) if links else {}
+    return described_by(links, in_parallel(described, links), waived, is_complete=is_complete)
+
+
+def described_by(
+    links: Sequence[Checkpoint],
+    readers: Iterable[tuple[Iterable[ReaderCommit], Iterable[int]]],
+    waived: Mapping[CheckpointRef, Sequence[Order]] | None = None,
+    *,
+    is_complete: bool = False,
+) -> list[CheckpointSnapshot]:
+    """Snapshots of `links`, the newest first; `readers` has their commits and who was closed."""
+    counted = links[0].header.in_flight if links else {}
     found: list[CheckpointSnapshot] = []
-    for at, (link, (published, closed)) in enumerate(
-        zip(links, in_parallel(described, links), strict=True)
-    ):
+    for at, (link, (published, closed)) in enumerate(zip(links, readers, strict=True)):
         mine = {commit.reader: commit for commit in published if not commit.abandoned}
         given_up = {commit.reader: commit for commit in published if commit.abandoned}
-        completed = _completed(link.ref, links[:at])
+        completed, by = _completed(link.ref, links[:at]), (waived or {}).get(link.ref, ())
         # What the driver says in the place of a reader, it says when Spark has completed it.
         is_complete = is_complete or completed is not None or bool(given_up)
-        found.append(CheckpointSnapshot(link, mine, given_up, closed, completed, is_complete))
+        # What is no longer in flight is counted in full.
+        done, left = frozenset(counted.get(link.ref, readers_of(link))), frozenset(closed)
+        found.append(
+            CheckpointSnapshot(link, mine, given_up, left, completed, is_complete, done, by)
+        )
         # Spark runs a batch only when the one before has ended.
-        is_complete = is_complete or bool(mine or closed)
+        is_complete = is_complete or bool(mine or left)
     return found
 
 
@@ -120,25 +158,20 @@ def _completed(ref: CheckpointRef, newer: Sequence[Checkpoint]) -> int | None:
     return next((header.created for header in known), None)
 
 
-def went_on_after(history: CheckpointHistory, commits: ReaderCommits, ref: CheckpointRef) -> bool:
-    """True if Spark went on after `ref`: its rows were read, or not wanted (a `limit`).
-
-    Spark runs a batch only when the one before has ended, so what proves it is that a reader of a
-    later checkpoint has written anything. That a later checkpoint is there proves nothing: it may
-    have been cut ahead, or never been taken up.
-    """
-    later = (other for other in history.checkpoints() if other.checkpoint > ref.checkpoint)
-    return any(
-        (commits.readers(other) or commits.abandoned(other)) and _descends(history, other, ref)
-        for other in later
-    )
-
-
 def snapshot_of(
     history: CheckpointHistory, commits: ReaderCommits, ref: CheckpointRef
 ) -> CheckpointSnapshot:
-    """The snapshot of one checkpoint, on whichever chain it is."""
-    is_complete = went_on_after(history, commits, ref)
+    """The snapshot of one checkpoint, on whichever chain it is.
+
+    What proves that Spark went on after it is that a reader of a later checkpoint has written
+    anything. That a later checkpoint is there proves nothing: it may have been cut ahead, or never
+    been taken up.
+    """
+    later = (other for other in history.checkpoints() if other.checkpoint > ref.checkpoint)
+    is_complete = any(
+        (commits.readers(other) or commits.abandoned(other)) and _descends(history, other, ref)
+        for other in later
+    )
     (snapshot,) = snapshots(history, commits, [ref], is_complete=is_complete)
     return snapshot
 

@@ -111,16 +111,18 @@ class Orders:
         # By number, not by what the listing shows: a lost order must be reported, never left out.
         return [self.read(each) for each in range(number + 1, self.newest() + 1)]
 
-    def waived(self, ref: CheckpointRef, contained: int) -> list[Order]:
-        """Those that give up splits of `ref`; raises like `after`.
+    def waived(self, contained: int) -> dict[CheckpointRef, list[Order]]:
+        """Checkpoint -> the orders that give up splits of it; raises like `after`.
 
         Args:
-            ref: a checkpoint whose batch is under way.
-            contained: the newest order that it contains: later ones can speak of it.
+            contained: the newest order in the oldest of the checkpoints: later ones can name them.
         """
-        to = (ref.checkpoint, ref.epoch)
-        orders = self.after(contained)
-        return [o for o in orders if o.action == "waive" and (o.to_checkpoint, o.to_epoch) == to]
+        found: dict[CheckpointRef, list[Order]] = {}
+        for order in self.after(contained):
+            if order.action == "waive":
+                of = CheckpointRef(order.to_checkpoint, order.to_epoch)
+                found.setdefault(of, []).append(order)
+        return found
 
     def read(self, number: int) -> Order:
         """The order of that number; raises like `after`."""

@@ -18,7 +18,7 @@ from ...checkpoint_meta.documents.reader_assignment import readers_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...checkpoint_meta.documents.schema_history import SchemaHistory
 from ...enumerator.batch_budget import UNLIMITED
-from ...enumerator.coordinator.in_flight import CheckpointRecord, CheckpointsInFlight, Stage
+from ...enumerator.coordinator.in_flight import CheckpointRecord, CheckpointsInFlight
 from ...enumerator.coordinator.subtask_gateway import Gateways
 from .state_view import TIME, StateView, fields
 
@@ -174,12 +174,9 @@ def checkpoints_in_flight(links: Sequence[CheckpointSnapshot]) -> list[dict[str,
         return []
     # No limits: they decide what is cut next, which a look at the past does not ask.
     flight = CheckpointsInFlight(running[0].checkpoint.parent, 0, UNLIMITED)
-    records = [
-        # The state does not say whether Spark has asked for it, and what is held does not depend on
-        # that.
-        CheckpointRecord.restored(link.checkpoint, Stage.HANDED_OUT, link.commits)
-        for link in running
-    ]
+    # The state does not say whether Spark has asked for them, and what is held does not depend on
+    # that.
+    records = [CheckpointRecord.restored(link) for link in running]
     flight.restore(records)
     gateways = Gateways(flight)
     return [

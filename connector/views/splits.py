@@ -157,15 +157,18 @@ def _assigned(link: CheckpointSnapshot, reader: int, batch: pa.RecordBatch, firs
 def _waived(
     link: CheckpointSnapshot, batch: pa.RecordBatch, columns: Mapping[str, Any]
 ) -> dict[str, pa.Array]:
+    given_up: dict[str, str] = {}
+    for order in link.waived:
+        why = f"given up by order {order.number}" + (f": {order.reason}" if order.reason else "")
+        given_up |= {split.split_id: why for split in splits_of_order(order)}
     count = batch.num_rows
     state, reason = columns["state"], columns.get("reason", pa.nulls(count, pa.string()))
     # Without a commit one value holds for the whole batch.
     states = [state.as_py()] * count if isinstance(state, pa.Scalar) else state.to_pylist()
     reasons = reason.to_pylist()
     for at, split in enumerate(splits_in(batch)):
-        why = link.waived.get(split.split_id)
-        if why is not None:
-            states[at], reasons[at] = "waived", why
+        if split.split_id in given_up:
+            states[at], reasons[at] = "waived", given_up[split.split_id]
     return {"state": pa.array(states, pa.string()), "reason": pa.array(reasons, pa.string())}
 
 

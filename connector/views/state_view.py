@@ -7,8 +7,7 @@ what it need not keep any longer between two looks; `consistent` then looks agai
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final, TypeVar
 
@@ -19,7 +18,7 @@ from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, Checkpoin
 from ...checkpoint_meta.documents.file_columns import RANGES, splits_in
 from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.layout import CHECKPOINTS, FORMAT
-from ...checkpoint_meta.documents.orders import Order, Orders
+from ...checkpoint_meta.documents.orders import Order
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
@@ -123,17 +122,6 @@ class StateView:
         """Up to which number the newest checkpoint contains orders."""
         return 0 if self.head == NO_CHECKPOINT else self.history.load(self.head).header.orders
 
-    @cached_property
-    def _waived(self) -> Mapping[CheckpointRef, Mapping[str, str]]:
-        found: dict[CheckpointRef, dict[str, str]] = {}
-        for order in Orders(self.store).after(0):
-            if order.action == "waive" and order.enumerator == "files":
-                of = found.setdefault(CheckpointRef(order.to_checkpoint, order.to_epoch), {})
-                why = f"given up by order {order.number}"
-                why += f": {order.reason}" if order.reason else ""
-                of |= {split.split_id: why for split in splits_of_order(order)}
-        return found
-
     def chain(self, most: int | None = None) -> Sequence[CheckpointSnapshot]:
         """The checkpoints that are retained on the chain of `head`, the newest first.
 
@@ -145,10 +133,7 @@ class StateView:
         while ref in retained and (most is None or len(chain) < most):
             chain.append(ref)
             ref = self.history.load(ref).header.parent
-        return [
-            replace(link, waived=self._waived.get(link.ref, {}))
-            for link in snapshots(self.history, self.commits, chain)
-        ]
+        return snapshots(self.history, self.commits, chain)
 
 
 def splits_of_order(order: Order) -> list[FileSplit]:

@@ -17,6 +17,7 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import ProtocolError
 from ..api import Journal, SplitEnumerator, SplitT
 from ..source_api import EnumeratorSource
+from .in_flight import CheckpointsInFlight
 from .returned_splits import ReturnedSplits
 from .start_position import newest_acknowledged
 
@@ -58,17 +59,18 @@ class AppliedOrders:
         enumerator: SplitEnumerator[Any, Any],
         returned_splits: ReturnedSplits,
         journal: Journal,
-        *,
-        contained: int,
+        flight: CheckpointsInFlight,
         waiting: Sequence[Order],
     ) -> None:
-        """`contained` is the newest order in the restored state, `waiting` are those after it."""
+        """`waiting` are those after the newest order in the restored state, which `flight` has."""
         self._source = source
         self._enumerator = enumerator
         self._returned_splits = returned_splits
         self._journal = journal
         self._waiting = list(waiting)
-        self._contained = self._written = self._handed_out = contained
+        self._flight = flight
+        self.contained = flight.orders
+        """The newest order that is carried out; the next checkpoint says so."""
 
     @property
     def are_waiting(self) -> bool:
@@ -78,7 +80,7 @@ class AppliedOrders:
     @property
     def wants_checkpoint(self) -> bool:
         """True if orders are carried out that no checkpoint has: an empty one if need be."""
-        return self._written < self._contained
+        return self._flight.orders < self.contained
 
     def apply(self) -> None:
         """Carry out what waits. Every commit of what was in flight has been counted.
@@ -91,7 +93,7 @@ class AppliedOrders:
             self._carry_out(order)
             # Removed once it is carried out: an order that fails is met again at the next question.
             self._waiting.pop(0)
-            self._contained = order.number
+            self.contained = order.number
 
     def _carry_out(self, order: Order) -> None:
         if order.enumerator != self._source.name:
@@ -112,19 +114,3 @@ class AppliedOrders:
             "orders", "order %d is carried out: %s %d splits, %d leave the quarantine",
             order.number, order.action, len(splits), len(order.released),
         )  # fmt: skip
-
-    # Checkpoints ----------------------------------------------------------------------------
-
-    def take(self) -> int:
-        """What the checkpoint that is being cut says of orders."""
-        self._written = self._contained
-        return self._contained
-
-    def handed_out(self, contained: int) -> None:
-        """Spark has a checkpoint that says so of orders: it is never taken back."""
-        self._handed_out = contained
-
-    def aborted(self) -> None:
-        """Checkpoints that were not handed out were taken back."""
-        # The next cut has to say so again, even if it has nothing else to say.
-        self._written = self._handed_out

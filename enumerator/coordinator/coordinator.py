@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Generic
 
+from ...checkpoint_meta.checkpoint_snapshot import in_flight
 from ...checkpoint_meta.documents.attachments import AdoptedAttachments, Attachments
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, new_lineage
@@ -42,7 +43,7 @@ from ..source_api import EnumeratorSource
 from .applied_orders import order_splits, orders_contained
 from .context import CoordinatorParts
 from .in_flight import CheckpointRecord, CheckpointsInFlight
-from .restore import Adoption, RestoredState, restore, restored_records
+from .restore import RestoredState, adopt, restore
 from .running_coordinator import RunningCoordinator
 from .start_position import StartPosition, start_position
 from .threads import AsyncCalls, BoundedLock, Threads
@@ -79,9 +80,9 @@ class Coordinator(Generic[SplitT, StateT]):
         self._bounded = False
         self._nonce = new_nonce()
         self._seed = NO_CHECKPOINT
+        """What represents Spark's beginning, where this query began after it."""
         self._waived: dict[CheckpointRef, frozenset[str]] = {}
         """Ids of splits that were given up, of what Spark reads again after this start."""
-        """What represents Spark's beginning, where this query began after it."""
         self._opened: RunningCoordinator[SplitT, StateT] | None = None
 
     @property
@@ -227,14 +228,14 @@ class Coordinator(Generic[SplitT, StateT]):
         # counts for nothing.
         is_new = complete == NO_CHECKPOINT
         identity = new_lineage() if is_new else self.history.load(complete).identity
-        flight = CheckpointsInFlight(identity, epoch, self._settings.limits)
+        flight = CheckpointsInFlight(identity, epoch, self._settings.limits, contained)
         flight.restore(records)
         if running is not None:
             # All of them: with asynchronous progress tracking a range spans several.
-            for read_again in self.history.between(complete, running):
-                written = Orders(self._store).waived(read_again.ref, read_again.header.orders)
-                splits = (split for order in written for split in order_splits(order, self._source))
-                self._waived[read_again.ref] = frozenset(split.split_id for split in splits)
+            read_again = self.history.between(complete, running)
+            for ref, orders in Orders(self._store).waived(read_again[0].header.orders).items():
+                splits = (split for order in orders for split in order_splits(order, self._source))
+                self._waived[ref] = frozenset(split.split_id for split in splits)
         there = 0 if savepoint else len(self.history.checkpoints())
         with self._threads.lock:
             opened = self._build(restored, flight, attachments)
@@ -247,7 +248,8 @@ class Coordinator(Generic[SplitT, StateT]):
         return opened
 
     def _records(self, newest: CheckpointRef, complete: CheckpointRef) -> list[CheckpointRecord]:
-        return restored_records(self.history, newest, complete)
+        links = in_flight(self.history, newest, complete)
+        return [CheckpointRecord.restored(link) for link in reversed(links)]
 
     def _build(
         self, restored: RestoredState[StateT], flight: CheckpointsInFlight, attachments: Attachments
@@ -293,6 +295,5 @@ class Coordinator(Generic[SplitT, StateT]):
             opened.send_again(int(name), events)
         if start.savepoint:
             opened.cutter.adopt(restored)
-            counter = opened.acknowledgements.counter
-            Adoption(start.savepoint, counter, opened.send_again).run()
+            adopt(start.savepoint, opened.acknowledgements.counter, opened.send_again)
         opened.upkeep.start()

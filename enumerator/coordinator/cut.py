@@ -111,7 +111,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             counted=dict(self._flight.counted),
             cursors=dict(self._enumerator.cursors()),
             batch_duration=self._sizing.to_json(),
-            orders=self._orders.take(),
+            orders=self._orders.contained,
             released=released,
         )
         checkpoint = Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
@@ -145,5 +145,4 @@ class CheckpointCutter(Generic[SplitT, StateT]):
                 self._attachments = [*header.attachments, *self._attachments]
             self._returned_splits.list_again(header.quarantined, header.released)
             self._enumerator.notify_checkpoint_aborted(header.checkpoint)
-        self._orders.aborted()
         return aborted

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ...checkpoint_meta.documents.checkpoint import (
     Checkpoint,
     Continuation,
@@ -101,20 +102,19 @@ class CheckpointRecord:
     """Frozen at its cut, to be written once Spark has it; None where no base was due."""
 
     @classmethod
-    def restored(
-        cls, checkpoint: Checkpoint, stage: Stage, committed: Iterable[int]
-    ) -> CheckpointRecord:
-        """The record of a checkpoint that an earlier incarnation has cut."""
-        header, sent = checkpoint.header, dict[int, list[Event]]()
+    def restored(cls, snapshot: CheckpointSnapshot) -> CheckpointRecord:
+        """The record of a checkpoint that an earlier incarnation has cut, and handed out."""
+        checkpoint, sent = snapshot.checkpoint, dict[int, list[Event]]()
+        stage = Stage.COMPLETE if snapshot.is_complete else Stage.HANDED_OUT
         for reader, batch in checkpoint.assigned:
             sent.setdefault(reader, []).append(batch)
-        for name, entries in header.sent.items():
+        for name, entries in checkpoint.header.sent.items():
             # Each number is that of the rows of one batch.
             batches = iter(sent.get(int(name), ()))
             sent[int(name)] = [next(batches) if isinstance(e, int) else e for e in entries]
         # What it took of the limits is not stored: nothing is planned into it any more.
         budget = BatchBudget(BatchLimits())
-        return cls(budget, stage, sent, set(committed), checkpoint)
+        return cls(budget, stage, sent, {*snapshot.counted, *snapshot.commits}, checkpoint)
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -180,12 +180,9 @@ def _resumes_from(event: Event, ref: CheckpointRef) -> bool:
     return isinstance(event, Continuation) and event.origin == ref
 
 
-def continued_in(
-    records: Iterable[CheckpointRecord], ref: CheckpointRef, reader: int
-) -> Collection[int]:
-    """Indexes of the reader's part of `ref` that continuations in `records` go on with."""
-    events = (event for record in records for event in record.continuations(reader))
-    indexes = {event.index for event in events if event.origin == ref}
+def continued_by(sent: Iterable[Continuation], ref: CheckpointRef) -> Collection[int]:
+    """Indexes of the reader's part of `ref` that continuations sent to it go on with."""
+    indexes = {each.index for each in sent if each.origin == ref}
     # A continuation without an index goes on with all of the part.
     return range(sys.maxsize) if None in indexes else {i for i in indexes if i is not None}
 
@@ -193,11 +190,14 @@ def continued_in(
 class CheckpointsInFlight:
     """The list. No input or output; under the coordinator's lock."""
 
-    def __init__(self, complete: CheckpointIdentity, epoch: int, limits: BatchLimits) -> None:
-        """`complete`: Spark has read this checkpoint and all before it."""
+    def __init__(
+        self, complete: CheckpointIdentity, epoch: int, limits: BatchLimits, orders: int = 0
+    ) -> None:
+        """`complete`: Spark has read it and all before it; `orders`: the newest in the state."""
         self.epoch = epoch
         self.latest_completed_identity = complete
         self._limits = limits
+        self._orders = orders
         self._last_id = complete.ref.checkpoint
         self._records = [CheckpointRecord(BatchBudget(limits))]
 
@@ -259,6 +259,11 @@ class CheckpointsInFlight:
         return max([self.latest_completed_identity, *cut], key=lambda each: each.ref)
 
     @property
+    def orders(self) -> int:
+        """The newest order that the parent of the next cut contains."""
+        return max([self._orders, *(r.checkpoint.header.orders for r in self.cut_records)])
+
+    @property
     def newest(self) -> CheckpointRef:
         """The name of the parent of the next cut."""
         return self.parent.ref
@@ -288,7 +293,7 @@ class CheckpointsInFlight:
 
     def continued(self, ref: CheckpointRef, reader: int) -> Collection[int]:
         """Indexes of that part whose remainder belongs to a continuation sent later."""
-        return continued_in(self._records, ref, reader)
+        return continued_by((c for r in self._records for c in r.continuations(reader)), ref)
 
     # The life of a record -------------------------------------------------------------------
 
@@ -340,6 +345,7 @@ class CheckpointsInFlight:
         if record is None:
             return False
         self._records.remove(record)
+        self._orders = max(self._orders, record.checkpoint.header.orders)
         return True
 
     def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:

@@ -9,21 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from typing_extensions import override
 
-from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshots, went_on_after
+from ...checkpoint_meta.checkpoint_snapshot import (
+    CheckpointSnapshot,
+    in_flight,
+    snapshot_of,
+    snapshots,
+)
 from ...checkpoint_meta.documents.attachments import Attachment, Attachments
 from ...checkpoint_meta.documents.checkpoint import (
     Checkpoint,
     CheckpointHeader,
+    CustomEvent,
     QuarantinedSplit,
     quarantined_in,
     rows_of,
 )
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ...checkpoint_meta.documents.reader_assignment import entries_of
+from ...checkpoint_meta.documents.reader_assignment import (
+    continuations_of,
+    entries_of,
+    readers_of,
+    sent_to,
+)
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...errors import StateCorruptError, StateMissingError
@@ -31,7 +43,7 @@ from ..large_state import StateDocument, WrittenState
 from ..settings import StartingState
 from ..source_api import EnumeratorSource
 from .acknowledgements import CommitCounter
-from .in_flight import CheckpointRecord, Stage, continued_in
+from .in_flight import continued_by
 
 StateT = TypeVar("StateT")
 
@@ -85,30 +97,30 @@ def restore(
         return RestoredState()
     while True:
         # Each round goes without one more base, so the loop ends.
-        chain = history.chain(ref)
+        links = history.chain(ref)
         try:
-            return _restored(chain, source, attachments)
+            return _restored(links, source, attachments)
         except (StateMissingError, StateCorruptError) as error:
-            if chain[0].header.kind != "base" or not chain[0].header.attachments:
+            if links[0].header.kind != "base" or not links[0].header.attachments:
                 raise
-            history.skip_base(chain[0].ref, error)
+            history.skip_base(links[0].ref, error)
 
 
 def _restored(
-    chain: Sequence[Checkpoint], source: EnumeratorSource[Any, StateT], attachments: Attachments
+    links: Sequence[Checkpoint], source: EnumeratorSource[Any, StateT], attachments: Attachments
 ) -> RestoredState[StateT]:
-    for checkpoint in chain:
+    for checkpoint in links:
         _check_source(checkpoint.header, source)
     owned = _Owned(attachments)
-    documents = [StateDocument.of(checkpoint) for checkpoint in chain]
+    documents = [StateDocument.of(checkpoint) for checkpoint in links]
     state = source.restore_state(documents, owned)
-    newest = chain[-1].header
-    deltas = [checkpoint for checkpoint in chain if checkpoint.header.kind == "delta"]
+    newest = links[-1].header
+    deltas = [checkpoint for checkpoint in links if checkpoint.header.kind == "delta"]
     return RestoredState(
         state,
         dict(newest.attempts),
         newest.waiting,
-        quarantined_in(chain),
+        quarantined_in(links),
         len(deltas),
         sum(delta.header.state_rows + delta.header.assigned_splits for delta in deltas),
         newest.cursors,
@@ -116,20 +128,6 @@ def _restored(
         owned.given,
         newest.orders,
     )
-
-
-def restored_records(
-    history: CheckpointHistory, ref: CheckpointRef, complete: CheckpointRef = NO_CHECKPOINT
-) -> list[CheckpointRecord]:
-    """What was in flight when `ref` was cut, and `ref`, oldest first; `complete` is done."""
-    if ref == NO_CHECKPOINT:
-        return []
-    return [
-        CheckpointRecord.restored(
-            history.load(known), Stage.COMPLETE if known <= complete else Stage.HANDED_OUT, counted
-        )
-        for known, counted in history.load(ref).header.in_flight.items()
-    ]
 
 
 class _Owned(Attachments):
@@ -211,64 +209,48 @@ def base_of(
     return Checkpoint(header, head.split_schema, written.rows[0].schema, (), written.rows)
 
 
-class Adoption:
-    """Takes over one savepoint, under the lock of the new query's coordinator."""
+def adopt(
+    savepoint: StartingState,
+    counter: CommitCounter[Any],
+    send_again: Callable[[int, Sequence[Any]], None],
+) -> None:
+    """Count what the savepoint's state has not counted. Under the new query's lock."""
+    history, ref = CheckpointHistory(savepoint.store), savepoint.ref
+    commits = ReaderCommits(savepoint.store, history.load(ref).header.lineage)
+    links = snapshots(
+        history,
+        commits,
+        [link.ref for link in in_flight(history, ref)],
+        by_name=True,
+        is_complete=snapshot_of(history, commits, ref).is_complete,
+    )
 
-    def __init__(
-        self,
-        savepoint: StartingState,
-        counter: CommitCounter[Any],
-        send_again: Callable[[int, Sequence[Any]], None],
-    ) -> None:
-        self._savepoint = savepoint
-        self._history = CheckpointHistory(savepoint.store)
-        lineage = self._history.load(savepoint.ref).header.lineage
-        self._commits = ReaderCommits(savepoint.store, lineage)
-        self._counter = counter
-        self._send_again = send_again
-
-    def run(self) -> None:
-        """Count what the savepoint's state has not counted."""
-        ref = self._savepoint.ref
-        records = restored_records(self._history, ref)
-        links = snapshots(
-            self._history,
-            self._commits,
-            [record.ref for record in reversed(records)],
-            by_name=True,
-            is_complete=went_on_after(self._history, self._commits, ref),
-        )
-        by_ref = {link.ref: link for link in links}
-        for record in records:
-            for reader in record.readers:
-                if reader not in record.committed:
-                    self._adopt(record, reader, records, by_ref)
-
-    def _adopt(
-        self,
-        record: CheckpointRecord,
-        reader: int,
-        records: Sequence[CheckpointRecord],
-        links: Mapping[CheckpointRef, CheckpointSnapshot],
-    ) -> None:
-        ref, source = record.ref, self._counter.source
-        serializer, find = source.split_serializer, self._commits.find
-        entries = entries_of(record.checkpoint, reader, serializer, find)
+    def adopt_part(link: CheckpointSnapshot, reader: int) -> None:
+        source = counter.source
+        serializer, find = source.split_serializer, commits.find
+        entries = entries_of(link.checkpoint, reader, serializer, find)
         part = [split for _, split in entries]
-        commit = links[ref].verdict(reader)
+        commit = link.verdict(reader)
         if commit is not None:
             # What a later reader has gone on with is that one's, as far as the savepoint goes.
-            read = [r for r in records if links[r.ref].verdict(reader) is not None]
-            self._counter.count(commit, part, continued_in(read, ref, reader))
+            read = (other.checkpoint for other in links if other.verdict(reader) is not None)
+            sent = chain.from_iterable(continuations_of(each, reader) for each in read)
+            counter.count(commit, part, continued_by(sent, link.ref))
             return
         # A continuation that nobody has read is dropped where what it continues comes back with the
         # commit that it resumes from. Where that is counted already, the continuation has it.
-        comes_back = {other.ref for other in records if reader not in other.committed}
+        comes_back = {other.ref for other in links if reader not in other.counted}
         splits = [s for origin, s in entries if s is not None and origin not in comes_back]
-        if links[ref].is_complete:
-            self._counter.gave_up(reader, ref, len(splits))
+        if link.is_complete:
+            counter.gave_up(reader, link.ref, len(splits))
             splits = [split for split in splits if source.is_unbounded(split)]
         else:
-            self._send_again(reader, record.events(reader))
+            stream = sent_to(link.checkpoint, reader)
+            send_again(reader, [s.event for s in stream if isinstance(s, CustomEvent)])
         if splits:
-            self._counter.enumerator.add_splits_back(splits, reader)
+            counter.enumerator.add_splits_back(splits, reader)
+
+    for link in reversed(links):
+        for reader in readers_of(link.checkpoint):
+            if reader not in link.counted:
+                adopt_part(link, reader)

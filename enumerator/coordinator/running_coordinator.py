@@ -69,8 +69,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self.enumerator,
             self.returned_splits,
             threads.journal,
-            contained=restored.orders,
-            waiting=Orders(self.store).after(restored.orders),
+            flight,
+            Orders(self.store).after(restored.orders),
         )
         self.sizing = BatchSizing(settings, flight, restored.batch_duration)
         self.cutter = CheckpointCutter(
@@ -325,7 +325,6 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             assert record.stage is Stage.PUBLISHED
             record.stage = Stage.HANDED_OUT
             self.sizing.handed_out(record)
-            self.orders.handed_out(record.checkpoint.header.orders)
             self.upkeep.handed_out(record)
             self.threads.wake.set()
             return record.ref

@@ -9,6 +9,8 @@ that, and says what it still needs of the state.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
@@ -66,7 +68,6 @@ class Upkeep:
             self._settings.commits_go,
         )
         self._was_overdue = False
-        self._doing = _BASE
 
     # What happens ---------------------------------------------------------------------------
 
@@ -170,54 +171,50 @@ class Upkeep:
     # One thing after the other --------------------------------------------------------------
 
     def _go(self) -> None:
-        if not self.is_busy:
-            # One at a time: neither a base nor a merge may change the runs under the other.
-            self.is_busy = True
-            self._threads.calls.call(self._step, self._stepped, 0.0)
+        # One at a time: neither a base nor a merge may change the runs under the other.
+        if self.is_busy:
+            return
+        doing, work = self._next()
+        self.is_busy = work is not None
+        if work is None:
+            self.optional.succeeded(doing)
+        else:
+            self._threads.calls.call(work, partial(self._ended, doing), 0.0)
 
-    def _stepped(self, did: bool | None, error: BaseException | None) -> None:
+    def _next(self) -> tuple[str, Callable[[], None] | None]:
+        if self._due is not None:
+            return _BASE, partial(self._write, self._due)
+        if self._prune_to is not None:
+            hold = (self._prune_to, 0) if self._cleaning is None else self._cleaning.hold()
+            if hold is not None:
+                return _PRUNING, partial(self._prune, *hold)
+            self._prune_to, self._new_bases = None, True
+        # Not while something is frozen: it would be written twice. What is frozen after it contains
+        # all that is merged.
+        improve = None if self._is_frozen else self._enumerator.improve_state()
+        return _MERGING, improve and partial(improve, self._parts.attachments)
+
+    def _ended(self, doing: str, _: None, error: BaseException | None) -> None:
         if error is not None:
             # Busy until then: what comes meanwhile is done after it.
-            delay = self.optional.failed(self._doing, error)
-            if self._doing == _BASE:
+            delay = self.optional.failed(doing, error)
+            if doing == _BASE:
                 # What was frozen may be half written. The next cut freezes the state again.
                 self._due, self._deltas = None, self._settings.deltas_per_base
-            self._threads.calls.call(self._step, self._stepped, delay)
+            self._threads.calls.call(lambda: None, self._rested, delay)
             return
-        self.optional.succeeded(self._doing)
+        self.optional.succeeded(doing)
+        if doing == _BASE:
+            self._due, self._new_bases = None, True
+        elif doing == _PRUNING:
+            self._prune_to = None
+        self._rested()
+
+    def _rested(self, *_: object) -> None:
         self.is_busy = False
-        if did:
-            self._go()
+        self._go()
 
-    def _step(self) -> bool:
-        with self._threads.lock:
-            due, prune_to, improve = self._due, self._prune_to, None
-            # Not while something is frozen: it would be written twice. Chosen under the lock: what
-            # is frozen after it contains all that is merged.
-            if due is None and prune_to is None and not self._is_frozen:
-                improve = self._enumerator.improve_state()
-        self._doing = _BASE if due else _PRUNING if prune_to else _MERGING
-        if due is not None:
-            self._write(due)
-            with self._threads.lock:
-                self._due = None
-                self._new_bases = True
-        elif prune_to is not None:
-            self._prune(prune_to)
-            with self._threads.lock:
-                self._prune_to = None
-        elif improve is not None:
-            improve(self._parts.attachments)
-            self._threads.journal.info("upkeep", "parts of the index were merged")
-        return due is not None or prune_to is not None or improve is not None
-
-    def _prune(self, end: CheckpointRef) -> None:
-        with self._threads.lock:
-            held = self._cleaning.hold() if self._cleaning is not None else (end, 0)
-            if held is None:
-                self._new_bases = True
-                return
-        head, needed = held
+    def _prune(self, head: CheckpointRef, needed: int) -> None:
         count = max(self._settings.retained_checkpoints, needed)
         seconds = self._settings.retained_seconds
         younger = int((self._parts.clock() - seconds) * 1_000_000) if seconds else None

@@ -39,7 +39,7 @@ from ..batch_budget import UNLIMITED
 from ..coordinator.acknowledgements import CommitCounter
 from ..coordinator.context import CoordinatorContext, Readers
 from ..coordinator.in_flight import CheckpointsInFlight
-from ..coordinator.restore import Adoption, RestoredState, base_of, restore
+from ..coordinator.restore import RestoredState, adopt, base_of, restore
 from ..coordinator.returned_splits import ReturnedSplits
 from ..coordinator.subtask_gateway import Gateways
 from ..coordinator.threads import AsyncCalls, Threads
@@ -114,7 +114,7 @@ def state_after(
     adopted = AdoptedAttachments(savepoint.store, attachments) if attachments else read
     restored = restore(history, savepoint.ref, source, adopted)
     state = offline_state(source, restored)
-    Adoption(savepoint, state.counter, partial(_send, state)).run()
+    adopt(savepoint, state.counter, partial(_send, state))
     return state
 
 

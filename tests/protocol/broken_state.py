@@ -150,12 +150,16 @@ class OrdersAreNotWrittenDown(Planted):
     """Carries orders out, and its checkpoints do not say so."""
 
     def plant(self, opened: Opened) -> None:
-        opened.orders.__class__ = _SaysNothing
+        opened.cutter._orders = cast(Any, _SaysNothing())
+        opened.orders.__class__ = _WantsNothing
 
 
-class _SaysNothing(AppliedOrders):
-    def take(self) -> int:
-        return super().take() and 0
+class _SaysNothing:
+    contained = 0
+
+
+class _WantsNothing(AppliedOrders):
+    wants_checkpoint = False
 
 
 class OrdersAreTakenAsRead(Planted):

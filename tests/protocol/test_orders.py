@@ -7,6 +7,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
+from pyspark_sluice.connector.views.state_view import StateView
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
 from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.protocol.numbers import Harness
@@ -109,6 +110,7 @@ def test_an_order_after_the_folder_was_lost_is_carried_out_and_those_before_stay
     harness.restart()
     second = harness.coordinator.latest(first)
     assert harness.coordinator.history.load(second).header.orders == 4
+    assert [link.ref for link in StateView(harness.state).chain()] == [second, first]
 
 
 def test_splits_are_given_up_in_every_checkpoint_of_a_range_that_is_read_again():

@@ -15,6 +15,7 @@ from typing import Any
 
 from xxhash import xxh3_128_hexdigest
 
+from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, described_by
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.bootstrap_record import Seed, find_seed
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
@@ -55,6 +56,8 @@ class Verification:
         self._checkpoints: dict[CheckpointRef, Checkpoint] = {}
         self._whole_bases: set[CheckpointRef] = set()
         self._bad_commits: set[CheckpointRef] = set()
+        self._commits: dict[CheckpointRef, list[ReaderCommit]] = {}
+        self._closed: dict[CheckpointRef, frozenset[int]] = {}
 
     def run(self) -> Verification:
         """Check every object of the state, and collect what is wrong."""
@@ -64,8 +67,8 @@ class Verification:
         self._all_bases()
         self._epochs()
         self._links()
-        self._all_commits()
         self._all_abandoned()
+        self._all_commits()
         self._cleanup_marks()
         self._schemas()
         self._seed()
@@ -239,36 +242,43 @@ class Verification:
         names = [layout.reader_object(ref, commit.reader, of) for of in ("", commit.lineage)]
         wrong = commit.ref != ref or name not in names
         # One of another lineage is of a query that was deleted, and does not count.
-        if checkpoint and not wrong and commit.lineage in ("", checkpoint.header.lineage):
+        is_ours = checkpoint and commit.lineage in ("", checkpoint.header.lineage)
+        if checkpoint and is_ours and not wrong:
             # A part is the splits and continuations of the reader.
             splits = sum(b.num_rows for r, b in checkpoint.assigned if r == commit.reader)
             wrong = splits + len(continuations_of(checkpoint, commit.reader)) != len(commit.rows)
         if wrong:
             self._damaged(name, f"it acknowledges reader {commit.reader} of {commit.ref}")
             self._bad_commits.add(ref)
+        elif is_ours:
+            self._commits.setdefault(ref, []).append(commit)
 
     def _absent_commits(self, there: set[tuple[CheckpointRef, str]]) -> None:
-        through: set[CheckpointRef] = set()
-        for ref in sorted({ref for ref, _ in there}, reverse=True):
-            parent = self._checkpoints[ref].header.parent if ref in self._checkpoints else None
-            # Spark begins a batch when the one before is complete, so all ancestors of a checkpoint
-            # that has commits have theirs.
-            while parent is not None and parent not in through:
-                through.add(parent)
-                known = self._checkpoints.get(parent)
-                parent = known.header.parent if known is not None else None
+        complete = [link for link in self._snapshots() if link.is_complete]
         # The last of Spark's offsets may still run.
-        through.update(self._referred[:-1])
-        for ref in sorted(through & set(self._checkpoints)):
-            for reader in readers_of(self._checkpoints[ref]):
-                leaf = f"{reader:05d}.json"
-                if (ref, leaf) not in there:
+        referred = [self._checkpoints.get(ref) for ref in self._referred[:-1]]
+        for checkpoint in [*(link.checkpoint for link in complete), *filter(None, referred)]:
+            ref = checkpoint.ref
+            for reader in readers_of(checkpoint):
+                if (ref, f"{reader:05d}.json") not in there:
                     why = f"{ref} is complete; unless its task never ran, because of a limit"
                     self._missing(layout.reader_object(ref, reader), why)
 
+    def _snapshots(self) -> Iterator[CheckpointSnapshot]:
+        """Those of every chain, as far as its checkpoints are whole."""
+        parents = {checkpoint.header.parent for checkpoint in self._checkpoints.values()}
+        for newest in sorted(self._checkpoints.keys() - parents):
+            chain, ref = [self._checkpoints[newest]], newest
+            while (ref := self._checkpoints[ref].header.parent) in self._checkpoints:
+                chain.append(self._checkpoints[ref])
+            readers = [(self._commits.get(c.ref, ()), self._closed.get(c.ref, ())) for c in chain]
+            yield from described_by(chain, readers)
+
     def _all_abandoned(self) -> None:
         for ref in self._refs(layout.ABANDONED):
-            for leaf in self._store.list(f"{layout.ABANDONED}/{ref.name}"):
+            leaves = self._store.list(layout.abandoned_directory(ref))
+            self._closed[ref] = frozenset(layout.numbers_in(leaves))
+            for leaf in leaves:
                 name = f"{layout.ABANDONED}/{ref.name}/{leaf}"
                 document = self._json(name)
                 if document is not None:

@@ -105,13 +105,10 @@ class KnownFiles:
 
     def _uncounted(self) -> Iterator[tuple[ReaderCommit, list[FileSplit]]]:
         """Commits that no checkpoint has counted: they are at the next start."""
-        in_flight = self.chain[0].checkpoint.header.in_flight if self.chain else {}
         for link in self.chain:
             for reader, commit in link.commits.items():
-                # What is no longer in flight is counted in full.
-                if reader in in_flight.get(link.ref, link.commits):
-                    continue
-                yield commit, splits_of(link.checkpoint, reader, FileSplitSerializer())
+                if reader not in link.counted:
+                    yield commit, splits_of(link.checkpoint, reader, FileSplitSerializer())
 
     def newest_versions(
         self, paths: Collection[str] | None = None

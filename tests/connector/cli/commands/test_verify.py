@@ -9,11 +9,12 @@ from itertools import count
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
     with_checksum,
     without_checksum,
 )
+from pyspark_sluice.checkpoint_meta.documents.layout import reader_object
 from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
@@ -31,6 +32,7 @@ from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.examples.log_source.log_source import LogSource
 from pyspark_sluice.tests.connector.queries import SCHEMA, Query
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs
+from pyspark_sluice.tests.protocol.numbers import Harness
 
 FLIPS = 12
 """Of each object; each at another bit of its byte."""
@@ -292,3 +294,16 @@ def test_a_commit_of_a_split_that_was_continued_is_whole(tmp_path):
     found = verified(trial.objects)
     assert found["findings"] == []
     assert len(found["restorable"]) == len(headers)
+
+
+def test_a_commit_that_a_later_checkpoint_has_counted_is_missed_before_any_later_commit():
+    harness = Harness(numbers=[1, 2])
+    first = harness.coordinator.latest(NO_CHECKPOINT)
+    harness.coordinator.assignments(NO_CHECKPOINT, first)
+    harness.acknowledge_all(first)
+    harness.enumerator.pending.append(3)
+    harness.coordinator.latest(first)
+    assert verified(harness.state)["findings"] == []
+    name = reader_object(first, 0)
+    harness.state.delete(name)
+    assert [found["object"] for found in verified(harness.state)["findings"]] == [name]
