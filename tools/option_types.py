@@ -1,4 +1,4 @@
-"""Writes `connector/options/option_types.py`: the types of all options, as editors see them.
+"""Writes `connector/options/option_types.pyi`: the types of all options, as editors see them.
 
 `python tools/options_table.py` calls it; a test compares.
 """
@@ -15,22 +15,16 @@ from pydantic.fields import FieldInfo
 
 from pyspark_sluice.connector.options.model import SluiceOptions, spellings
 
-TARGET = Path(__file__).resolve().parent.parent / "connector" / "options" / "option_types.py"
-HEAD = '''"""The options with their types, for editors and type checkers.
-
-Generated from the model by `python tools/options_table.py`.
-"""
-
-from __future__ import annotations
+TARGET = Path(__file__).resolve().parent.parent / "connector" / "options" / "option_types.pyi"
+HEAD = """# The options with their types, for editors and type checkers.
+# Generated from the model by `python tools/options_table.py`.
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
-
 class OptionTypes(TypedDict, total=False):
-    """All names of options, as in the reference and as in Python."""
-
-'''
+    # All names of options, as in the reference and as in Python.
+"""
 _WIDTH = 100
 _AUTO = ("parallelism", "open_cost_bytes")
 

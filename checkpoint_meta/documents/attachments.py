@@ -40,7 +40,6 @@ class Attachments:
         self._number = 0
         self.sound: set[str] = set()
         """Names that this process has published or read whole."""
-        self.bytes_written = 0
 
     def publish(self, *objects: tuple[str, bytes]) -> tuple[Attachment, ...]:
         """Create objects that belong together: a suffix and the content of each.
@@ -58,7 +57,6 @@ class Attachments:
         # After a crash here nothing refers to the object, and retention deletes it.
         self._store.publish(f"{INDEX}/{name}", data)
         self.sound.add(name)
-        self.bytes_written += len(data)
         return Attachment(name=name, bytes=len(data), checksum=xxh3_128_hexdigest(data))
 
     def read(self, attachment: Attachment) -> bytes:

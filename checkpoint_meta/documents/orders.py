@@ -80,11 +80,6 @@ class Order(BaseModel):
         return self.action in {"requeue", "rewind"}
 
     @property
-    def made_of(self) -> CheckpointRef:
-        """The newest checkpoint when it was made."""
-        return CheckpointRef(self.checkpoint, self.epoch)
-
-    @property
     def count(self) -> int:
         """How many splits it names."""
         return len(next(iter(self.splits.values()), ()))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from typing_extensions import Unpack
 
 from ...errors import OptionError
 from .model import SluiceOptions, listed, parse_options
-from .option_types import OptionTypes
+
+if TYPE_CHECKING:
+    from .option_types import OptionTypes
 
 __all__ = ["options"]
 

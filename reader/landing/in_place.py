@@ -17,9 +17,9 @@ from ...checkpoint_meta.documents.landed_file import LandedFile
 from ...errors import SchemaMismatchError
 from ..files.formats.api import Decoded
 from ..files.formats.parquet import int96
-from ..files.formats.parquet.format import rebasing
 from ..files.io.source_file import SourceFile
 from ..files.reader import FileSplitReader
+from ..files.values.spark_metadata import rebase_functions
 from .field_ids import is_list
 from .partitioning import partition_text
 from .statistics import leaves, statistics_of
@@ -53,7 +53,8 @@ class InPlaceReader(FileSplitReader):
             parquet = pq.ParquetFile(source)
             found = parquet.schema_arrow
             old = int96.paths_of(parquet)
-            if old or rebasing(parquet, old, self._options, path):
+            metadata = parquet.metadata.metadata or {}
+            if old or rebase_functions(found, metadata, self._options, path, old):
                 raise _differs(path, "timestamps or dates in the encoding of old writers", "none")
         for column in found:
             index = way.data.get_field_index(column.name)

@@ -125,7 +125,7 @@ def test_a_checkpoint_says_which_orders_it_contains_and_what_they_did():
     again, forgotten = Orders(store).after(0)
     assert (again.action, again.reads_again, again.splits["start"]) == ("requeue", True, [50, 0])
     assert (forgotten.action, forgotten.reason, forgotten.who) == ("forget", "junk", "ann")
-    assert forgotten.made_of == CheckpointRef(1, 1)
+    assert (forgotten.checkpoint, forgotten.epoch) == (1, 1)
 
 
 def test_a_seed_names_the_checkpoint_that_a_query_begins_after():

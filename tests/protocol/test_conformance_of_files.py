@@ -11,8 +11,8 @@ from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.tests.enumerator.files.listed import Listed
+from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 
 
 class _Anywhere:

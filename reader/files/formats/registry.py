@@ -69,17 +69,6 @@ _KNOWN: dict[tuple[FileFormatName, ...], str] = {
 }
 _FORMATS = {name: formats for formats, names in _KNOWN.items() for name in names.split()}
 
-INERT = {
-    "primitives_as_string": "it affects schema inference only, as in Spark",
-    "prefers_decimal": "it affects schema inference only",
-    "drop_field_if_all_null": "it affects schema inference only",
-    "ignore_null_fields": "it affects writing only",
-    "root_tag": "it affects writing only",
-    "locale": "only en-US is supported, and is the default",
-    "unescaped_quote_handling": "only the default is supported",
-}
-"""Options that are accepted for Spark's sake and change nothing, with the reason."""
-
 
 def formats_of(name: str) -> tuple[FileFormatName, ...]:
     """The formats that know the option of this field of `ReaderOptions`."""

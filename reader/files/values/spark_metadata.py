@@ -31,14 +31,14 @@ _DATES = b"org.apache.spark.legacyDateTime", b"3.0.0"
 _INT96 = b"org.apache.spark.legacyINT96", b"3.1.0"
 
 
-def rebasing(
+def rebase_functions(
     schema: pa.Schema,
     notes: Mapping[bytes, bytes],
     options: ReaderOptions,
     path: str,
     int96: Collection[Path] = frozenset(),
 ) -> dict[str, Change]:
-    """What is to be done with which column of a file with these key-value pairs.
+    """Return the rebase function of each column that needs one, by the file's metadata.
 
     `int96` are paths of leaves that INT96 holds.
 

@@ -20,13 +20,13 @@ from pyspark_sluice.connector.source.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
 from pyspark_sluice.enumerator.hybrid.state import HybridState
-from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import ProtocolError, StateVersionError
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.examples.log_source.log_source import LogSource, LogSplit
 from pyspark_sluice.reader.api import ReaderContext, ReceivedEvent
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs, Named, trial_of
+from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 
 
 @pytest.fixture

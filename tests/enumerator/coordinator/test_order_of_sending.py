@@ -14,8 +14,8 @@ from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
 )
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import UnfinishedSplit
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
-from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import ProtocolError
+from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 from pyspark_sluice.tests.protocol.numbers import Harness, Number
 from pyspark_sluice.tests.protocol.opened import events_in, opened
 

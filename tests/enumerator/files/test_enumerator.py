@@ -17,12 +17,12 @@ from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.pending import FileOrder
 from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.errors import FileChangedError, ProtocolError
 from pyspark_sluice.tests.enumerator.files.bench import AnyByte, Bench, file, whole
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, land, make_discovery
 from pyspark_sluice.tests.enumerator.files.listed import Listed
+from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 
 
 def test_files_are_taken_oldest_first_then_by_path():

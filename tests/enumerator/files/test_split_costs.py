@@ -14,10 +14,10 @@ from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.split_costs import SplitCosts, kind_of
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.tests.enumerator.files.bench import AnyByte
 from pyspark_sluice.tests.enumerator.files.listed import Listed
 from pyspark_sluice.tests.enumerator.files.slow_files import longest_tasks
+from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 
 pytestmark = pytest.mark.thorough("a measurement; the order of splits has tests of its own")
 

@@ -26,7 +26,7 @@ from ...options import ReaderOptions
 from ...values.convert import ColumnNames, Misfit
 from ...values.map_nested import on_columns
 from ...values.rows import empty_columns, gc_paused
-from ...values.spark_metadata import rebasing
+from ...values.spark_metadata import rebase_functions
 from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
 from ..blocks import BlockFormat, malformed
 from .container import MAGIC, Header, decompressor, encoded, first_block, raw_blocks, read_header
@@ -74,7 +74,7 @@ class AvroFormat(BlockFormat):
         header = read_header(source)
         expand = decompressor(header.codec)
         decoder = self._decoder(split.file, header)
-        changes = rebasing(decoder.schema, header.notes, self.options, split.file.path)
+        changes = rebase_functions(decoder.schema, header.notes, self.options, split.file.path)
         at = first_block(source, header, split.start)
         # No block begins in this split; one that spans all of it belongs to an earlier one.
         if at >= split.end and split.start > 0:

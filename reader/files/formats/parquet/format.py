@@ -7,7 +7,7 @@ bounds a value beforehand, few rows are decoded at a time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,9 +18,9 @@ from .....errors import OptionError
 from ...io.source_file import is_local
 from ...options import ReaderOptions
 from ...row_filter import Predicate, Range
-from ...values import spark_metadata
 from ...values.map_nested import Change, Path, is_within, on_columns
 from ...values.rows import only_rows
+from ...values.spark_metadata import rebase_functions
 from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
 from ..blocks import (
     MAX_ROWS,
@@ -83,7 +83,10 @@ class ParquetFormat(BlockFormat):
         parquet = self._file(split.file, source)
         groups = self._groups(split.file, source, parquet)
         int96 = int96s.paths_of(parquet)
-        rebased = rebasing(parquet, int96, self.options, split.file.path)
+        metadata = parquet.metadata.metadata or {}
+        rebased = rebase_functions(
+            parquet.schema_arrow, metadata, self.options, split.file.path, int96
+        )
         stored, decoded = parquet, dict[str, Change]()
         if int96:
             stored = self._file(split.file, source, int96s.as_bytes(footer_of(source)))
@@ -211,20 +214,6 @@ def _as_target(raw: bytes | None, found: pa.DataType, target: pa.DataType) -> pa
         return None if value is None else value.cast(target)
     except (pa.ArrowException, ValueError):
         return None
-
-
-def rebasing(
-    parquet: pq.ParquetFile, int96: Collection[Path], options: ReaderOptions, path: str
-) -> dict[str, Change]:
-    """What is to be done with which column: nothing, for almost all files.
-
-    As Spark decides it, by the notes in the footer, else by the options.
-
-    Raises:
-        SchemaMismatchError: the old calendar in a zone that is not known.
-    """
-    notes = parquet.metadata.metadata or {}
-    return spark_metadata.rebasing(parquet.schema_arrow, notes, options, path, int96)
 
 
 FEW = 256

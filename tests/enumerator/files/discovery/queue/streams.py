@@ -13,9 +13,9 @@ from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.enumerator.testing import HandCrankedContext
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.enumerator.files.bench import AnyByte
+from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 

@@ -1,17 +1,11 @@
-"""The options with their types, for editors and type checkers.
-
-Generated from the model by `python tools/options_table.py`.
-"""
-
-from __future__ import annotations
+# The options with their types, for editors and type checkers.
+# Generated from the model by `python tools/options_table.py`.
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
-
 class OptionTypes(TypedDict, total=False):
-    """All names of options, as in the reference and as in Python."""
-
+    # All names of options, as in the reference and as in Python.
     acceptUnrelatedFiles: bool
     accept_unrelated_files: bool
     acknowledgementTimeout: int | str
