@@ -40,7 +40,6 @@ from .ready import ready_rows_source
 from .scale import scale
 from .shape_rows import shapes
 from .shapes import SHAPES
-from .sizing_row import sizing
 from .streams import PATIENCE, Input, Run, available_now, drained, load, started
 from .table_rows import frames_into_tables, into_tables, small_into_tables
 from .type_rows import types
@@ -271,7 +270,6 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "discovery": discovery,
     "event_time": event_time,
     "alignment": alignment,
-    "sizing": sizing,
     "scale": scale,
     "flight": flight,
     "ahead": ahead,

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import SplitEnumerator, SplitEnumeratorContext, SplitFigures
+    from .api import SplitEnumerator, SplitEnumeratorContext
     from .batch_budget import BatchBudget, BatchLimits
     from .coordinator.coordinator import Coordinator
     from .settings import CoordinatorSettings, StartingState
@@ -20,12 +20,11 @@ __all__ = [
     "EnumeratorSource",
     "SplitEnumerator",
     "SplitEnumeratorContext",
-    "SplitFigures",
     "StartingState",
 ]
 
 _HOMES = {
-    "api": ("SplitEnumerator", "SplitEnumeratorContext", "SplitFigures"),
+    "api": ("SplitEnumerator", "SplitEnumeratorContext"),
     "coordinator.coordinator": ("Coordinator",),
     "source_api": ("EnumeratorSource",),
     "batch_budget": ("BatchLimits", "BatchBudget"),

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from ..checkpoint_meta.documents.attachments import Attachments
@@ -28,17 +27,6 @@ from .large_state import FrozenState
 SplitT = TypeVar("SplitT", bound=Split)
 StateT = TypeVar("StateT")
 ResultT = TypeVar("ResultT")
-
-
-@dataclass(frozen=True, slots=True)
-class SplitFigures(Generic[SplitT]):
-    """Measurements of a reader for a split that it read to its end."""
-
-    split: SplitT
-    rows: int
-    bytes: int
-    seconds: float
-    """Wall time spent reading it."""
 
 
 class Journal:
@@ -297,26 +285,6 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
         """Handle an event of a reader. Delivered exactly once, with the reader's commit."""
         return
-
-    @property
-    def wants_figures(self) -> bool:
-        """True if `handle_figures` is to be called, which costs time for each split."""
-        return False
-
-    def handle_figures(self, figures: Sequence[SplitFigures[SplitT]]) -> None:
-        """Measurements, from one reader commit, of the splits that were read to their end.
-
-        Called before `notify_checkpoint_complete` for their checkpoint. Use it to estimate the work
-        of later splits; see `BatchBudget.take`.
-        """
-        return
-
-    def completed_work(self) -> float | None:
-        """A better estimate of the work in the checkpoint that was completed last.
-
-        In the unit of `BatchBudget.take`. None, the default, keeps the first estimate.
-        """
-        return None
 
     def add_events_back(self, events: Sequence[Any], reader: int) -> None:
         """Take back events for a reader that no longer exists, after `parallelism` was reduced.

@@ -14,17 +14,10 @@ class BatchLimits:
     bytes: int | None = None
     rows: int | None = None
     seconds: float | None = None
-    """Target for the duration of the batch, not a limit: Sluice learns the batch size that comes
-    nearest to it."""
-
-    reading_seconds: float | None = None
     """After so many seconds each reader ends its part of the batch."""
 
 
 UNLIMITED = BatchLimits()
-
-_ENOUGH = 0.99
-"""The share of its work at which a batch counts as full, so that the rest is no tiny split."""
 
 
 class BatchBudget:
@@ -41,10 +34,8 @@ class BatchBudget:
         # By name, since a file counts once, however many of its splits are taken.
         self._files: set[str] = set()
         self._continued: frozenset[str] = frozenset()
-        self.work = 0.0
-        """Work taken so far: bytes, weighted by their cost if the source knows it."""
-        self.work_limit: float | None = None
-        """Most work for `limits.seconds`; None without a target, or before planning."""
+        self.enough: int | None = None
+        """Bytes with which the batch is full, by the source's own plan; None without one."""
 
     @property
     def files(self) -> int:
@@ -72,9 +63,7 @@ class BatchBudget:
 
     @property
     def _is_spent(self) -> bool:
-        if self.work_limit is not None and self.work >= _ENOUGH * self.work_limit > 0:
-            return True
-        return self.bytes_left == 0 or self.rows_left == 0
+        return 0 in (self.bytes_left, self.rows_left, self.enough_left)
 
     @property
     def files_left(self) -> int | None:
@@ -92,28 +81,21 @@ class BatchBudget:
         return _left(self.limits.rows, self.rows)
 
     @property
-    def work_left(self) -> float | None:
-        """Work that still fits, None without a target."""
-        return None if self.work_limit is None else max(0.0, self.work_limit - self.work)
+    def enough_left(self) -> int | None:
+        """Bytes until the batch is full by the source's own plan, None without one."""
+        return _left(self.enough, self.bytes)
 
-    def is_nearer_with(self, work: float) -> bool:
-        """True if taking `work` brings the batch nearer to its target, or the batch is empty."""
-        left = self.work_left
-        return left is None or self.is_empty or work / 2 <= left
-
-    def take(self, file: str, length: int, rows: int = 0, work: float | None = None) -> None:
+    def take(self, file: str, length: int, rows: int = 0) -> None:
         """Account for a split of `file`; several splits of a file count as one file.
 
         Args:
             file: the file that the limit on files counts.
             length: size of the split in bytes.
             rows: its number of rows, or 0 if that is unknown before reading.
-            work: its bytes, weighted by their cost; None means `length`.
         """
         self._files.add(file)
         self.bytes += length
         self.rows += rows
-        self.work += length if work is None else work
 
     def continue_files(self, files: Iterable[str]) -> None:
         """Account for files that the batch continues with, instead of those named before."""
@@ -124,13 +106,12 @@ class BatchBudget:
         self._files |= other._files
         self.bytes += other.bytes
         self.rows += other.rows
-        self.work += other.work
 
     def lift(self, limits: BatchLimits, *, everything: bool = False) -> None:
         """Change the limits, keeping what has been taken (Trigger.Once ignores every limit)."""
         self.limits = limits
         # Planning sets it again where these limits have a target.
-        self.work_limit = None
+        self.enough = None
         self.takes_everything = everything
 
 

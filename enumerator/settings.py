@@ -36,10 +36,6 @@ class CoordinatorSettings:
     """Checkpoints younger than this are retained, too, however many they are."""
 
     deltas_per_base: int = 50
-    batch_seconds: Callable[[], float | None] = lambda: None
-    """How long the batch took that has just ended, if that is known better than by when the next
-    one is asked for: Spark may have waited in between. Asked only with `limits.seconds`."""
-
     clean_after: float = 0.0
     """Seconds from the cut of a checkpoint until what it read may be cleaned up."""
 

@@ -148,10 +148,6 @@ class CheckpointHeader(BaseModel):
     """Where the enumerator goes on looking for work, in its own words; whole, not a delta. Without
     them it looks everywhere, so a reader that does not know them loses nothing."""
 
-    batch_duration: dict[str, Any] = {}
-    """What the coordinator has learned about how long batches take; whole, not a delta. Empty
-    without a target. Without it the next batch is sized by a guess."""
-
     attachments: list[Attachment] = []
     """Objects below `index/` that belong to the state in addition to its rows."""
 

@@ -273,8 +273,6 @@ class OptionTypes(TypedDict, total=False):
     state_location: str
     storageOptions: Mapping[str, object] | str
     storage_options: Mapping[str, object] | str
-    targetBatchDuration: int | str
-    target_batch_duration: int | str
     timeZone: str
     time_zone: str
     timestampFormat: str

@@ -207,7 +207,7 @@ def instant_in(time_zone: str, text: str) -> int:
 
 _BATCHES = (
     "max_files_per_trigger max_bytes_per_trigger max_rows_per_trigger max_batch_duration "
-    "target_batch_duration fresh_share file_order max_event_time_skew on_late_file "
+    "fresh_share file_order max_event_time_skew on_late_file "
     "event_time_column event_time_unit on_missing_event_time alignment_group "
     "alignment_idle_timeout"
 )

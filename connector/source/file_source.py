@@ -31,7 +31,6 @@ from ...enumerator.files.ledger.ledger import LedgerPolicy
 from ...enumerator.files.ledger.sifting import OnOverwrite
 from ...enumerator.files.ledger.statistics_times import StatisticsTimes
 from ...enumerator.files.ledger_source import FilesSource
-from ...enumerator.files.split_costs import SplitCosts
 from ...enumerator.files.spreading import SplitSpreader
 from ...enumerator.large_state import StateDocument
 from ...enumerator.source_api import SourceCleaner
@@ -153,16 +152,12 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         return SplitCutter(_FormatBoundaries(self, cut_places), self.options.max_split_bytes)
 
     def spreader(self) -> SplitSpreader:
-        """Spreads splits over readers; by learned costs if batches have a target duration."""
+        """Spreads splits over readers."""
         cost = self.options.open_cost_bytes
         if cost is None:
             paths = loaded_paths(self.options.path)
             cost = _OPEN_COST_LOCAL if all(p.is_local for p in paths) else _OPEN_COST_REMOTE
-        learns = self.options.target_batch_duration is not None
-        # Without a target duration nothing asks how long a byte takes, and sizes spread well
-        # enough.
-        costs = SplitCosts(self.options.file_format, cost) if learns else None
-        return SplitSpreader(_TARGET_BYTES, cost, driver_cores(), costs)
+        return SplitSpreader(_TARGET_BYTES, cost, driver_cores())
 
     @override
     def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:

@@ -23,7 +23,7 @@ from ..source.file_source import driver_cores
 from ..source.landing import written_places
 from ..source.loading import load_source
 from ..source.schemas import arrow_schema, resolved
-from ..source.state_location import SparkBatches, open_state, spark_query_id, starting_state
+from ..source.state_location import open_state, spark_query_id, starting_state
 from .offsets import Offsets
 from .partitions import partitions_of
 
@@ -164,12 +164,11 @@ def _background_interval(options: SluiceOptions) -> float:
 
 
 def _settings(options: SluiceOptions) -> CoordinatorSettings:
-    target, longest = options.target_batch_duration, options.max_batch_duration
+    longest = options.max_batch_duration
     limits = BatchLimits(
         options.max_files_per_trigger,
         options.max_bytes_per_trigger,
         options.max_rows_per_trigger,
-        None if target is None else target / 1000,
         None if longest is None else longest / 1000,
     )
     return CoordinatorSettings(
@@ -185,7 +184,6 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         commit_patience=options.acknowledgement_timeout / 1000,
         ingest_again=options.ingest_again,
         batches_may_be_unread=options.allow_unread_batches,
-        batch_seconds=SparkBatches(options).seconds_of_newest,
         clean_after=options.clean_source_retention / 1000,
         clean_while_retained=options.clean_source_while_retained,
         discovery_timeout=options.discovery_timeout / 1000,

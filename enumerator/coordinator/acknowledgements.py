@@ -27,9 +27,8 @@ from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.reader_assignment import part_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits, UnfinishedSplit
 from ...errors import ProtocolError, StateError
-from ..api import Journal, SplitEnumerator, SplitFigures, SplitT
+from ..api import Journal, SplitEnumerator, SplitT
 from ..source_api import EnumeratorSource
-from .batch_sizing import BatchSizing
 from .context import CoordinatorParts
 from .in_flight import CheckpointRecord, Stage
 from .returned_splits import ReturnedSplits
@@ -96,8 +95,6 @@ class CommitCounter(Generic[SplitT]):
                 reader, len(reasons), commit.ref, given_up, reason,
             )  # fmt: skip
         left = commit.remainders(self.source.split_serializer)
-        if self.enumerator.wants_figures and not commit.abandoned:
-            self.enumerator.handle_figures(_figures(commit, part, {*reasons, *left}))
         # A continuation resumes the others: the enumerator would assign them a second time.
         again += [split for index, split in left.items() if index not in continued]
         if again:
@@ -105,8 +102,7 @@ class CommitCounter(Generic[SplitT]):
 
     def needs_part(self, commit: ReaderCommit) -> bool:
         """True if counting `commit` takes the splits that its reader had."""
-        figures = self.enumerator.wants_figures and not commit.abandoned
-        return bool(commit.returned or self._returned_splits.attempts or figures)
+        return bool(commit.returned or self._returned_splits.attempts)
 
     def gave_up(self, reader: int, ref: CheckpointRef, splits: int) -> None:
         """Spark completed `ref` without this reader's rows."""
@@ -131,17 +127,6 @@ class CommitCounter(Generic[SplitT]):
             )
 
 
-def _figures(
-    commit: ReaderCommit, part: Sequence[SplitT | None], not_finished: set[int]
-) -> list[SplitFigures[SplitT]]:
-    columns = zip(part, commit.rows, commit.input_bytes, commit.microseconds, strict=True)
-    return [
-        SplitFigures(split, rows, size, microseconds / 1_000_000)
-        for index, (split, rows, size, microseconds) in enumerate(columns)
-        if split is not None and index not in not_finished and index not in commit.skipped
-    ]
-
-
 class Acknowledgements(Generic[SplitT]):
     """Finds the commits of the checkpoints in flight, and has each of them counted once."""
 
@@ -150,14 +135,12 @@ class Acknowledgements(Generic[SplitT]):
         parts: CoordinatorParts[SplitT, Any],
         gateways: Gateways,
         counter: CommitCounter[SplitT],
-        sizing: BatchSizing,
     ) -> None:
         self._flight, self._gateways = gateways.flight, gateways
         self._commits = ReaderCommits(parts.store, parts.lineage)
         self._patience = parts.settings.commit_patience
         self.counter = counter
         self._source = parts.source
-        self._sizing = sizing
         self._lock, self._deciding = parts.threads.lock, parts.threads.deciding
         self._check_still_ours = parts.check_still_ours
         self._journal = parts.threads.journal
@@ -204,11 +187,10 @@ class Acknowledgements(Generic[SplitT]):
             # A batch without readers, such as one that only holds orders, proves nothing of the
             # sink.
             self.has_finished_any |= bool(record.readers)
-            self.sink_is_proven |= bool(record.readers) and record.handed_out_at is not None
+            self.sink_is_proven |= bool(record.readers) and record.is_of_this_run
             if not self._flight.remove(ref):
                 return  # The other thread was faster.
             self.counter.enumerator.notify_checkpoint_complete(ref.checkpoint)
-            self._sizing.learn(record, self.counter.enumerator.completed_work())
         self._journal.info(
             "checkpoint", "%s is complete: %d rows of %d bytes", ref, record.rows, record.bytes
         )
@@ -287,7 +269,6 @@ class Acknowledgements(Generic[SplitT]):
                 return
             record.rows += sum(commit.rows)
             record.bytes += sum(commit.input_bytes)
-            record.is_read &= not commit.abandoned
             continued = self._flight.continued(commit.ref, commit.reader)
             self.counter.count(commit, part, continued)
 

@@ -24,7 +24,6 @@ from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..api import SplitEnumerator, SplitT, StateT
 from ..source_api import EnumeratorSource
 from .applied_orders import AppliedOrders
-from .batch_sizing import BatchSizing
 from .in_flight import CheckpointRecord, CheckpointsInFlight
 from .restore import RestoredState
 from .returned_splits import ReturnedSplits
@@ -40,14 +39,12 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         enumerator: SplitEnumerator[SplitT, StateT],
         returned_splits: ReturnedSplits,
         orders: AppliedOrders,
-        sizing: BatchSizing,
     ) -> None:
         self._flight = flight
         self._source = source
         self._enumerator = enumerator
         self._returned_splits = returned_splits
         self._orders = orders
-        self._sizing = sizing
         self._split_schema = source.split_serializer.serialize([]).schema
         self._carried: list[pa.RecordBatch] = []
         """State rows that belong into the next checkpoint in addition to its own snapshot."""
@@ -110,12 +107,10 @@ class CheckpointCutter(Generic[SplitT, StateT]):
             },
             counted=dict(self._flight.counted),
             cursors=dict(self._enumerator.cursors()),
-            batch_duration=self._sizing.to_json(),
             orders=self._orders.contained,
             released=released,
         )
         checkpoint = Checkpoint(header, self._split_schema, state[0].schema, assigned, rows)
-        self._sizing.cut(record)
         # Here, under the lock, since the next cut names this one by its checksum.
         return self._flight.cut(checkpoint.signed())
 

@@ -86,17 +86,8 @@ class CheckpointRecord:
     """Rows of the commits counted so far."""
 
     bytes: int = 0
-    is_read: bool = True
-    """False if a reader has abandoned its part."""
-
-    expected_seconds: float | None = None
-    """How long it was expected to take when it was cut; None without `BatchLimits.seconds`."""
-
-    handed_out_at: float | None = None
-    """Monotonic; None for what an earlier incarnation has handed out."""
-
-    seconds: float | None = None
-    """How long it took, once Spark has asked for the next one; None if that is not known."""
+    is_of_this_run: bool = False
+    """True once this incarnation has handed it out."""
 
     base: FrozenBase | None = None
     """Frozen at its cut, to be written once Spark has it; None where no base was due."""

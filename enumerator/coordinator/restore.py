@@ -69,9 +69,6 @@ class RestoredState(Generic[StateT]):
     cursors: Mapping[str, Any] = field(default_factory=dict)
     """See `CheckpointHeader.cursors`."""
 
-    batch_duration: Mapping[str, Any] = field(default_factory=dict)
-    """See `CheckpointHeader.batch_duration`."""
-
     attachments: Sequence[Attachment] = ()
     """Objects of this state directory that belong to the state."""
 
@@ -124,7 +121,6 @@ def _restored(
         len(deltas),
         sum(delta.header.state_rows + delta.header.assigned_splits for delta in deltas),
         newest.cursors,
-        newest.batch_duration,
         owned.given,
         newest.orders,
     )

@@ -21,7 +21,6 @@ from ..api import SplitEnumerator, SplitT, StateT
 from ..batch_budget import UNLIMITED
 from .acknowledgements import Acknowledgements, CommitCounter
 from .applied_orders import AppliedOrders
-from .batch_sizing import BatchSizing
 from .context import CoordinatorContext, CoordinatorParts, Readers
 from .cut import CheckpointCutter
 from .in_flight import CheckpointRecord, CheckpointsInFlight, Stage
@@ -72,15 +71,13 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             flight,
             Orders(self.store).after(restored.orders),
         )
-        self.sizing = BatchSizing(settings, flight, restored.batch_duration)
         self.cutter = CheckpointCutter(
-            flight, source, self.enumerator, self.returned_splits, self.orders, self.sizing
+            flight, source, self.enumerator, self.returned_splits, self.orders
         )
         self.acknowledgements = Acknowledgements(
             parts,
             self.gateways,
             CommitCounter(source, self.enumerator, self.returned_splits, threads.journal),
-            self.sizing,
         )
         self.upkeep = Upkeep(parts, flight, self.enumerator, self.returned_splits)
         self._lock = threads.lock
@@ -123,9 +120,6 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     def latest(self, start: CheckpointRef, unlimited: bool) -> CheckpointRef:
         """See `Coordinator.latest`."""
-        with self._lock:
-            ended = self.flight.find(start)
-        self.sizing.ended(ended)
         with self._lock:
             self.threads.raise_failure()
             running = self.flight.running
@@ -254,7 +248,6 @@ class RunningCoordinator(Generic[SplitT, StateT]):
                 "checkpoint": self.flight.newest.checkpoint,
                 "epoch": self.flight.epoch,
                 **self.gateways.held_counts(),
-                **self.sizing.report(),
                 "quarantinedSplits": self.returned_splits.quarantined_total,
                 "abandonedReaders": self.acknowledgements.counter.abandoned_readers,
                 "abandonedSplits": self.acknowledgements.counter.abandoned_splits,
@@ -279,10 +272,8 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         # As far as batches may wait, and one more, but not before the orders are carried out: what
         # they withdraw must not be planned.
         may_wait = max(1, self.settings.checkpoints_ahead)
-        may_plan = self.sizing.may_plan and not self.orders.are_waiting
-        if may_plan and len(self.flight.ahead) < may_wait:
+        if not self.orders.are_waiting and len(self.flight.ahead) < may_wait:
             budget = self.flight.open_record.budget
-            self.sizing.limit(budget)
             if not budget.is_full:
                 with failing(self.threads.fail):
                     self.enumerator.plan_batch(budget)
@@ -324,7 +315,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         with self._lock:
             assert record.stage is Stage.PUBLISHED
             record.stage = Stage.HANDED_OUT
-            self.sizing.handed_out(record)
+            record.is_of_this_run = True
             self.upkeep.handed_out(record)
             self.threads.wake.set()
             return record.ref

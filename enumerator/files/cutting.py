@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ..batch_budget import UNLIMITED, BatchBudget
-from .split_costs import SplitCosts
 
 _LEAST_SPLIT_BYTES = 4 * 1024 * 1024
 """Below this a split is not worth a reader of its own (Spark's openCostInBytes)."""
@@ -54,8 +53,6 @@ class Slice:
 
     split: FileSplit
     remainder: FileSplit | None
-    work: float | None = None
-    """Weighted bytes, where costs are learned."""
 
 
 class SplitCutter:
@@ -67,29 +64,12 @@ class SplitCutter:
         self._blocks: tuple[FileVersion, Sequence[FileBlock] | None] | None = None
 
     def next_slice(
-        self,
-        split: FileSplit,
-        budget: BatchBudget,
-        wanted: int,
-        costs: SplitCosts | None,
-        *,
-        came_back: bool,
+        self, split: FileSplit, budget: BatchBudget, wanted: int, *, came_back: bool
     ) -> Slice | None:
-        """What of `split` comes next, all of one that came back; None if it does not fit.
-
-        It is about `wanted` bytes long, or less where `costs` say that this is too much work.
-        """
+        """About `wanted` bytes of `split`, all of one that came back; None if it does not fit."""
         if came_back and not _fits_whole(split, budget):
             return None
-        if costs is not None and budget.work_left is not None:
-            # Not less than a split is worth: whether such a one is still taken the budget says.
-            fitting = costs.bytes_within(split, budget.work_left)
-            wanted = min(wanted, max(_LEAST_SPLIT_BYTES, fitting))
-        taken = self.cut(split, budget, max(wanted, split.length) if came_back else wanted)
-        if taken is None or costs is None:
-            return taken
-        work = costs.work(taken.split)
-        return replace(taken, work=work) if budget.is_nearer_with(work) else None
+        return self.cut(split, budget, max(wanted, split.length) if came_back else wanted)
 
     def cut(self, pending: FileSplit, budget: BatchBudget, wanted_bytes: int) -> Slice | None:
         """The next split of `pending`, at most about `wanted_bytes` long; None if it does not fit.

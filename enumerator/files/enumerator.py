@@ -69,7 +69,6 @@ class FileSplitEnumerator(LedgerEnumerator):
         state: FileState | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.costs = spreader.costs
         self._context = context
         self._discovery = discovery
         self._cutter = cutter
@@ -77,7 +76,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._policy = policy
         self._clock = clock
         self.ledger = Ledger(policy.ledger, state)
-        self._parts = PartPlans(whole_files=policy.whole_files)
+        self._parts = PartPlans(spreader.cores, whole_files=policy.whole_files)
         self._share = FreshShare(policy.fresh_share)
         self._pace = BatchPace()
         if policy.event_time is not None:
@@ -233,18 +232,20 @@ class FileSplitEnumerator(LedgerEnumerator):
             if not self._pace.admits(split, budget):
                 break
             came_back = pending.is_returned(last=last)
-            taken = self._cutter.next_slice(split, budget, wanted, self.costs, came_back=came_back)
+            taken = self._cutter.next_slice(split, budget, wanted, came_back=came_back)
             if taken is None:
                 break
             pending.take(taken.remainder, last=last)
             continues = taken.remainder is not None
-            budget.take(split.file.path, taken.split.length, work=taken.work)
+            budget.take(split.file.path, taken.split.length)
             self._pace.took(taken.split)
             if last:
                 self._share.took(taken.split)
             chosen.append(taken.split)
         if chosen:
-            wanted = self._parts.most_readers(self._spreader.readers_wanted(chosen))
+            wanted = self._parts.most_readers(
+                self._parts.readers_wanted(self._spreader.readers_wanted(chosen))
+            )
             readers = self._parts.most_readers(self._context.request_parallelism(wanted))
             left = {reader: self._parts.left_by(reader) for reader in continuing}
             assignment = self._spreader.spread(chosen, readers, left)
@@ -255,12 +256,8 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._list_again_after(self._delay)
 
     def _wanted_bytes(self, budget: BatchBudget) -> int:
-        left, total = budget.bytes_left, self.ledger.pending.bytes
-        if left is not None:
-            total = min(left, total)
-        first, work = self.ledger.pending.first(), budget.work_left
-        if self.costs is not None and first is not None and work is not None:
-            total = min(self.costs.bytes_within(first, work), total)
+        limits = (budget.bytes_left, budget.enough_left, self.ledger.pending.bytes)
+        total = min(limit for limit in limits if limit is not None)
         return wanted_split_bytes(total, self._spreader.cores)
 
     @override
@@ -316,8 +313,6 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        if self.costs is not None:
-            self.costs.end_batch()
         self._parts.completed(checkpoint_id)
         self._discovery.notify_checkpoint_complete(checkpoint_id)
         self._pace.completed(checkpoint_id)
@@ -328,7 +323,6 @@ class FileSplitEnumerator(LedgerEnumerator):
             "discovery": self._discovery.position(),
             "eventTime": self._pace.cursors(),
             "speeds": self._parts.to_json(),
-            "costs": {} if self.costs is None else self.costs.to_json(),
         }
         return {name: cursors for name, cursors in positions.items() if cursors}
 
@@ -336,8 +330,6 @@ class FileSplitEnumerator(LedgerEnumerator):
     def resume_from(self, cursors: Mapping[str, Any]) -> None:
         self._discovery.resume(cursors.get("discovery", {}))
         self._parts.restore(cursors.get("speeds", {}))
-        if self.costs is not None:
-            self.costs.restore(cursors.get("costs", {}))
         self._pace.resume_from(cursors.get("eventTime", {}))
 
     @override
@@ -378,7 +370,6 @@ class FileSplitEnumerator(LedgerEnumerator):
             **({"filesSkipped": skipped} if skipped else {}),
             **({"discoveryPaused": True} if self._is_paused else {}),
             "read": dict(self._figures),
-            **({"readingSpeeds": self.costs.report()} if self.costs else {}),
             **self._discovery.report(),
         }
 

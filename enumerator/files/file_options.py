@@ -227,16 +227,9 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
         None,
         gt=0,
         description="How long each reader may read in one batch, such as 60s; then it stops within "
-        "a file, and the next batch continues there. No limit by default; see [Sizing batches]"
+        "a file, and the next batch continues there. A batch then has at most as many tasks as the "
+        "driver has cores, or as parallelism says. No limit by default; see [Sizing batches]"
         "(sizing-batches.md).",
-        json_schema_extra={"unit": "milliseconds"},
-    )
-    target_batch_duration: Milliseconds | None = Field(
-        None,
-        gt=0,
-        description="How long a batch should take, such as 60s. Sluice sizes batches from the "
-        "durations of earlier ones, within the other limits. No target by default; see [Sizing "
-        "batches](sizing-batches.md).",
         json_schema_extra={"unit": "milliseconds"},
     )
     parallelism: Parallelism = Field(

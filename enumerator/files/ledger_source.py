@@ -18,12 +18,11 @@ from ...checkpoint_meta.documents.file_split import (
     versions_of_event,
 )
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
-from ..api import SplitEnumerator, SplitFigures
+from ..api import SplitEnumerator
 from ..large_state import FrozenState
 from ..source_api import EnumeratorSource
 from .ledger.file_state import FileState, FileStateSerializer
 from .ledger.ledger import Ledger
-from .split_costs import SplitCosts
 
 
 class FilesSource(EnumeratorSource[FileSplit, FileState]):
@@ -51,10 +50,9 @@ class FilesSource(EnumeratorSource[FileSplit, FileState]):
 
 
 class LedgerEnumerator(SplitEnumerator[FileSplit, FileState]):
-    """Hands its ledger to bases, and lets them improve it. May learn what splits cost."""
+    """Hands its ledger to bases, and lets them improve it."""
 
     ledger: Ledger
-    costs: SplitCosts | None = None
 
     @override
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
@@ -65,20 +63,6 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, FileState]):
     def found_instead(self, old: FileVersion, new: FileVersion) -> None:
         """A reader met `new` where it was to read `old`, and has read neither."""
         self.ledger.found_instead(old, new, time.time_ns() // 1000)
-
-    @override
-    def completed_work(self) -> float | None:
-        return None if self.costs is None else self.costs.batch_work
-
-    @property
-    @override
-    def wants_figures(self) -> bool:
-        return self.costs is not None
-
-    @override
-    def handle_figures(self, figures: Sequence[SplitFigures[FileSplit]]) -> None:
-        assert self.costs is not None
-        self.costs.learn(figures)
 
     @override
     def freeze_state(self) -> FrozenState:

@@ -21,8 +21,11 @@ _GENEROUS = 2.0
 _FIRST_ROW_BYTES, _FIRST_SPEED = 32.0, 10_000_000.0
 """Bytes of a row, and bytes that one reader reads in a second, before the first report."""
 
-_KEPT = 0.8
-"""The weight of what is known after a reader has reported more."""
+_KEPT, _LEAST_SECONDS = 0.25, 1.0
+"""What was known counts for a quarter of the seconds of a new batch, but for one second at least: a
+batch of one small file says little of the speed."""
+
+_FIGURES = ("bytes", "rows", "microseconds")
 
 
 @dataclass(frozen=True)
@@ -39,9 +42,14 @@ class _Part:
 class PartPlans:
     """What readers have, and are expected to leave. Under the coordinator's lock."""
 
-    def __init__(self, *, whole_files: bool = False) -> None:
+    def __init__(self, cores: int, *, whole_files: bool = False) -> None:
+        """`cores`: how many tasks run at once, as far as is known."""
+        self._cores = cores
         self._whole_files = whole_files
-        self._known = {"bytes": 0.0, "rows": 0.0, "seconds": 0.0}
+        self._earlier = dict.fromkeys(_FIGURES, 0.0)
+        """What readers of complete batches have reported, most of it from the last one."""
+        self._newest = dict.fromkeys(_FIGURES, 0.0)
+        """What was reported since."""
         self._limits = UNLIMITED
         self._open: dict[int, list[FileSplit]] = {}
         """What was sent since the last cut."""
@@ -52,25 +60,34 @@ class PartPlans:
 
     def learn(self, figures: Mapping[str, Any]) -> None:
         """One reader has read so much."""
-        seconds = int(figures.get("microseconds", 0)) / 1_000_000
-        new = {"bytes": figures.get("bytes", 0), "rows": figures.get("rows", 0), "seconds": seconds}
-        # The bytes of a part may have counted for the part before it.
-        if new["bytes"] or new["rows"]:
-            self._known = {name: _KEPT * self._known[name] + float(new[name]) for name in new}
+        for name in _FIGURES:
+            self._newest[name] += float(figures.get(name, 0))
+
+    def _forget(self) -> None:
+        """A batch has ended: what came before it counts for less from now on."""
+        earlier, newest = self._earlier, self._newest
+        if newest["bytes"] or newest["rows"]:
+            weight = max(_KEPT * newest["microseconds"], _LEAST_SECONDS * 1_000_000)
+            kept = min(1.0, weight / max(1.0, earlier["microseconds"]))
+            self._earlier = {name: kept * earlier[name] + newest[name] for name in _FIGURES}
+            self._newest = dict.fromkeys(_FIGURES, 0.0)
+
+    def _reported(self, name: str) -> float:
+        return self._earlier[name] + self._newest[name]
 
     def to_json(self) -> Mapping[str, float]:
         """What was learned, for a checkpoint; empty before anything was."""
-        return dict(self._known) if self._known["bytes"] else {}
+        learned = {name: self._reported(name) for name in _FIGURES}
+        return learned if learned["bytes"] else {}
 
     def restore(self, learned: Mapping[str, float]) -> None:
         """Continue with what `to_json` gave."""
-        self._known |= {name: float(learned.get(name, 0.0)) for name in self._known}
+        self._earlier |= {name: float(learned.get(name, 0.0)) for name in _FIGURES}
 
     @property
     def _row_bytes(self) -> float:
-        known = self._known
-        is_known = known["rows"] and known["bytes"]
-        return known["bytes"] / known["rows"] if is_known else _FIRST_ROW_BYTES
+        size, rows = self._reported("bytes"), self._reported("rows")
+        return size / rows if size and rows else _FIRST_ROW_BYTES
 
     # Plans ----------------------------------------------------------------------------------
 
@@ -80,36 +97,34 @@ class PartPlans:
         if not self.are_limited:
             return True
         # Before the first reports there is only a guess, and one batch made with it is enough.
-        if self._cut and not self._known["bytes"]:
+        if self._cut and not self._reported("bytes"):
             return False
-        wanted = _GENEROUS * self._expected(readers) - self.left(continuing)
-        parts = (self._newest(reader) for reader in continuing)
+        wanted = _GENEROUS * self._expected(self._limits, readers) - self.left(continuing)
+        parts = (self._newest_part(reader) for reader in continuing)
         budget.continue_files(f for part in parts if part and part.left for f in part.paths)
-        most = math.inf if budget.limits.seconds is None else budget.work_limit or math.inf
-        budget.work_limit = max(1.0, min(most, wanted))
+        budget.enough = max(1, math.ceil(wanted))
         # Where no reader continues, the next batch has something in any case.
         return (wanted > 0 or not continuing) and not budget.is_full
 
     @property
     def are_limited(self) -> bool:
         """True under limits that only readers can keep."""
-        return self._limits.rows is not None or self._limits.reading_seconds is not None
+        return self._limits.rows is not None or self._limits.seconds is not None
 
-    def _expected(self, readers: int) -> float:
-        """Bytes that a batch takes under the limits."""
-        known, limits = self._known, self._limits
-        speed = known["bytes"] / known["seconds"] if known["seconds"] else _FIRST_SPEED
-        seconds = limits.reading_seconds
+    def _expected(self, limits: BatchLimits | PartBudget, readers: int) -> float:
+        """Bytes that so many readers take under the limits."""
+        size, seconds = self._reported("bytes"), self._reported("microseconds") / 1_000_000
+        speed = size / seconds if size and seconds else _FIRST_SPEED
         return min(
             math.inf if limits.rows is None else limits.rows * self._row_bytes,
-            math.inf if seconds is None else seconds * speed * readers,
+            math.inf if limits.seconds is None else limits.seconds * speed * readers,
             math.inf if limits.bytes is None else limits.bytes,
         )
 
     def is_enough(self, continuing: Collection[int], readers: int) -> bool:
         """True if what readers leave is expected to fill a batch."""
-        is_known = bool(continuing) and self._known["bytes"] > 0
-        return is_known and self.left(continuing) >= self._expected(readers)
+        is_known = bool(continuing) and self._reported("bytes") > 0
+        return is_known and self.left(continuing) >= self._expected(self._limits, readers)
 
     def left(self, readers: Collection[int]) -> float:
         """Bytes that these are expected to leave of their newest parts."""
@@ -117,12 +132,16 @@ class PartPlans:
 
     def left_by(self, reader: int) -> float:
         """Bytes that this reader is expected to leave."""
-        part = self._newest(reader)
+        part = self._newest_part(reader)
         return 0.0 if part is None else part.left
 
-    def _newest(self, reader: int) -> _Part | None:
+    def _newest_part(self, reader: int) -> _Part | None:
         parts = (self._cut[ref].get(reader) for ref in sorted(self._cut, reverse=True))
         return next((part for part in parts if part is not None), None)
+
+    def readers_wanted(self, readers: int) -> int:
+        """How many to ask for instead of so many: each wave of tasks takes all of the seconds."""
+        return readers if self._limits.seconds is None else min(readers, self._cores)
 
     def most_readers(self, readers: int) -> int:
         """How many of so many readers may have a part: each reads a row, or a file, at least."""
@@ -151,31 +170,23 @@ class PartPlans:
         if self.are_limited or is_too_long:
             rows = _shares(limits.rows, {r: size / self._row_bytes for r, size in need.items()})
             sizes = _shares(limits.bytes, need)
-            seconds = limits.reading_seconds
             budgets = {
-                r: PartBudget(rows=rows.get(r), bytes=sizes.get(r), seconds=seconds)
+                r: PartBudget(rows=rows.get(r), bytes=sizes.get(r), seconds=limits.seconds)
                 for r in readers
             }
         self._cut[checkpoint] = {
             r: _Part(
                 new[r],
-                max(0.0, need[r] - self._spent(budgets[r])) if budgets else 0.0,
+                max(0.0, need[r] - self._expected(budgets[r], 1)) if budgets else 0.0,
                 frozenset(split.file.path for split in sent.get(r, ())),
             )
             for r in readers
         }
         return budgets
 
-    def _spent(self, budget: PartBudget) -> float:
-        limits = BatchLimits(None, budget.bytes, budget.rows, None, budget.seconds)
-        before, self._limits = self._limits, limits
-        try:
-            return self._expected(1)
-        finally:
-            self._limits = before
-
     def completed(self, checkpoint: int) -> None:
         """All commits of the checkpoint are counted."""
+        self._forget()
         self._cut = {ref: parts for ref, parts in self._cut.items() if ref > checkpoint}
 
     def aborted(self, checkpoint: int) -> None:

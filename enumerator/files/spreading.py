@@ -9,31 +9,19 @@ costly splits first, each to the reader with the least so far.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ...checkpoint_meta.documents.file_split import FileSplit
-from .split_costs import SplitCosts
 
 
 class SplitSpreader:
     """Remembers what each reader of the checkpoint being planned has got so far."""
 
-    def __init__(
-        self,
-        target_bytes: int,
-        open_cost_bytes: int,
-        cores: int,
-        costs: SplitCosts | None = None,
-    ) -> None:
-        """A reader is meant to get about `target_bytes`; a file costs `open_cost_bytes` more.
-
-        With `costs` readers get equal shares of what that says of each split, not of bytes.
-        """
+    def __init__(self, target_bytes: int, open_cost_bytes: int, cores: int) -> None:
+        """A reader is meant to get about `target_bytes`; a file costs `open_cost_bytes` more."""
         self._target = target_bytes
         self._open_cost = open_cost_bytes
         self.cores = cores
-        self.costs = costs
-        self._share: Callable[[FileSplit], float] = self._cost if costs is None else costs.work
         self._loads: dict[int, float] = {}
         self._total = 0
         self._splits = 0
@@ -65,15 +53,14 @@ class SplitSpreader:
         loads = {**(left or {}), **self._loads}
         heap = [(loads.get(reader, 0.0), reader) for reader in range(readers)]
         heapq.heapify(heap)
-        costs = list(map(self._share, splits))
+        costs = list(map(self._cost, splits))
         shares: dict[int, list[int]] = {}
         for index in sorted(range(len(splits)), key=costs.__getitem__, reverse=True):
             load, reader = heap[0]
             heapq.heapreplace(heap, (load + costs[index], reader))
             shares.setdefault(reader, []).append(index)
         self._loads.update({reader: load for load, reader in heap})
-        sizes = costs if self.costs is None else map(self._cost, splits)
-        self._total += int(sum(sizes))
+        self._total += sum(costs)
         self._splits += len(splits)
         # Back in the given order: the reader decodes small files that are neighbours together.
         return {r: [splits[i] for i in sorted(shares[r])] for r in sorted(shares)}

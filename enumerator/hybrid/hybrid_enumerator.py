@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,7 +21,7 @@ from ...checkpoint_meta.documents.hybrid_split import HybridSplit, HybridSplitSe
 from ...checkpoint_meta.documents.part_budget import PartBudget
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ...errors import OptionError, ProtocolError
-from ..api import SplitEnumerator, SplitEnumeratorContext, SplitFigures
+from ..api import SplitEnumerator, SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from ..large_state import FrozenState, StateDocument
 from ..source_api import EnumeratorSource
@@ -280,22 +279,6 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
     @override
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
         self._inner.handle_reader_event(reader, event_type, value)
-
-    @property
-    @override
-    def wants_figures(self) -> bool:
-        return self._inner.wants_figures
-
-    @override
-    def handle_figures(self, figures: Sequence[SplitFigures[HybridSplit]]) -> None:
-        # A restart may count what was read of a part before: its costs say nothing of this one.
-        own = [replace(of, split=of.split.split) for of in figures if of.split.part == self._part]
-        if own:
-            self._inner.handle_figures(own)
-
-    @override
-    def completed_work(self) -> float | None:
-        return self._inner.completed_work()
 
     @override
     def add_events_back(self, events: Sequence[Any], reader: int) -> None:

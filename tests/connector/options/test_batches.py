@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
         ({"maxFilesPerTrigger": "3"}, [0, 1, 2]),
         ({"maxBytesPerTrigger": "20"}, [0, 1]),
         ({"maxFilesPerTrigger": "3", "maxBytesPerTrigger": "20"}, [0, 1]),
-        ({"targetBatchDuration": "1ms"}, [0]),
+        ({"maxBatchDuration": "1h"}, [0, 1, 2, 3, 4, 5]),
         ({"maxFilesPerTrigger": "3", "fileOrder": "name"}, [5, 4, 3]),
         ({"maxFilesPerTrigger": "3", "fileOrder": "newestFirst"}, [5, 4, 3]),
         ({"maxFilesPerTrigger": "4", "freshShare": "0.5"}, [0, 1, 4, 5]),

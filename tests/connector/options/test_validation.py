@@ -106,7 +106,6 @@ VALUES = {
     "freshShare": "0.5",
     "minCheckpointsToRetain": "200",
     "checkpointsAhead": "3",
-    "targetBatchDuration": "60000",
     "onLateFile": "quarantine",
     "maxEventTimeSkew": "60000",
     "onMissingEventTime": "mtime",

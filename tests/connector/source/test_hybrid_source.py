@@ -14,16 +14,12 @@ from pyspark_sluice.checkpoint_meta.documents.file_columns import changes_of, ra
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
     FIRST,
-    SECOND,
-    HybridSplit,
 )
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.hybrid_source import HybridSource
 from pyspark_sluice.connector.source.testing import SourceSuite, Trial
 from pyspark_sluice.enumerator import BatchLimits
-from pyspark_sluice.enumerator.api import SplitFigures
-from pyspark_sluice.enumerator.files.split_costs import kind_of
 from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
 from pyspark_sluice.enumerator.large_state import StateDocument
 from pyspark_sluice.errors import OptionError
@@ -38,7 +34,6 @@ from pyspark_sluice.tests.connector.source.archived import (
     trial_of,
 )
 from pyspark_sluice.tests.connector.source.noticing import notice_of
-from pyspark_sluice.tests.protocol.opened import opened
 
 pytestmark = pytest.mark.slow
 IDS = pa.schema([("id", pa.int64())])
@@ -156,43 +151,6 @@ class Apart(TwoFolders):
 
     def state_at(self, part, position):
         return None
-
-
-def _timed(logs):
-    """Two folders whose batches have a target duration; three files of the old, two of the new."""
-    for folder, names in {"old": ("a-1", "a-2", "a-3"), "new": ("b-1", "b-2")}.items():
-        (logs.place / folder).mkdir()
-        for number, name in enumerate(names):
-            (logs.place / folder / f"{name}.json").write_text(f'{{"id": {number}}}\n')
-    options = logs.options(targetBatchDuration="1h")
-    limits = BatchLimits(files=1, seconds=3600.0)
-    return Trial(lambda: Apart(options, IDS), limits=limits)
-
-
-def test_each_part_learns_what_its_own_files_cost(logs):
-    trial = _timed(logs)
-    learned = {"first": set(), "second": set()}
-    for _ in range(20):
-        trial.step()
-        report = trial.coordinator.report()
-        learned[report["part"]] |= {of["files"] for of in report["readingSpeeds"]}
-    assert len(trial.rows) == 5
-    assert learned == {
-        "first": {f"json:{kind_of(str(logs.place))}/old/a-#.json"},
-        "second": {f"json:{kind_of(str(logs.place))}/new/b-#.json"},
-    }
-    assert (opened(trial.coordinator).enumerator.completed_work() or 0) > 0
-
-
-def test_figures_of_a_part_before_teach_nothing(logs):
-    trial = _timed(logs)
-    trial.run_to_end()
-    enumerator = opened(trial.coordinator).enumerator
-    split = FileSplit(version(logs.place / "old" / "a-1.json"), 0, 10)
-    for part, kinds in ((FIRST, 1), (SECOND, 2)):
-        enumerator.handle_figures([SplitFigures(HybridSplit(part, split), 1, 10, 1.0)])
-        enumerator.notify_checkpoint_complete(99)
-        assert len(enumerator.backlog()["readingSpeeds"]) == kinds
 
 
 class LogThenFiles(HybridSource):
