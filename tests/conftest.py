@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
@@ -26,6 +27,16 @@ if TYPE_CHECKING:
     from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
 
 use_a_quick_home()
+
+# Tests are collected in two thirds of the time, and what is collected stays to the end.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, and never in modules and tests."""
+    gc.enable()
+    gc.freeze()
+
 
 # dev: a person waits. ci: the same examples every time, as a regression test. thorough: more of
 # them, also the same every time. nightly: a search.

@@ -87,6 +87,8 @@ fi
 
 in_background site tools/site.sh "$bin"
 archive
+# What one process has compiled, the four do not compile each for itself.
+[ -e tests/__pycache__ ] || tests --collect-only -qq tests >/dev/null || true
 echo "--- pytest: all tests; the types and the site of the documentation next to them"
 tests_in 4 --durations 30 -m "not thorough" tests || status=$?
 end_with "$status"
