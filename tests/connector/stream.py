@@ -9,15 +9,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import LongType, StructField, StructType
 
-from pyspark_sluice.connector.spark.limited_reader import LimitedReader
+from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 from pyspark_sluice.tests.patience import PATIENCE
 
 SCHEMA = StructType([StructField("id", LongType())])
 LONG_AGO = 1_600_000_000
 """In September of 2020."""
+
+
+def next_offset(reader: Any, start: Any) -> Any:
+    """Ask for the next offset as this Spark does: 4.0 and 4.1 know no read limits."""
+    try:
+        from pyspark.sql.streaming.datasource import ReadMaxFiles
+    except ModuleNotFoundError:
+        return reader.latestOffset()
+    return reader.latestOffset(start, ReadMaxFiles(1))
 
 
 class Stream:
@@ -35,7 +43,7 @@ class Stream:
         }
         # As Spark hands them over.
         lowered = {name.lower(): value for name, value in given.items()}
-        self.reader = LimitedReader(lowered, schema)
+        self.reader = SluiceDataSource(lowered).streamReader(schema)
         self.at = self.reader.initialOffset()
         self._landed = 0
 
@@ -53,7 +61,7 @@ class Stream:
 
     def plan(self) -> tuple[Any, list[Any]]:
         """The next offset and its partitions; the same offset and none if there is nothing new."""
-        end = self.reader.latestOffset(self.at, ReadMaxFiles(1))
+        end = next_offset(self.reader, self.at)
         return end, [] if end == self.at else list(self.reader.partitions(self.at, end))
 
     def batch(self) -> list[int]:

@@ -128,12 +128,11 @@ def test_a_source_that_is_alone_in_its_group_reads_after_one_empty_batch(query, 
 
 
 def test_everything_in_one_batch_is_not_aligned(query):
-    from pyspark.sql.streaming.datasource import ReadAllAvailable
-
+    limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="new in Spark 4.2")
     found = query(**ALIGNED)
     clicks = found.streams["clicks"]
     clicks.land(*map(hour, range(1, 7)))
-    end = clicks.reader.latestOffset(clicks.at, ReadAllAvailable())
+    end = clicks.reader.latestOffset(clicks.at, limits.ReadAllAvailable())
     partitions = clicks.reader.partitions(clicks.at, end)
     read = [batch for partition in partitions for batch in clicks.reader.read(partition)]
     assert sum(batch.num_rows for batch in read) == 6

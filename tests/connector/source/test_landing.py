@@ -9,11 +9,11 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import StructType
 
 from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 from pyspark_sluice.errors import SluiceError
+from pyspark_sluice.tests.connector.stream import next_offset
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ class Landing:
         reader = source.streamReader(source.schema())
         start = reader.initialOffset()
         try:
-            end = reader.latestOffset(start, ReadMaxFiles(1))
+            end = next_offset(reader, start)
             return [
                 row
                 for partition in reader.partitions(start, end)
@@ -92,7 +92,7 @@ def test_a_limit_on_rows_holds_for_what_is_landed(landing):
     reader = source.streamReader(source.schema())
     at, sizes, ids = reader.initialOffset(), [], []
     while sum(sizes) < 15:
-        start, at = at, reader.latestOffset(at, ReadMaxFiles(1))
+        start, at = at, next_offset(reader, at)
         partitions = reader.partitions(start, at)
         seen = [r for p in partitions for batch in reader.read(p) for r in batch.to_pylist()]
         tables = [pq.read_table(row["path"], partitioning=None) for row in seen]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
-from pyspark.sql.streaming.datasource import ReadMaxFiles
 from pyspark.sql.types import StructType
 
 from pyspark_sluice import options
 from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 from pyspark_sluice.errors import OptionError, SluiceError
 from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.tests.connector.stream import next_offset
 
 SCHEMA = StructType().add("value", "string")
+HAS_LIMITS = find_spec("pyspark.sql.streaming.datasource") is not None
 
 
 @pytest.mark.parametrize(
@@ -20,7 +23,10 @@ SCHEMA = StructType().add("value", "string")
         lambda source: source.schema(),
         lambda source: source.reader(SCHEMA).partitions(),
         lambda source: source.streamReader(SCHEMA).initialOffset(),
-        lambda source: source.streamReader(SCHEMA).prepareForTriggerAvailableNow(),
+        pytest.param(
+            lambda source: source.streamReader(SCHEMA).prepareForTriggerAvailableNow(),
+            marks=pytest.mark.skipif(not HAS_LIMITS, reason="new in Spark 4.2"),
+        ),
     ],
     ids=["in load without a schema", "batch read", "stream", "stream with availableNow"],
 )
@@ -51,7 +57,7 @@ def test_what_the_options_alone_do_not_show_is_named_before_anything_is_read(
 
     def start():
         stream = source.streamReader(schema)
-        end = stream.latestOffset(stream.initialOffset(), ReadMaxFiles(1))
+        end = next_offset(stream, stream.initialOffset())
         for part in stream.partitions(stream.initialOffset(), end):
             list(stream.read(part))
 
