@@ -3,60 +3,57 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic
 
 from ..checkpoint_meta.documents.attachments import Attachment, Attachments
+from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
+from ..checkpoint_meta.history import CheckpointHistory
+from ..checkpoint_meta.stores.contract import StateStore
 from .api import SplitEnumerator, SplitEnumeratorContext, SplitT, StateT
 from .large_state import StateDocument
+from .settings import CoordinatorSettings
 
 
-class SourceCleaner(ABC, Generic[SplitT]):
-    """Removes splits that no restore reads again. Called on a worker thread, one call at a time.
+class SourceCleaner(ABC):
+    """Removes from the source what no restore reads again, on a worker thread.
 
-    Removals that are requested and not done are part of `state`, which is made durable after each
-    step. After a crash, later requests are repeated, so each operation must be idempotent.
+    Removals may be repeated after a crash, so each must be idempotent.
     """
 
     @abstractmethod
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Resume from an earlier value of `state`. Called before all other methods, if at all."""
+    def completed(self, end: CheckpointRef) -> None:
+        """Spark will never ask for `end` or before again. Called under the coordinator's lock."""
 
     @abstractmethod
-    def take_in(self, read: Iterable[tuple[SplitT, SplitT | None]]) -> None:
-        """Record what readers have read in one checkpoint: each split and its remainder, if any.
-
-        Splits that were returned, skipped or abandoned are not included.
-        """
+    def hold(self) -> tuple[CheckpointRef, int] | None:
+        """A checkpoint, and how many up to it are still needed; None if that is not known yet."""
 
     @abstractmethod
-    def spare(self, splits: Iterable[SplitT]) -> None:
-        """Keep these splits, which will be read again, until `take_in` reports them again.
-
-        Called after `take_in` and before `clean`, possibly repeatedly for the same splits.
-        """
-
-    @abstractmethod
-    def clean(self, check_still_ours: Callable[[], None]) -> None:
-        """Remove splits that were read to their end. Removals that fail are tried in the next call.
-
-        Args:
-            check_still_ours: call before each portion; raises if a newer query has taken over.
-        """
-
-    @property
-    @abstractmethod
-    def failing(self) -> int:
-        """Number of failed removals that will be tried again."""
-
-    @abstractmethod
-    def state(self) -> Mapping[str, Any]:
-        """Everything needed to resume, as JSON values."""
+    def step(self) -> bool:
+        """Do a bounded part of the work, on a worker thread; False if nothing is due now."""
 
     @abstractmethod
     def figures(self) -> Mapping[str, Any]:
         """Progress so far, as JSON values for Spark's progress events. Called on any thread."""
+
+
+@dataclass(frozen=True)
+class OpenState:
+    """The state of a query, as one incarnation of its coordinator has opened it."""
+
+    settings: CoordinatorSettings
+    clock: Callable[[], float]
+    store: StateStore
+    history: CheckpointHistory
+    epoch: int
+    lineage: str
+    """That of the query's checkpoints; commits of others do not count."""
+
+    check_still_ours: Callable[[], None]
+    """Raises FencedError once a newer coordinator has claimed the state directory."""
 
 
 class EnumeratorSource(ABC, Generic[SplitT, StateT]):
@@ -73,7 +70,7 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
     ) -> SplitEnumerator[SplitT, StateT]:
         """Create an enumerator; it resumes from `state` unless that is None. Must not do I/O."""
 
-    def create_cleaner(self) -> SourceCleaner[SplitT] | None:
+    def create_cleaner(self, state: OpenState) -> SourceCleaner | None:
         """Create the cleaner that removes splits after they were read, if any. Must not do I/O."""
         return None
 

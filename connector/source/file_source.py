@@ -23,6 +23,7 @@ from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ...enumerator.files.aligned_batches import Alignment
 from ...enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
+from ...enumerator.files.cleaning.source_cleanup import SourceCleanup
 from ...enumerator.files.cutting import FileBlock, SplitCutter
 from ...enumerator.files.enumerator import FileSplitEnumerator
 from ...enumerator.files.file_policy import FilePolicy
@@ -33,7 +34,7 @@ from ...enumerator.files.ledger.statistics_times import StatisticsTimes
 from ...enumerator.files.ledger_source import FilesSource
 from ...enumerator.files.spreading import SplitSpreader
 from ...enumerator.large_state import StateDocument
-from ...enumerator.source_api import SourceCleaner
+from ...enumerator.source_api import OpenState, SourceCleaner
 from ...errors import FileChangedError, OptionError, SplitReadError
 from ...reader.api import ReaderContext, SplitReader
 from ...reader.files.formats.api import Block, FileFormat, FormatContext, Splittability
@@ -84,13 +85,13 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         )
 
     @override
-    def create_cleaner(self) -> SourceCleaner[FileSplit] | None:
+    def create_cleaner(self, state: OpenState) -> SourceCleaner | None:
         options = self.options
         if options.clean_source == "off":
             return None
         paths = loaded_paths(options.path)
         policy = CleaningPolicy(options.clean_source, paths, archive_of(options))
-        return FileCleaner(policy, options.storage_options)
+        return SourceCleanup(FileCleaner(policy, options.storage_options), self, state)
 
     def policy(self) -> FilePolicy:
         """When to list, what counts as a new file, and in which order files are read."""

@@ -17,12 +17,10 @@ from ...checkpoint_meta.documents.checkpoint import Continuation, CustomEvent
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.reader_assignment import plain_json
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
-from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import ProtocolError
 from ..api import SplitEnumeratorContext, SplitT, StateT
-from ..settings import CoordinatorSettings
-from ..source_api import EnumeratorSource
+from ..source_api import EnumeratorSource, OpenState
 from .in_flight import CheckpointRecord, Stage
 from .returned_splits import ReturnedSplits
 from .subtask_gateway import Gateways
@@ -32,25 +30,14 @@ ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
-class CoordinatorParts(Generic[SplitT, StateT]):
+class CoordinatorParts(OpenState, Generic[SplitT, StateT]):
     """What all that one open coordinator consists of has in common."""
 
     source: EnumeratorSource[SplitT, StateT]
-    settings: CoordinatorSettings
-    clock: Callable[[], float]
     threads: Threads
-    store: StateStore
-    history: CheckpointHistory
     attachments: Attachments
-    epoch: int
-    check_still_ours: Callable[[], None]
-    """Raises FencedError once a newer coordinator has claimed the state directory."""
-
-    bounded: bool = False
+    bounded: bool
     """True for a run that ends with what is there now."""
-
-    lineage: str = ""
-    """That of the query's checkpoints; commits of others do not count."""
 
 
 class Readers:

@@ -255,17 +255,17 @@ class Coordinator(Generic[SplitT, StateT]):
         self, restored: RestoredState[StateT], flight: CheckpointsInFlight, attachments: Attachments
     ) -> RunningCoordinator[SplitT, StateT]:
         parts = CoordinatorParts(
-            self._source,
             self._settings,
             self._clock,
-            self._threads,
             self._store,
             self.history,
-            attachments,
             flight.epoch,
-            partial(self._check_still_ours, flight.epoch),
-            self._bounded,
             flight.parent.lineage,
+            partial(self._check_still_ours, flight.epoch),
+            self._source,
+            self._threads,
+            attachments,
+            self._bounded,
         )
         return RunningCoordinator(parts, flight, restored)
 

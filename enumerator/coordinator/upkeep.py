@@ -16,18 +16,19 @@ from typing import Any
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.retention import Retention
 from ..api import SplitEnumerator
+from ..source_api import SourceCleaner
 from .context import CoordinatorParts
 from .in_flight import CheckpointRecord, CheckpointsInFlight, FrozenBase
 from .optional_work import OptionalWork
 from .restore import RestoredState, base_of, folded_state
 from .returned_splits import ReturnedSplits
-from .source_cleanup import Cleaning
 
 _ROWS_PER_BASE = 200_000
 """A base is due when so many rows were written since the last one, however few checkpoints."""
 
 
 _BASE, _PRUNING, _MERGING = "writing a base", "deleting old state", "merging the index"
+_CLEANING = "cleaning up the source"
 
 
 class Upkeep:
@@ -45,8 +46,9 @@ class Upkeep:
         self._returned_splits = returned_splits
         self._settings, self._threads = parts.settings, parts.threads
         self.optional = OptionalWork(parts.threads)
-        cleaner = parts.source.create_cleaner()
-        self._cleaning = None if cleaner is None else Cleaning(cleaner, parts, self.optional)
+        self._cleaner = parts.source.create_cleaner(parts)
+        self._may_clean = self._cleaner is not None
+        """True if something to clean up may be due."""
         self._flight = flight
         self._deltas = 0
         """Checkpoints that Spark knows of, since the last one of which a base was frozen."""
@@ -102,10 +104,21 @@ class Upkeep:
 
     def start(self) -> None:
         """Begin to clean up, if the source has a cleaner."""
-        if self._cleaning is not None:
+        if self._cleaner is not None:
             # Spark has gone beyond it in an earlier run, or is about to: it never goes back.
-            self._cleaning.completed(self._flight.latest_completed)
-            self._cleaning.start()
+            self._cleaner.completed(self._flight.latest_completed)
+            self._threads.calls.call(self._cleaner.step, partial(self._cleaned, self._cleaner), 0.0)
+
+    def _cleaned(
+        self, cleaner: SourceCleaner, did: bool | None, error: BaseException | None
+    ) -> None:
+        self._may_clean = bool(did)
+        if error is not None:
+            delay = self.optional.failed(_CLEANING, error)
+        else:
+            self.optional.succeeded(_CLEANING)
+            delay = 0.0 if did else max(1.0, self._settings.background_interval)
+        self._threads.calls.call(cleaner.step, partial(self._cleaned, cleaner), delay)
 
     def cut(self, record: CheckpointRecord) -> None:
         """A checkpoint has just been cut. If it is taken back, so is what was frozen with it."""
@@ -130,8 +143,9 @@ class Upkeep:
 
     def completed(self, end: CheckpointRef) -> None:
         """Spark will never ask for `end` or before again."""
-        if self._cleaning is not None:
-            self._cleaning.completed(end)
+        if self._cleaner is not None:
+            self._cleaner.completed(end)
+            self._may_clean = True
         if end.checkpoint > 0 and self._new_bases:
             self._new_bases = False
             self._prune_to = end
@@ -145,14 +159,14 @@ class Upkeep:
     @property
     def is_overdue(self) -> bool:
         """True if there is cleaning to do, or a base or deletion long overdue at the start."""
-        if self._cleaning is not None and self._cleaning.is_behind:
+        if self._may_clean:
             return True
         fails = bool(self.optional.report())
         return self._was_overdue and not fails and bool(self._due or self._prune_to)
 
     def report(self) -> dict[str, Any]:
         """For Spark's progress: how far cleaning up has come, and what fails."""
-        cleaned = {} if self._cleaning is None else {"cleaned": dict(self._cleaning.figures())}
+        cleaned = {} if self._cleaner is None else {"cleaned": dict(self._cleaner.figures())}
         return {**cleaned, **self.optional.report()}
 
     @property
@@ -185,7 +199,7 @@ class Upkeep:
         if self._due is not None:
             return _BASE, partial(self._write, self._due)
         if self._prune_to is not None:
-            hold = (self._prune_to, 0) if self._cleaning is None else self._cleaning.hold()
+            hold = (self._prune_to, 0) if self._cleaner is None else self._cleaner.hold()
             if hold is not None:
                 return _PRUNING, partial(self._prune, *hold)
             self._prune_to, self._new_bases = None, True

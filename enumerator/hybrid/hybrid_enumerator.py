@@ -24,7 +24,7 @@ from ...errors import OptionError, ProtocolError
 from ..api import SplitEnumerator, SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from ..large_state import FrozenState, StateDocument
-from ..source_api import EnumeratorSource
+from ..source_api import EnumeratorSource, OpenState
 from .part_context import PartContext
 from .state import FrozenPart, HybridState, HybridStateSerializer, PartChain
 
@@ -54,8 +54,8 @@ class HybridEnumeratorSource(EnumeratorSource[HybridSplit, HybridState]):
         return HybridEnumerator(context, self, state)
 
     @override
-    def create_cleaner(self) -> None:
-        if any(part.create_cleaner() is not None for part in self.parts):
+    def create_cleaner(self, state: OpenState) -> None:
+        if any(part.create_cleaner(state) is not None for part in self.parts):
             raise OptionError(
                 "cleanSource: a hybrid source does not clean up what it has read",
                 type(self).__qualname__,

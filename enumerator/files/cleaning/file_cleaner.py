@@ -9,12 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from typing_extensions import override
-
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.storage.urls import LoadedPath, join, local_path
 from ....errors import SluiceError
-from ...source_api import SourceCleaner
 from ..ledger.byte_ranges import ByteRange, ByteRanges, byte_ranges_of, joined, without
 from .places import LocalPlace, Place, has_changed, remote_place
 
@@ -42,7 +39,7 @@ class CleaningPolicy:
     archive: str = ""
 
 
-class FileCleaner(SourceCleaner[FileSplit]):
+class FileCleaner:
     """Keeps what cannot be removed and tries it again; a file that has changed is let be."""
 
     def __init__(self, policy: CleaningPolicy, storage_options: Mapping[str, Any]) -> None:
@@ -56,8 +53,8 @@ class FileCleaner(SourceCleaner[FileSplit]):
         self._last_error = ""
         self._figures: Mapping[str, Any] = {}
 
-    @override
     def restore(self, state: Mapping[str, Any]) -> None:
+        """Resume from an earlier value of `state`. Called before all other methods, if at all."""
         self._coverage.restore(state.get("parts", ()))
         failing = map(FileVersion._make, state.get("failing", ()))
         self._due.update(dict.fromkeys(failing, "before this start"))
@@ -65,15 +62,15 @@ class FileCleaner(SourceCleaner[FileSplit]):
             self._done[key] = self._done.get(key, 0) + count
         self._tell()
 
-    @override
     def take_in(self, read: Iterable[tuple[FileSplit, FileSplit | None]]) -> None:
+        """Record what readers have read in one checkpoint: each split and its remainder, if any."""
         for split, remainder in read:
             # Parts of a file are read in different batches, in any order.
             if self._coverage.add(split, remainder):
                 self._due[split.file] = ""
 
-    @override
     def spare(self, splits: Iterable[FileSplit]) -> None:
+        """Keep these splits, which will be read again, until `take_in` reports them again."""
         unread = byte_ranges_of(splits)
         for file in [file for file in self._due if file in unread]:
             del self._due[file]
@@ -81,8 +78,8 @@ class FileCleaner(SourceCleaner[FileSplit]):
             self._coverage.restore([[*file, [(0, file.size)]]])
         self._coverage.remove(unread)
 
-    @override
     def clean(self, check_still_ours: Callable[[], None]) -> None:
+        """Remove files that were read to their end, or whose removal has failed before."""
         failed = succeeded = 0
         # A copy, because what succeeds is removed on the way.
         due = list(self._due)
@@ -172,12 +169,12 @@ class FileCleaner(SourceCleaner[FileSplit]):
     # What is known --------------------------------------------------------------------------
 
     @property
-    @override
     def failing(self) -> int:
+        """Number of failed removals that will be tried again."""
         return sum(map(bool, self._due.values()))
 
-    @override
     def state(self) -> Mapping[str, Any]:
+        """Everything needed to resume, as JSON values."""
         return {
             "parts": self._coverage.state(),
             "failing": [list(file) for file in self._due],
@@ -190,8 +187,8 @@ class FileCleaner(SourceCleaner[FileSplit]):
             figures["lastError"] = self._last_error
         self._figures = figures
 
-    @override
     def figures(self) -> Mapping[str, Any]:
+        """Progress so far, as JSON values. Called on any thread."""
         return self._figures
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.file_columns import (
@@ -23,12 +22,10 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit,
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.enumerator.coordinator.context import CoordinatorParts
-from pyspark_sluice.enumerator.coordinator.source_cleanup import Cleaning
-from pyspark_sluice.enumerator.coordinator.threads import Threads
 from pyspark_sluice.enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
+from pyspark_sluice.enumerator.files.cleaning.source_cleanup import SourceCleanup
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
-from pyspark_sluice.enumerator.testing import HandCrankedCalls
+from pyspark_sluice.enumerator.source_api import OpenState
 
 
 class _Source:
@@ -110,7 +107,7 @@ class Keeping:
         """Another chain in the same state directory."""
         self.head, self.written_by, self.lineage = NO_CHECKPOINT, self.epoch + 1, lineage
 
-    def start(self) -> Cleaning[FileSplit]:
+    def start(self) -> SourceCleanup:
         """A new incarnation, before its first step."""
         self.epoch += 1
         history = CheckpointHistory(self.store)
@@ -120,25 +117,16 @@ class Keeping:
             str(self.archive) if self.mode == "archive" else "",
         )
         self.cleaner = FileCleaner(policy, self.storage_options)
-        threads = Threads(10.0, "test", HandCrankedCalls)
-        source: Any = _Source()
-        parts = CoordinatorParts(
-            source,
-            self.settings,
-            lambda: self.now,
-            threads,
-            self.store,
-            history,
-            Attachments(self.store, self.epoch),
-            self.epoch,
-            self.check,
+        state = OpenState(
+            self.settings, lambda: self.now, self.store, history, self.epoch, "", self.check
         )
-        return Cleaning(self.cleaner, parts)
+        source: Any = _Source()
+        return SourceCleanup(self.cleaner, source, state)
 
     def check(self) -> None:
         assert self.is_ours, "cleaned up for a query that has been superseded"
 
-    def run(self, end: CheckpointRef | None = None) -> Cleaning[FileSplit]:
+    def run(self, end: CheckpointRef | None = None) -> SourceCleanup:
         """A new incarnation does all that is due."""
         cleaning = self.start()
         cleaning.completed(end or self.head)

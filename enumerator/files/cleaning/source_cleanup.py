@@ -8,26 +8,27 @@ nothing is written down but a mark of how far the work has come; checkpoints beh
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any
 
-from ...checkpoint_meta.documents.checkpoint import Checkpoint
-from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ...checkpoint_meta.documents.cleanup_marks import CleanupMarks
-from ...checkpoint_meta.documents.orders import Orders
-from ...checkpoint_meta.documents.reader_assignment import part_of, readers_of
-from ...checkpoint_meta.documents.reader_commit import ReaderCommits
-from ...errors import StateMissingError
-from ..api import SplitT
-from ..source_api import SourceCleaner
-from .applied_orders import order_splits
-from .context import CoordinatorParts
-from .optional_work import OptionalWork
+from typing_extensions import override
 
-_WORK = "cleaning up the source"
+from ....checkpoint_meta.documents.checkpoint import Checkpoint
+from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
+from ....checkpoint_meta.documents.file_split import FileSplit
+from ....checkpoint_meta.documents.orders import Order, Orders
+from ....checkpoint_meta.documents.reader_assignment import part_of, readers_of
+from ....checkpoint_meta.documents.reader_commit import ReaderCommits
+from ....errors import StateMissingError
+from ...coordinator.applied_orders import order_splits
+from ...source_api import OpenState, SourceCleaner
+from ..ledger_source import FilesSource
+from .file_cleaner import FileCleaner
 
 _PER_MARK = 10
 """Checkpoints after which a mark is written, if there is more to do."""
@@ -47,28 +48,17 @@ class _Link:
     """See `CheckpointHeader.orders`."""
 
 
-class Cleaning(Generic[SplitT]):
-    """For one open coordinator, on a thread of its own."""
+class SourceCleanup(SourceCleaner):
+    """Cleans up after one query, through `cleaner`."""
 
-    def __init__(
-        self,
-        cleaner: SourceCleaner[SplitT],
-        parts: CoordinatorParts[SplitT, Any],
-        optional: OptionalWork | None = None,
-    ) -> None:
-        # What they want read again is not cleaned up before.
-        self._orders = [order for order in Orders(parts.store).after(0) if order.reads_again]
-        self._optional = optional or OptionalWork(parts.threads)
-        self._cleaner = cleaner
-        self._source = parts.source
-        self._history = parts.history
-        self._commits = ReaderCommits(parts.store, parts.lineage)
+    def __init__(self, cleaner: FileCleaner, source: FilesSource, state: OpenState) -> None:
+        self._cleaner, self._source, self._state = cleaner, source, state
+        self._orders: list[Order] = []
+        """What they want read again is not cleaned up before."""
+        self._commits = ReaderCommits(state.store, state.lineage)
         self._lineage = ""
-        self._marks = CleanupMarks(parts.store, parts.epoch)
-        self._check_still_ours = parts.check_still_ours
-        self._settings = parts.settings
-        self._threads = parts.threads
-        self._clock = parts.clock
+        self._marks = CleanupMarks(state.store, state.epoch)
+        self._lock = threading.Lock()
         self._end = NO_CHECKPOINT
         """Spark will never ask for this one or those before it again."""
         self._head = NO_CHECKPOINT
@@ -83,44 +73,24 @@ class Cleaning(Generic[SplitT]):
         """True if something that had failed was done since the last mark."""
         self._retry_at = 0.0
         self._retry_after = _FIRST_RETRY
-        self.is_behind = True
-        """True if something is known to be due, or nothing is known yet."""
 
-    # Under the lock -------------------------------------------------------------------------
-
+    @override
     def completed(self, end: CheckpointRef) -> None:
-        """Spark will never ask for `end` or before again."""
-        if end.checkpoint > self._end.checkpoint:
-            self._end = end
-            self.is_behind = True
+        self._end = max(self._end, end)
 
+    @override
     def hold(self) -> tuple[CheckpointRef, int] | None:
-        """A checkpoint, and how many up to it are still needed; None if nobody knows yet."""
-        return (self._head, len(self._chain) + self._unmarked) if self._is_loaded else None
+        with self._lock:
+            needed = len(self._chain) + self._unmarked
+            return (self._head, needed) if self._is_loaded else None
 
+    @override
     def figures(self) -> Mapping[str, Any]:
-        """What Spark's progress events show of the cleanup."""
         return {**self._cleaner.figures(), "checkpointsToClean": len(self._chain)}
 
-    # On a worker thread ---------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Begin, and go on until the threads stop."""
-        self._threads.calls.call(self.step, self._stepped, 0.0)
-
-    def _stepped(self, did: bool | None, error: BaseException | None) -> None:
-        self.is_behind = bool(did)
-        if error is not None:
-            delay = self._optional.failed(_WORK, error)
-        else:
-            self._optional.succeeded(_WORK)
-            delay = 0.0 if did else max(1.0, self._settings.background_interval)
-        self._threads.calls.call(self.step, self._stepped, delay)
-
+    @override
     def step(self) -> bool:
-        """Clean one checkpoint, or retry what has failed; False if nothing is due now."""
-        with self._threads.lock:
-            end = self._end
+        end = self._end
         if end == NO_CHECKPOINT:
             return False
         if not self._is_loaded or end != self._head:
@@ -135,15 +105,18 @@ class Cleaning(Generic[SplitT]):
 
     def _follow(self, end: CheckpointRef) -> None:
         """Learn the chain up to `end`; at first as far back as it is retained and not cleaned."""
-        known = self._head if self._is_loaded else NO_CHECKPOINT
-        # What another chain has cleaned up, or could not, this one may not have read.
-        self._lineage = self._history.load(end).header.lineage
+        known = self._head
         found = [] if self._is_loaded else self._marks.found()
+        if not self._is_loaded:
+            orders = Orders(self._state.store).after(0)
+            self._orders = [order for order in orders if order.reads_again]
+        # What another chain has cleaned up, or could not, this one may not have read.
+        self._lineage = self._state.history.load(end).header.lineage
         marked = {m.ref: m for m in reversed(found) if m.lineage == self._lineage}
         links, ref = deque[_Link](), end
         while ref not in (known, NO_CHECKPOINT) and ref not in marked:
             try:
-                header = self._history.header(ref)
+                header = self._state.history.header(ref)
             except StateMissingError:
                 break  # Released before cleaning was requested.
             # From the newest back to the oldest, and cleaned in the order of time.
@@ -154,24 +127,24 @@ class Cleaning(Generic[SplitT]):
             self._cleaner.restore(marked[ref].state)
             # What a mark says was made before any order that it does not know.
             self._spare(self._orders_in(ref))
-        with self._threads.lock:
+        with self._lock:
             self._chain.extend(links)
             self._head, self._is_loaded = end, True
 
     def _is_due(self) -> bool:
         if not self._chain:
             return False
-        settings, kept = self._settings, 0
+        settings, kept = self._state.settings, 0
         seconds = settings.clean_after
         if not settings.clean_while_retained:
             kept = settings.retained_checkpoints
             seconds = max(seconds, settings.retained_seconds)
-        is_old = self._chain[0].created <= (self._clock() - seconds) * 1_000_000
+        is_old = self._chain[0].created <= (self._state.clock() - seconds) * 1_000_000
         return len(self._chain) > kept and is_old
 
     def _orders_in(self, ref: CheckpointRef) -> int:
         try:
-            return self._history.header(ref).orders
+            return self._state.history.header(ref).orders
         except StateMissingError:
             return 0
 
@@ -182,13 +155,13 @@ class Cleaning(Generic[SplitT]):
 
     def _clean(self, link: _Link) -> None:
         ref = link.ref
-        checkpoint = self._history.load(ref)
+        checkpoint = self._state.history.load(ref)
         self._cleaner.take_in(self._read_in(checkpoint))
         # After `take_in`: orders that this checkpoint does not contain want some of its splits
         # again.
         self._spare(link.orders)
         self._tidy()
-        with self._threads.lock:
+        with self._lock:
             self._chain.popleft()
             # It is retained until a mark says that it is done: a crash before that repeats it.
             self._unmarked += 1
@@ -198,13 +171,13 @@ class Cleaning(Generic[SplitT]):
 
     def _tidy(self) -> None:
         before = self._cleaner.failing
-        self._cleaner.clean(self._check_still_ours)
+        self._cleaner.clean(self._state.check_still_ours)
         if self._cleaner.failing > before:
             self._retry_at = time.monotonic() + self._retry_after
 
     def _retry(self) -> None:
         before = self._cleaner.failing
-        self._cleaner.clean(self._check_still_ours)
+        self._cleaner.clean(self._state.check_still_ours)
         better = self._cleaner.failing < before
         self._retry_after = _FIRST_RETRY if better else min(_LONGEST_RETRY, 2 * self._retry_after)
         self._retry_at = time.monotonic() + self._retry_after
@@ -215,12 +188,12 @@ class Cleaning(Generic[SplitT]):
             return
         if self._cleaner.failing > _MOST_FAILING:
             return  # After a crash the checkpoints tell it all again.
-        self._check_still_ours()
+        self._state.check_still_ours()
         self._marks.publish(self._done, self._lineage, self._cleaner.state())
-        with self._threads.lock:
+        with self._lock:
             self._unmarked, self._is_better = 0, False
 
-    def _read_in(self, checkpoint: Checkpoint) -> Iterator[tuple[SplitT, SplitT | None]]:
+    def _read_in(self, checkpoint: Checkpoint) -> Iterator[tuple[FileSplit, FileSplit | None]]:
         """What its readers have read for certain; without a commit nothing is certain."""
         serializer = self._source.split_serializer
         for reader in readers_of(checkpoint):
