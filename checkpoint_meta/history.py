@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ..errors import StateCorruptError, StateError, StateMissingError
+from ..errors import FencedError, StateCorruptError, StateError, StateMissingError
 from .documents.checkpoint import Checkpoint, CheckpointHeader
 from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointIdentity, CheckpointRef, refs_in
 from .documents.layout import BASES, CHECKPOINTS, base_object, checkpoint_object
@@ -46,13 +46,24 @@ class CheckpointHistory:
             The checkpoint as it would be loaded: with its visibility check, and without its file.
 
         Raises:
-            FileExistsError: a checkpoint of that name is there: the protocol was broken.
+            FencedError: another query has published one of that name, after its directory was
+                deleted or restored from a backup.
         """
         name = checkpoint_object(checkpoint.ref)
         # Mostly signed already, at the cut: the next one names it by its checksum.
         signed = checkpoint.signed()
         data = signed.to_bytes()
-        self._store.publish(name, data)
+        try:
+            self._store.publish(name, data)
+        except FileExistsError as error:
+            raise FencedError(
+                "another query has taken over this state directory",
+                f"{self._store.location}/{name}",
+                "a checkpoint of this epoch by another query",
+                "checkpoints of this query alone",
+                "The directory was deleted, or restored from a backup, while a query ran. Start "
+                "the query again.",
+            ) from error
         visibility = VisibilityCheck.of(name, data, signed.header.checksum)
         # It is durable now, and its bytes need not stay in memory for as long as it is remembered.
         published = replace(signed, visibility=visibility, file=None)

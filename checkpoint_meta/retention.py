@@ -60,6 +60,9 @@ class Retention:
         Raises:
             FencedError: by way of `check_still_ours`; what was to go stays.
         """
+        # Not from memory: a directory restored from a backup while this query runs may have its
+        # claim, and lacks what it has cut since.
+        self._store.read_part(checkpoint_object(head), 0, 1)
         # Decided as a whole before anything is deleted: this walk reads what goes then.
         oldest = self.oldest(head, retained, younger_than)
         floor = self._floor(oldest) if oldest is not None else None

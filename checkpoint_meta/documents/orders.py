@@ -91,9 +91,13 @@ class Orders:
     def __init__(self, store: StateStore) -> None:
         self._store = store
 
+    def numbers(self) -> list[int]:
+        """The numbers of the orders that are there, ascending."""
+        return numbers_in(self._store.list(ORDERS))
+
     def newest(self) -> int:
         """The number of the newest order; 0 without orders."""
-        return max(numbers_in(self._store.list(ORDERS)), default=0)
+        return max(self.numbers(), default=0)
 
     def after(self, number: int) -> list[Order]:
         """The orders with a greater number, in order.

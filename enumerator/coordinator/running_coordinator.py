@@ -365,9 +365,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         )
 
     def _written(self, _: None, error: BaseException | None) -> None:
-        if isinstance(error, StateError | OSError) and not isinstance(
-            error, FencedError | FileExistsError
-        ):
+        if isinstance(error, StateError | OSError) and not isinstance(error, FencedError):
             # Spark's thread repeats the write, and fails by name if that fails too.
             self._may_cut_ahead = False
         elif error is not None:

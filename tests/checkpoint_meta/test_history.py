@@ -9,7 +9,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.errors import StateCorruptError, StateMissingError
+from pyspark_sluice.errors import FencedError, StateCorruptError, StateMissingError
 from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain, document, names, tear
 
 
@@ -53,7 +53,7 @@ def test_a_base_of_a_dead_incarnation_is_not_taken(store):
 
 def test_a_checkpoint_is_published_once(store):
     chain(store, 1)
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FencedError, match="a checkpoint of this epoch by another query"):
         CheckpointHistory(store).publish(document(1, 1, NO_CHECKPOINT))
 
 

@@ -63,10 +63,13 @@ class World:
     lanes: dict[str, int] = field(default_factory=dict)
     """Lane -> rows so far."""
     listing_failures: int = 0
+    gone: list[FileVersion] = field(default_factory=list)
+    """Files that were cleaned up."""
 
     def land(self, rows: int, modified: int) -> None:
         """One more file."""
-        self.files.append(FileVersion(f"f{len(self.files)}", rows, modified))
+        number = len(self.files) + len(self.gone)
+        self.files.append(FileVersion(f"f{number}", rows, modified))
 
     def grow(self, lane: int, rows: int) -> None:
         """More rows in a lane, which may be new."""
@@ -167,9 +170,11 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         inner: FileSplitEnumerator,
         world: World,
         state: Ledger | None,
+        interval: float = 0.0,
     ) -> None:
         self._context = context
         self._world = world
+        self._interval = interval
         self.inner = inner
         state = state or Ledger()
         self.told = list(state.told)
@@ -198,7 +203,8 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         for name in sizes:
             self.lanes.setdefault(name, Lane())
         if not self._context.bounded:
-            self._context.call_async(lambda: dict(self._world.lanes), self._measured)
+            call = self._context.call_async
+            call(lambda: dict(self._world.lanes), self._measured, self._interval)
 
     def plan_batch(self, budget: BatchBudget) -> None:
         for name, size in sorted(self._sizes.items()):
@@ -292,9 +298,10 @@ class _AnyByte:
 class RowSource(EnumeratorSource[FileSplit, Ledger]):
     """The driver's half."""
 
-    def __init__(self, world: World, max_split: int = 3) -> None:
+    def __init__(self, world: World, max_split: int = 3, policy: FilePolicy = POLICY) -> None:
         self._world = world
         self._max_split = max_split
+        self._policy = policy
 
     @property
     def name(self) -> str:
@@ -308,10 +315,10 @@ class RowSource(EnumeratorSource[FileSplit, Ledger]):
             Listed(self._world.listed, chunk=2),
             SplitCutter(_AnyByte(), self._max_split),
             SplitSpreader(target_bytes=2, open_cost_bytes=1, cores=2),
-            POLICY,
+            self._policy,
             state=state.files if state else None,
         )
-        return LedgerEnumerator(context, inner, self._world, state)
+        return LedgerEnumerator(context, inner, self._world, state, self._policy.interval)
 
     @property
     def split_serializer(self) -> FileSplitSerializer:

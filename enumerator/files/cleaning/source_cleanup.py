@@ -46,6 +46,8 @@ class _Link:
     created: int
     orders: int
     """See `CheckpointHeader.orders`."""
+    since: float
+    """When it was cut, by the time that passes: a wall clock may be set."""
 
 
 class SourceCleanup(SourceCleaner):
@@ -55,6 +57,8 @@ class SourceCleanup(SourceCleaner):
         self._cleaner, self._source, self._state = cleaner, source, state
         self._orders: list[Order] = []
         """What they want read again is not cleaned up before."""
+        self._lost = 0
+        """The newest order that is contained and gone: what it wants read again nobody knows."""
         self._commits = ReaderCommits(state.store, state.lineage)
         self._lineage = ""
         self._marks = CleanupMarks(state.store, state.epoch)
@@ -107,11 +111,11 @@ class SourceCleanup(SourceCleaner):
         """Learn the chain up to `end`; at first as far back as it is retained and not cleaned."""
         known = self._head
         found = [] if self._is_loaded else self._marks.found()
+        newest = self._state.history.load(end).header
         if not self._is_loaded:
-            orders = Orders(self._state.store).after(0)
-            self._orders = [order for order in orders if order.reads_again]
+            self._find_orders(newest.orders)
         # What another chain has cleaned up, or could not, this one may not have read.
-        self._lineage = self._state.history.load(end).header.lineage
+        self._lineage = newest.lineage
         marked = {m.ref: m for m in reversed(found) if m.lineage == self._lineage}
         links, ref = deque[_Link](), end
         while ref not in (known, NO_CHECKPOINT) and ref not in marked:
@@ -120,13 +124,18 @@ class SourceCleanup(SourceCleaner):
             except StateMissingError:
                 break  # Released before cleaning was requested.
             # From the newest back to the oldest, and cleaned in the order of time.
-            links.appendleft(_Link(ref, header.created, header.orders))
+            # What was cut before this start only the wall clock of the start can tell.
+            age = 0.0 if self._is_loaded else self._state.clock() - header.created / 1e6
+            since = time.monotonic() - age
+            links.appendleft(_Link(ref, header.created, header.orders, since))
             ref = header.parent
         if ref in marked:
             self._done = ref
-            self._cleaner.restore(marked[ref].state)
+            contained = self._orders_in(ref)
+            if contained >= self._lost:
+                self._cleaner.restore(marked[ref].state)
             # What a mark says was made before any order that it does not know.
-            self._spare(self._orders_in(ref))
+            self._spare(contained)
         with self._lock:
             self._chain.extend(links)
             self._head, self._is_loaded = end, True
@@ -139,8 +148,15 @@ class SourceCleanup(SourceCleaner):
         if not settings.clean_while_retained:
             kept = settings.retained_checkpoints
             seconds = max(seconds, settings.retained_seconds)
-        is_old = self._chain[0].created <= (self._state.clock() - seconds) * 1_000_000
-        return len(self._chain) > kept and is_old
+        first = self._chain[0]
+        age = min(self._state.clock() - first.created / 1e6, time.monotonic() - first.since)
+        return len(self._chain) > kept and age >= seconds
+
+    def _find_orders(self, contained: int) -> None:
+        folder = Orders(self._state.store)
+        numbers = folder.numbers()
+        self._orders = [order for order in map(folder.read, numbers) if order.reads_again]
+        self._lost = max(set(range(1, contained + 1)).difference(numbers), default=0)
 
     def _orders_in(self, ref: CheckpointRef) -> int:
         try:
@@ -156,7 +172,8 @@ class SourceCleanup(SourceCleaner):
     def _clean(self, link: _Link) -> None:
         ref = link.ref
         checkpoint = self._state.history.load(ref)
-        self._cleaner.take_in(self._read_in(checkpoint))
+        if link.orders >= self._lost:
+            self._cleaner.take_in(self._read_in(checkpoint))
         # After `take_in`: orders that this checkpoint does not contain want some of its splits
         # again.
         self._spare(link.orders)

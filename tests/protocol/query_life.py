@@ -1,0 +1,374 @@
+"""One query's life: its drivers one after the other, and what has to hold after all of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.checkpoint_meta.documents.heartbeat import HEARTBEAT_SECONDS
+from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator.api import Journal
+from pyspark_sluice.errors import FencedError, SluiceError
+
+from .rows import Row, RowSource
+from .rows import World as Files
+from .scheduler import WORLD, Process, Scheduler
+from .shared_directory import KINDS, Directory, Weather
+from .simulated_source import SimulatedSource
+from .spark_query import Concurrent, Habits, Job, Logs, Query, Setting, Sink, World
+
+LONGEST = 40_000
+"""Steps in which a healthy query has read everything."""
+
+AFTERMATH = 130.0
+"""Seconds for which what has happened explains an error."""
+
+
+class Find(AssertionError):
+    """Something that must never be."""
+
+    @property
+    def kind(self) -> str:
+        return str(self).split(":", maxsplit=1)[0]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a run is made of."""
+
+    seed: int
+    setting: dict[str, Any]
+    actions: tuple[tuple[int, str, float], ...]
+    """(steps after the one before, what, how)."""
+
+    def __str__(self) -> str:
+        lines = [f"seed={self.seed} setting={self.setting}"]
+        return "\n".join(lines + [f"    {s:5} {name} {how}" for s, name, how in self.actions])
+
+
+@dataclass
+class Backup:
+    logs: Logs
+    sink: Sink
+    objects: list[dict[str, bytes]]
+    due: Counter[Row]
+    optional: set[Row]
+    gone: list[int]
+
+
+class QueryLife(World):
+    """One query's life, by its drivers, executors, operator and machines."""
+
+    def __init__(self, plan: Plan, make_coordinator: Callable[..., Any] = Coordinator) -> None:
+        given = plan.setting
+        self.plan = plan
+        self.make_coordinator = make_coordinator
+        self.scheduler = Scheduler(plan.seed, given["switching"])
+        self.weather, self.habits = Weather(), Habits()
+        self.counts: Counter[str] = Counter()
+        self.trace: list[str] = []
+        self.files = [Files() for _ in range(given["sources"])]
+        self.landed_at: dict[str, float] = {}
+        self.due: Counter[Row] = Counter()
+        """How often each row belongs into the sink."""
+        self.optional: set[Row] = set()
+        """Rows that are there or not: a person has seen to that."""
+        self.remembers = False
+        """The sink is newer than the state and Spark's checkpoint."""
+        self.backup: Backup | None = None
+        self.damaged = False
+        self.disturbed_at = -AFTERMATH
+        self.others_at = -AFTERMATH
+        self.offset = 0.0
+        self.clock_changes: list[tuple[float, float]] = []
+        self.plans: dict[tuple[str, int, int], object] = {}
+        settings = CoordinatorSettings(
+            limits=BatchLimits(files=given["files"]),
+            parallelism=given["parallelism"],
+            at_least_readers=1,
+            max_split_attempts=1_000_000,
+            checkpoints_ahead=given["ahead"],
+            retained_checkpoints=given["retained"],
+            deltas_per_base=given["deltas"],
+            commit_patience=given["patience"],
+            idle_patience=0.05,
+            batches_may_be_unread=given["unread"],
+            clean_after=max(0.0, given["cleans"]),
+            clean_while_retained=given["cleans"] == 0.0,
+        )
+        self.setting = Setting(settings, given["is_async"], given["is_bounded"])
+        self._directories = self.starts = self.ends = 0
+        """How many there were; ends without a batch in a row."""
+        self.directories = self._new_directories()
+        self.logs, self.sink = Logs(), Sink()
+        self.query: Query | None = None
+        self.zombies: list[Query] = []
+        self._find: Find | None = None
+
+    # The world of the query -------------------------------------------------------------------
+
+    def count(self, transition: str) -> None:
+        self.counts[transition] += 1
+        who = self.scheduler.current
+        name = who.process.name if who else "operator"
+        self.trace.append(f"{self.scheduler.now:9.3f} {name}: {transition}")
+
+    def found(self, message: str) -> None:
+        self._find = self._find or Find(message)
+        self.trace.append(f"FOUND {message}")
+
+    def make_source(self, number: int) -> RowSource:
+        cleans = self.plan.setting["cleans"] >= 0
+        me = self.scheduler.current
+        owner = next(q for q in [self.query, *self.zombies] if q and me and q.process is me.process)
+        return SimulatedSource(self, number, owner if cleans else None)
+
+    def unnamed(self, error: BaseException) -> None:
+        self.found(f"an error without a name: {type(error).__name__}: {error}")
+
+    def planned(self, logs: Logs, batch: int, jobs: Sequence[Job]) -> None:
+        self.count("a batch is planned")
+        for job in jobs:
+            for part in job.partition.parts:
+                key = part.checkpoint.checksum, job.source, job.partition.reader
+                plan = part.packed, tuple(map(str, part.sent))
+                if self.plans.setdefault(key, plan) != plan:
+                    self.found("another plan for one offset")
+
+    def _new_directories(self) -> list[Directory]:
+        self._directories += 1
+        count = len(self.files)
+        return [Directory(f"sim://{self._directories}/{number}") for number in range(count)]
+
+    # The run ----------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Carry out the plan, then let the query read everything in peace, and look at the rows."""
+        tell = Journal._tell
+
+        def told(_: Any, level: int, name: str, message: str, values: Any) -> None:
+            self.counts[f"journal: {message}"] += 1
+            shown = message % tuple(values) if values else message
+            self.trace.append(f"{self.scheduler.now:9.3f} {name}: {shown}")
+
+        WORLD.append(self.scheduler)
+        Journal._tell = told  # type: ignore[method-assign,assignment]
+        try:
+            self._start()
+            for steps, name, how in self.plan.actions:
+                self._let_run(steps)
+                self.count(f"action: {name}")
+                try:
+                    getattr(self, f"_act_{name}")(how)
+                except SluiceError as error:
+                    # A person's command is refused: the state is damaged.
+                    self.trace.append(f"{name} is refused: {error}")
+                    self._start_if_none()
+            self._to_end()
+            self._check_rows()
+        except Find:
+            raise
+        except AssertionError as error:
+            raise self._find or Find(f"an assertion of the run: {error!r}") from error
+        finally:
+            Journal._tell = tell  # type: ignore[method-assign]
+            for thread in list(self.scheduler.threads):
+                thread.process.dead = True
+            self.scheduler.failure = None
+            while self.scheduler.threads:
+                self.scheduler.kill(self.scheduler.threads[0].process)
+            WORLD.pop()
+
+    def _let_run(self, steps: int, seconds: float = 30.0) -> None:
+        self.scheduler.run(steps, seconds)
+        self._look()
+        if self._find is not None:
+            raise self._find
+
+    def _start(self) -> None:
+        self.starts += 1
+        process = Process(f"driver{self.starts}")
+        process.offset = self.offset
+        self.query = Query(process, self, self.logs, self.sink, self.setting, self.directories)
+        self.query.start()
+        self.count("a driver starts")
+
+    def _start_if_none(self) -> None:
+        if self.query is None or self.query.is_over:
+            self._start()
+
+    def _look(self) -> None:
+        for query in [*self.zombies, self.query]:
+            if self.zombies:
+                self.others_at = self.scheduler.now
+            if query is not None and query.is_over:
+                self._judge(query)
+                if query is self.query:
+                    self._start()
+                else:
+                    self.zombies.remove(query)
+
+    def _judge(self, query: Query) -> None:
+        error, now = query.error, self.scheduler.now
+        for executor in query.executors:
+            if not self.scheduler.random.random() < self.habits.straggles:
+                executor.dead = True
+        if error is None:
+            return
+        text = f"{type(error).__name__}: {error}"
+        self.trace.append(f"{now:9.3f} {query.process.name} ends: {text}")
+        self.counts[f"a query ends by {type(error).__name__}"] += 1
+        self.ends = 1 if query.batches else self.ends + 1
+        if "no reader ran in a batch" in text and self.remembers and self.backup:
+            self.count("the sink is restored, too, as the error says")
+            self._restored(self.backup, sink=True)
+            return
+        if isinstance(error, Concurrent):
+            excused = max(self.others_at, self.disturbed_at) >= query.began
+        elif not isinstance(error, SluiceError):
+            self.unnamed(error)
+            return
+        elif max(self.others_at, self.disturbed_at) >= query.began:
+            excused = True
+        elif isinstance(error, FencedError):
+            excused = False
+        else:
+            killing = [kind for kind, kills in KINDS.items() if kills]
+            last = max(self.weather.until.get(kind, -AFTERMATH) for kind in killing)
+            habits = self.habits.fails or self.habits.dies
+            excused = bool(habits) or self.damaged or max(last, self.disturbed_at) > now - AFTERMATH
+        if not excused:
+            self.found(f"a query ends without a reason: {text}")
+
+    def _to_end(self) -> None:
+        self.weather.until.clear()
+        self.habits = Habits()
+        for files in self.files:
+            files.listing_failures = 0
+        for query in self.zombies:
+            query.process.paused_until = 0.0
+        assert self.query is not None
+        self.query.process.paused_until = 0.0
+        self.scheduler.switching = max(0.2, self.scheduler.switching)
+        self._kill(self.query)
+        self._start()
+        deadline, self.ends = self.scheduler.steps + LONGEST, 0
+        while self.scheduler.steps < deadline:
+            self._let_run(1000, 20.0)
+            if self.ends > 12:
+                if self.damaged:
+                    return
+                raise Find(f"a query does not start again: {self.trace[-1]}")
+            if self._is_quiet():
+                break
+        else:
+            raise Find(f"the query does not come to its end: {self.missing()}")
+
+    def _is_quiet(self) -> bool:
+        assert self.query is not None
+        if self.setting.is_bounded:
+            return not self.missing()
+        return self.query.quiet > 150 or (self.query.quiet > 20 and not self.missing())
+
+    # What has to hold -------------------------------------------------------------------------
+
+    def missing(self) -> Counter[Row]:
+        rows, low = self.sink.rows, self.due
+        lost = Counter({r: n - rows[r] for r, n in low.items() if n > rows[r]})
+        skipped = self.optional | self.sink.unread
+        return Counter({row: n for row, n in lost.items() if row not in skipped})
+
+    def _check_rows(self) -> None:
+        more = {r: n for r, n in self.sink.rows.items() if n > self.due[r]}
+        more = {r: n for r, n in more.items() if r not in self.optional or n > self.due[r] + 1}
+        if more and not self.setting.is_async:
+            raise Find(f"rows doubled: {more}")
+        if self.missing() and not self.damaged:
+            raise Find(f"rows lost: {self.missing()}")
+        for directory in self.directories:
+            beats = [directory.born[n] for n in directory.objects if n.startswith("heartbeats/")]
+            age = self.scheduler.now - max(beats, default=-1e9)
+            if age > 3 * HEARTBEAT_SECONDS and self.query and self.query.began < (
+                self.scheduler.now - 3 * HEARTBEAT_SECONDS
+            ):  # fmt: skip
+                raise Find(f"no heartbeat for {age} s")
+
+    def deleted(self, number: int, file: FileVersion, query: Query | None) -> None:
+        """The source has lost a file."""
+        self.count("a file is cleaned up")
+        self.files[number].files.remove(file)
+        self.files[number].gone.append(file)
+        rows = [(file.path, row) for row in range(file.size)]
+        if query is not self.query:
+            self.optional.update(rows)
+        sink = query.sink if query is not None else self.sink
+        unread = [
+            r for r in rows
+            if sink.rows[r] < self.due[r] and r not in sink.unread and r not in self.optional
+        ]  # fmt: skip
+        if unread and query is self.query:
+            self.found(f"a file is deleted that was not read: {file.path} {unread}")
+        landed = self.landed_at[file.path]
+        # What the clock did before this driver began, it cannot know.
+        began = query.began if query is not None else 0.0
+        ahead = sum(by for at, by in self.clock_changes if landed <= at <= began and by > 0)
+        age = self.scheduler.now - landed + ahead
+        if age < self.setting.settings.clean_after:
+            self.found(f"a file is deleted before its retention: {file.path} {age}")
+
+    # What a person does ---------------------------------------------------------------------
+
+    def _kill(self, query: Query) -> None:
+        self.scheduler.kill(query.process)
+        for executor in query.executors:
+            if not self.scheduler.random.random() < self.habits.straggles:
+                self.scheduler.kill(executor)
+
+    def _restored(self, backup: Backup, *, sink: bool) -> None:
+        self.disturbed_at = self.scheduler.now
+        self.logs = backup.logs.copy()
+        self.remembers = not sink
+        for directory, objects in zip(self.directories, backup.objects, strict=True):
+            directory.objects.clear()
+            directory.objects.update(objects)
+        for row in self.due:
+            # What was ordered since then is not in it.
+            self.due[row] = backup.due.get(row, 1)
+        self.optional |= backup.optional
+        for files, gone in zip(self.files, backup.gone, strict=True):
+            self.optional.update((f.path, r) for f in files.gone[gone:] for r in range(f.size))
+        if sink:
+            self.sink = backup.sink.copy()
+
+    def _leave(self, *, goes_on: bool) -> None:
+        """What runs has other logs and another sink from now on, or is killed."""
+        for query in [*self.zombies, self.query]:
+            assert query is not None
+            # One that takes the state over later would be its rightful owner.
+            owns = len(query.coordinators) == len(self.files)
+            if goes_on and owns and all(c._opened is not None for c in query.coordinators):
+                query.logs, query.sink = query.logs.copy(), query.sink.copy()
+                self.others_at = self.scheduler.now
+            else:
+                self._kill(query)
+        left = [query for query in [*self.zombies, self.query] if query and not query.is_over]
+        self.zombies = left
+
+    def _from_nothing(self) -> None:
+        self.backup, self.remembers = None, False
+        self.logs, self.sink = Logs(), Sink()
+        self.optional = {(f.path, r) for of in self.files for f in of.gone for r in range(f.size)}
+        self.due = Counter(dict.fromkeys(self.due, 1))
+        self._set(starting_state=None)
+
+    def _set(self, **settings: Any) -> None:
+        self.setting = replace(self.setting, settings=replace(self.setting.settings, **settings))
+
+    def _copy(self) -> Backup:
+        return Backup(
+            self.logs.copy(), self.sink.copy(), [dict(d.objects) for d in self.directories],
+            Counter(self.due), set(self.optional), [len(f.gone) for f in self.files],
+        )  # fmt: skip

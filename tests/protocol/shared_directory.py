@@ -1,0 +1,211 @@
+"""A state directory of which each process has a view of its own, and a weather that changes."""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark_sluice.checkpoint_meta.stores.contract import RetryingStateStore, StateStore
+from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
+
+from .scheduler import Process, Scheduler
+from .simulated_time import sleep
+
+KINDS = {
+    "late listings": False,
+    "lost answers": False,
+    "answers 409": False,
+    "answers 503": False,
+    "no permission to delete": False,
+    "slow": False,
+    "outage": True,
+    "full disk": True,
+    "flipped bits": True,
+}
+"""What the weather may be -> whether a query may end of it."""
+
+REMEMBERED = 60.0
+"""Seconds for which a client of a network file system may believe an old listing."""
+
+Names = list[str]
+
+IN_A_ROW = 3
+"""Failures after which an operation succeeds, where a query must not end of them."""
+
+
+@dataclass
+class Weather:
+    """What every store of the world does at present."""
+
+    until: dict[str, float] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def has(self, kind: str, now: float) -> bool:
+        return self.until.get(kind, -1.0) > now
+
+
+@dataclass
+class Directory:
+    """The objects, which outlive all processes."""
+
+    location: str
+    objects: dict[str, bytes] = field(default_factory=dict)
+    born: dict[str, float] = field(default_factory=dict)
+    """When an object was published."""
+
+
+class Client(StateStore):
+    """One process's view of a directory."""
+
+    def __init__(
+        self, directory: Directory, process: Process, scheduler: Scheduler, weather: Weather
+    ) -> None:
+        self.location = directory.location
+        self._directory = directory
+        self._process = process
+        self._scheduler = scheduler
+        self._weather = weather
+        self._listings: dict[str, tuple[float, Names]] = {}
+        self._own: set[str] = set()
+        self._missing: dict[str, float] = {}
+
+    def retrying(self) -> RetryingStateStore:
+        """As in production."""
+        return RetryingStateStore(self, sleep=sleep)
+
+    # The operations ---------------------------------------------------------------------------
+
+    def publish(self, name: str, data: bytes) -> None:
+        def create() -> None:
+            if name in self._directory.objects:
+                raise FileExistsError(name)
+            self._directory.objects[name] = data
+            self._directory.born[name] = self._scheduler.now
+            self._own.add(name)
+
+        self._do("publish", name, create)
+
+    def read(self, name: str) -> bytes:
+        return self._do("read", name, lambda: self._look(name))
+
+    def read_part(self, name: str, start: int, length: int) -> bytes:
+        return self._do("read", name, lambda: self._look(name)[start : start + length])
+
+    def _look(self, name: str) -> bytes:
+        now = self._scheduler.now
+        is_late = self._weather.has("late listings", now)
+        if is_late and now - self._missing.get(name, -REMEMBERED) < REMEMBERED:
+            self._weather.counts["late listings"] += 1
+            raise FileNotFoundError(name)
+        data = self._directory.objects.get(name)
+        if data is None:
+            self._missing[name] = now
+            raise FileNotFoundError(name)
+        if self._weather.has("flipped bits", now) and self._scheduler.random.random() < 0.1:
+            self._weather.counts["flipped bits"] += 1
+            return flipped(data, self._scheduler.random.randrange(8 * max(1, len(data))))
+        return data
+
+    def list(self, directory: str) -> list[str]:
+        return self._do("list", directory, lambda: self._listed(directory))
+
+    def _listed(self, directory: str) -> Names:
+        now = self._scheduler.now
+        start = len(directory) + 1
+        inside = [n for n in self._directory.objects if n.startswith(f"{directory}/")]
+        fresh = {name[start:].split("/")[0] for name in inside}
+        known = self._listings.get(directory)
+        if self._weather.has("late listings", now) and known and now - known[0] < REMEMBERED:
+            self._weather.counts["late listings"] += 1
+            # Its own work a client knows.
+            own = {leaf for leaf in fresh if f"{directory}/{leaf}" in self._own}
+            return sorted({*known[1], *own})
+        self._listings[directory] = now, sorted(fresh)
+        return sorted(fresh)
+
+    def delete(self, name: str) -> None:
+        def remove() -> None:
+            if self._weather.has("no permission to delete", self._scheduler.now):
+                self._weather.counts["no permission to delete"] += 1
+                raise PermissionError(errno.EACCES, "AccessDenied", name)
+            objects = self._directory.objects
+            for found in [n for n in objects if n == name or n.startswith(f"{name}/")]:
+                del objects[found]
+            self._listings.pop(name.rpartition("/")[0], None)
+
+        self._do("delete", name, remove)
+
+    def refresh(self, directory: str) -> None:
+        self._listings.pop(directory, None)
+        for name in [n for n in self._missing if n.startswith(f"{directory}/")]:
+            del self._missing[name]
+
+    # What goes wrong --------------------------------------------------------------------------
+
+    def _do(self, verb: str, name: str, action: Callable[[], Any]) -> Any:
+        scheduler, process = self._scheduler, self._process
+        scheduler.point()
+        if process.dead:
+            raise SimulatedCrash
+        self._die(action)
+        if self._weather.has("slow", scheduler.now):
+            self._weather.counts["slow"] += 1
+            sleep(scheduler.random.uniform(0.01, 5.0))
+        elif scheduler.random.random() < 0.2:
+            sleep(scheduler.random.uniform(0.001, 0.05))
+        self._fail(verb, name, action)
+        try:
+            result = action()
+        finally:
+            if scheduler.current is not None:
+                scheduler.current.failures = 0
+            scheduler.point()
+        return result
+
+    def _die(self, action: Callable[[], Any]) -> None:
+        process = self._process
+        if process.crash_in:
+            process.crash_in -= 1
+            if not process.crash_in:
+                if process.crash_kind == "after":
+                    action()
+                process.dead = True
+                self._weather.counts[f"crash {process.crash_kind} an operation"] += 1
+                raise SimulatedCrash
+
+    def _fail(self, verb: str, name: str, action: Callable[[], Any]) -> None:
+        if self._is_bad("outage", 1.0):
+            raise ConnectionError("no answer")
+        if self._is_bad("answers 503"):
+            raise OSError(errno.EAGAIN, "503 Slow Down", name)
+        if verb != "publish":
+            return
+        if self._is_bad("full disk", 1.0):
+            raise OSError(errno.ENOSPC, "No space left on device", name)
+        if self._is_bad("answers 409"):
+            raise FileExistsError(name)
+        if self._is_bad("lost answers"):
+            action()
+            raise TimeoutError("the answer was lost")
+
+    def _is_bad(self, kind: str, share: float = 0.5) -> bool:
+        scheduler, weather = self._scheduler, self._weather
+        thread = scheduler.current
+        if not weather.has(kind, scheduler.now) or scheduler.random.random() >= share:
+            return False
+        if not KINDS[kind] and thread is not None:
+            if thread.failures >= IN_A_ROW:
+                return False
+            thread.failures += 1
+        weather.counts[kind] += 1
+        return True
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    """`data` with one bit changed."""
+    changed = bytearray(data or b"\0")
+    changed[bit // 8 % len(changed)] ^= 1 << bit % 8
+    return bytes(changed)

@@ -1,0 +1,122 @@
+"""Searches for a run of the simulator that must not be, shrinks it, and says what was covered.
+
+python -m pyspark_sluice.tests.protocol.simulate --seconds 600 --first 0
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark_sluice.enumerator import Coordinator
+
+from .simulated_time import in_simulated_time
+from .simulator import Find, Plan, Simulator, plan_of
+
+Make = Callable[..., Any]
+
+
+@dataclass
+class Search:
+    """What some runs have come to."""
+
+    make: Make = Coordinator
+    simulator: type[Simulator] = Simulator
+    runs: int = 0
+    steps: int = 0
+    switches: int = 0
+    seconds: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+    weather: Counter[str] = field(default_factory=Counter)
+
+    def run(self, plan: Plan) -> Find | None:
+        """One run; the find that it ends with, if any."""
+        run = self.simulator(plan, self.make)
+        began = time.perf_counter()
+        try:
+            run.run()
+        except Find as found:
+            found.__notes__ = run.trace[-60:]
+            return found
+        finally:
+            self.seconds += time.perf_counter() - began
+            self.runs += 1
+            self.steps += run.scheduler.steps
+            self.switches += run.scheduler.switches
+            self.counts += run.counts
+            self.weather += run.weather.counts
+        return None
+
+    def first(self, seeds: Sequence[int]) -> tuple[Plan, Find] | None:
+        """The first find among these seeds."""
+        for seed in seeds:
+            plan = plan_of(seed)
+            found = self.run(plan)
+            if found is not None:
+                return plan, found
+        return None
+
+    def shrunk(self, plan: Plan, kind: str, attempts: int = 300) -> Plan:
+        """A plan without what the find does not need."""
+        size = len(plan.actions) // 2
+        while size and attempts > 0:
+            for at in range(0, len(plan.actions), size):
+                fewer = plan.actions[:at] + plan.actions[at + size :]
+                smaller = replace(plan, actions=fewer)
+                attempts -= 1
+                found = self.run(smaller) if fewer != plan.actions else None
+                if found is not None and found.kind == kind:
+                    plan = smaller
+                    break
+            else:
+                size //= 2
+        return plan
+
+    def report(self) -> str:
+        """Runs per minute, and a table of what was covered."""
+        rate = 60 * self.runs / max(self.seconds, 0.001)
+        lines = [
+            f"{self.runs} runs, {self.steps} steps, {self.switches} switches of thread",
+            f"{self.seconds:.0f} s: {rate:.0f} runs a minute",
+            "",
+            "faults injected by the store and its machines",
+            *(f"{count:12}  {name}" for name, count in self.weather.most_common()),
+            "",
+            "transitions",
+            *(f"{count:12}  {name}" for name, count in sorted(self.counts.items())),
+        ]
+        return "\n".join(lines)
+
+
+def main() -> int:
+    """Search until the time is over or something is found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--first", type=int, default=int(time.time()) * 1000)
+    parser.add_argument("--runs", type=int, default=10**9)
+    given = parser.parse_args()
+    search = Search()
+    print(f"seeds from {given.first} on; one of them again: --first SEED --runs 1", flush=True)
+    with in_simulated_time():
+        for seed in range(given.first, given.first + given.runs):
+            if search.seconds > given.seconds:
+                break
+            found = search.first([seed])
+            if found is not None:
+                plan, find = found
+                print(f"seed {seed}, run {search.runs}: {find}", *find.__notes__, sep="\n")
+                print(search.report(), "\nshrinking", flush=True)
+                smaller = Search().shrunk(plan, find.kind)
+                print(f"{find.kind}:\n{smaller}")
+                return 1
+    print(search.report())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

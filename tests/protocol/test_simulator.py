@@ -1,0 +1,67 @@
+"""The simulator: some runs, one run twice, and runs that have shown faults of the product."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_sluice.tests.protocol.simulate import Search
+from pyspark_sluice.tests.protocol.simulated_time import in_simulated_time
+from pyspark_sluice.tests.protocol.simulator import Find, Plan, Simulator, plan_of
+
+USUAL = {
+    "switching": 0.2, "sources": 1, "cleans": -1.0, "ahead": 1, "parallelism": None, "files": 2,
+    "retained": 2, "deltas": 2, "unread": False, "is_async": False, "is_bounded": False,
+    "patience": 3.0,
+}  # fmt: skip
+
+SEEDS = {
+    2: "a checkpoint of another query under the same name, in a directory that was emptied twice",
+    61: "the clock is set while a query waits until it may delete files",
+    135: "the folder of orders is lost, and another order is given, with cleanSource",
+}
+"""Runs that have ended with a find, and what it was."""
+
+
+@pytest.fixture(autouse=True)
+def simulated():
+    with in_simulated_time():
+        yield
+
+
+def test_nothing_is_lost_doubled_deleted_or_without_a_name():
+    search = Search()
+    found = search.first([*SEEDS, *range(1000, 1012)])
+    assert found is None, f"{found[1]}\n{found[0]}"
+    assert search.steps > 50_000
+
+
+@pytest.mark.thorough("the same with other seeds")
+def test_nothing_is_found_in_many_runs():
+    search = Search()
+    found = search.first(range(2000, 2300))
+    assert found is None, f"{found[1]}\n{found[0]}"
+    print(search.report())
+
+
+def test_a_run_is_replayed_exactly_from_its_seed():
+    traces = []
+    for _ in range(2):
+        run = Simulator(plan_of(7))
+        run.run()
+        traces.append((run.trace, run.scheduler.digest, run.scheduler.steps))
+    assert traces[0] == traces[1]
+
+
+def test_a_find_is_shrunk_to_what_it_needs():
+    actions = [(100, "wait", 0.1), (100, "land", 0.3), (30, "set_clock", 0.2)]
+    plan = Plan(1, USUAL, ((1, "land", 0.9), *actions * 2))
+
+    class Loses(Simulator):
+        def _check_rows(self) -> None:
+            if self.counts["action: set_clock"]:
+                raise Find("rows lost: on purpose")
+
+    search = Search(simulator=Loses)
+    found = search.run(plan)
+    assert found is not None
+    assert [name for _, name, _ in search.shrunk(plan, found.kind).actions] == ["set_clock"]
