@@ -18,7 +18,7 @@ from typing import Any, Final
 from ...errors import FencedError, StateCorruptError, StateError
 from ..stores.contract import StateStore, delete_if_permitted, next_created
 from .checkpoint import FORMAT_VERSION, newer_format
-from .checksummed_json import with_checksum
+from .checksummed_json import with_checksum, without_checksum
 from .heartbeat import this_process
 from .layout import EPOCHS, FORMAT, epoch_object, numbers_in
 
@@ -162,11 +162,10 @@ def newest_epoch(store: StateStore, before: int = 0) -> int:
 def claim_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
     """What the claim of `epoch` says; empty where it cannot be read. It counts by its name."""
     try:
-        # No checksum is asked for: a damaged claim must not stop a query, see FORMAT.md.
-        claim = json.loads(store.read(epoch_object(epoch)))
+        # A damaged claim must not stop a query, see FORMAT.md.
+        return without_checksum(store.read(epoch_object(epoch)))
     except (FileNotFoundError, ValueError):
         return {}
-    return claim if isinstance(claim, dict) else {}
 
 
 def purpose_of(store: StateStore, epoch: int) -> str:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, cast
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from pyspark_sluice.enumerator.files.cleaning.places import Place
+from pyspark_sluice.enumerator.files.cleaning.source_cleanup import SourceCleanup
+from pyspark_sluice.enumerator.files.ledger_source import FilesSource
+from pyspark_sluice.enumerator.source_api import OpenState, SourceCleaner
 
 from . import scheduler as scheduling
 from .rows import POLICY, RowSource
 from .spark_query import Query
-
-from pyspark_sluice.enumerator.files.cleaning.source_cleanup import SourceCleanup
-from pyspark_sluice.enumerator.files.ledger_source import FilesSource
-from pyspark_sluice.enumerator.source_api import OpenState, SourceCleaner
 
 if TYPE_CHECKING:
     from .query_life import QueryLife

@@ -195,8 +195,10 @@ def test_a_number_claimed_again_in_a_restored_directory_fences_its_first_owner(s
 
 def test_a_damaged_claim_counts_by_its_name(store):
     epoch = claim_epoch(store, nonce="mine")
-    store.objects["epochs/0000000001.json"] = b"\xff{"
-    check_not_fenced(store, epoch, "mine")
+    claim = store.objects["epochs/0000000001.json"]
+    for damaged in (b"\xff{", claim.replace(b"mine", b"mile")):
+        store.objects["epochs/0000000001.json"] = damaged
+        check_not_fenced(store, epoch, "mine")
 
 
 def test_a_claim_that_is_refused_for_ever_ends_by_name():
