@@ -9,34 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
-from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-from pyspark_sluice.tests.spark.standalone import BUCKET
-
-from .ahead_row import ahead
-from .alignment_row import alignment
 from .bench import WARM_UPS, Bench, Result, median
-from .bombs_row import of_bombs
 from .data import ROWS, SCHEMA, SMALL_SCHEMA, write_small
-from .discovery import discovery
-from .event_time_row import event_time
-from .flight import (
-    BATCHES,
-    batch_milliseconds,
-    bucket_state,
-    latest_offset,
-    local_state,
-    loopback_bucket,
-    percentile,
-)
 from .memory_row import memory
-from .nothing import do_nothing_source
-from .parser_row import parsers
-from .planning import latest_offset_milliseconds
+from .peers import do_nothing_source, ready_rows_source
 from .process_tree import PeakMemory
-from .profile_rows import profile
 from .readme_row import readme
-from .ready import ready_rows_source
 from .scale import scale
 from .shape_rows import shapes
 from .shapes import SHAPES
@@ -206,43 +184,6 @@ def floor(bench: Bench) -> list[Result]:
     ]
 
 
-def planning(bench: Bench) -> list[Result]:
-    """What latestOffset costs with 5,000 and with 100,000 files waiting."""
-    results = []
-    for count in (5_000, 100_000):
-        whole, publishing = latest_offset_milliseconds(bench.data.small_json(count))
-        work = f"latestOffset, {count:,} files waiting, 100 a batch"
-        peer = "publishing one such object"
-        results.append(Result(work, whole, publishing, "ms", peer, "median of 38 batches"))
-    return results
-
-
-def flight(bench: Bench) -> list[Result]:
-    """What latestOffset and 200 small batches cost with a local state, a slow one, and in S3."""
-    results = []
-
-    def calls(name: str, state: StateStore, readers: StateStore) -> None:
-        found = latest_offset(state, readers)
-        for part in (50, 99):
-            work = f"latestOffset under a backlog, state in {name}, p{part}"
-            results.append(Result(work, percentile(found, part), None, "ms", "", "100 batches"))
-
-    with local_state(0.0) as (state, readers):
-        calls("a directory", state, readers)
-    with local_state(0.1) as (state, readers):
-        calls("a store whose writes take 100 ms", state, readers)
-    with loopback_bucket() as options:
-        bucket = open_store(f"s3://{BUCKET}/calls", options)
-        calls("S3 on loopback", bucket, bucket)
-        states = {"a directory": {}, "S3 on loopback": bucket_state(options, "flight")}
-        for name, location in states.items():
-            found = batch_milliseconds(bench.spark, location)
-            for phase, value in found.items():
-                work = f"batch of one row, state in {name}, {phase}"
-                results.append(Result(work, value, None, "ms", "", f"median of {BATCHES - 20}"))
-    return results
-
-
 def _shapes_of(kind: str) -> Callable[[Bench], Iterable[Result]]:
     def row(bench: Bench) -> Iterable[Result]:
         return shapes(bench, kind)
@@ -266,17 +207,10 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "gzip": gzip,
     "floor": floor,
     "fixed": fixed,
-    "planning": planning,
-    "discovery": discovery,
-    "event_time": event_time,
-    "alignment": alignment,
     "scale": scale,
-    "flight": flight,
-    "ahead": ahead,
     "small20k": small20k,
     "big": big,
     "memory": memory,
-    "bombs": of_bombs,
     "small100k": small100k,
     "readme": readme,
     "shapes": shapes,
@@ -284,12 +218,10 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "tables100k": small_into_tables,
     "frames": frames_into_tables,
     "types": types,
-    "profile": profile,
-    "parsers": parsers,
     **{
         f"tables-{kind}": _tables_of(kind)
         for kind in sorted({s.file_format for s in SHAPES} - {"avro"})
     },
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }
-USUAL = ("csv", "json", "parquet", "gzip", "floor", "fixed", "planning", "small20k")
+USUAL = ("csv", "json", "parquet", "gzip", "floor", "fixed", "small20k")

@@ -20,7 +20,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from .bench import Bench, Result, median
 from .decoding import decoded
-from .ready import ready_rows_source
+from .peers import ready_rows_source
 from .shapes import FILES, SHAPES, SMALL, Shape
 from .streams import Input, available_now
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql.functions import expr
 
-from pyspark_sluice.benchmarks.alignment_row import join
-from pyspark_sluice.benchmarks.event_time_row import write_hours
+from pyspark_sluice.tests.spark.hours import drain, in_event_time, write_hours
 
 pytestmark = [
     pytest.mark.slow,
@@ -15,15 +15,30 @@ pytestmark = [
 ROWS = 20
 
 
+def join(spark, root, **options):
+    """(rows that the join returned, most rows of state after any batch)."""
+    checkpoint = root / f"checkpoint-{len(options)}"
+    clicks, orders = (
+        in_event_time(
+            spark, root / name, checkpoint, 12, sourceName=name, maxFilesPerTrigger=files, **options
+        ).alias(name)
+        for name, files in (("clicks", "6"), ("orders", "12"))
+    )
+    near = "clicks.at between orders.at - interval 15 minutes and orders.at"
+    joined, counts = clicks.join(orders, expr(f"clicks.key = orders.key and {near}")), []
+    progress = drain(joined, checkpoint, lambda frame, _: counts.append(frame.count()), "append")
+    states = [sum(each["numRowsTotal"] for each in batch["stateOperators"]) for batch in progress]
+    return sum(counts), max(states)
+
+
 def test_the_state_of_a_join_of_aligned_sources_is_bounded_and_no_row_is_missing(spark, tmp_path):
-    clicks, orders = tmp_path / "clicks", tmp_path / "orders"
-    for path in (clicks, orders):
-        write_hours(path, days=4, rows=ROWS)
-    aligned = join(spark, clicks, orders, "both", hours=(6, 12))
-    apart = join(spark, clicks, orders, "", hours=(6, 12))
-    assert aligned.rows == apart.rows > 0
+    for name in ("clicks", "orders"):
+        write_hours(tmp_path / name, days=4, rows=ROWS)
+    aligned_rows, aligned_state = join(spark, tmp_path, alignmentGroup="both")
+    rows, state = join(spark, tmp_path)
+    assert aligned_rows == rows > 0
     # Orders: the skew, and what came since the watermark, which is two batches of clicks and an
     # hour old. Clicks: what came since the watermark.
-    assert aligned.state <= (12 + 2 * 13) * ROWS
+    assert aligned_state <= (12 + 2 * 13) * ROWS
     # All orders are read when clicks are half-way.
-    assert apart.state > 48 * ROWS
+    assert state > 48 * ROWS

@@ -12,8 +12,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.functions import window
 
-from pyspark_sluice.benchmarks.event_time_row import aggregate, write_hours
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark.hours import drain, in_event_time, write_hours
 
 pytestmark = [
     pytest.mark.slow,
@@ -22,12 +21,25 @@ pytestmark = [
 
 
 def test_a_watermark_drops_nothing_in_event_time_and_much_in_the_order_of_arrival(spark, tmp_path):
-    total = write_hours(tmp_path, days=3, rows=20)
-    own = aggregate(spark, "sluice", tmp_path, "1 hour", hours=24)
-    assert own.rows == total
-    assert own.batches == 3
-    peer = aggregate(spark, "spark", tmp_path, "1 hour", hours=24)
-    assert peer.rows < total
+    landing = tmp_path / "in"
+    total = write_hours(landing, days=3, rows=20)
+    own = in_event_time(spark, landing, tmp_path / "own", 24)
+    arrival = spark.readStream.schema("at timestamp, key int").format("json")
+    arrival = arrival.options(maxFilesPerTrigger=24, recursiveFileLookup=True)
+    peer = arrival.load(str(landing)).withWatermark("at", "1 hour")
+    rows, batches = [], []
+    for name, frame in (("own", own), ("peer", peer)):
+        counted = {}
+
+        def keep(frame, _, counted=counted):
+            counted.update({(row["window"], row["key"]): row["count"] for row in frame.collect()})
+
+        windows = frame.groupBy(window("at", "1 hour"), "key").count()
+        progress = drain(windows, tmp_path / name, keep)
+        rows.append(sum(counted.values()))
+        batches.append(sum(1 for batch in progress if batch["numInputRows"]))
+    assert (rows[0], batches[0]) == (total, 3)
+    assert rows[1] < total
 
 
 def test_a_watermark_drops_no_row_of_parquet_files_in_the_order_of_a_column(spark, tmp_path):
@@ -52,24 +64,17 @@ def test_a_watermark_drops_no_row_of_parquet_files_in_the_order_of_a_column(spar
             for row in frame.collect():
                 counted[row["window"]["start"]] = row["count"]
 
-        checkpoint = str(tmp_path / "checkpoint")
+        checkpoint = tmp_path / "checkpoint"
         frame = spark.readStream.format("sluice").schema("at timestamp, key int")
         frame = frame.options(
             fileFormat="parquet",
             fileOrder="eventTime",
             eventTimeColumn="at",
             maxEventTimeSkew="5h",
-            checkpointLocation=checkpoint,
+            checkpointLocation=str(checkpoint),
         ).load(str(tmp_path / "in"))
         windows = frame.withWatermark("at", "1 hour").groupBy(window("at", "1 hour")).count()
-        writer = windows.writeStream.outputMode("update").foreachBatch(keep)
-        writer = writer.option("checkpointLocation", checkpoint)
-        query = writer.trigger(availableNow=True).start()
-        try:
-            assert query.awaitTermination(int(PATIENCE))
-        finally:
-            query.stop()
-        return query.recentProgress
+        return drain(windows, checkpoint, keep)
 
     with pytest.raises(StreamingQueryException, match="the process ends here"):
         run(2)
