@@ -33,7 +33,7 @@ class Query:
         return rows, before != [stream.at for stream in self.streams.values()]
 
     def report(self, name):
-        return self.streams[name].reader.reportLatestOffset()["alignment"]
+        return (self.streams[name].reader.reportLatestOffset() or {})["alignment"]
 
     def stop(self):
         for stream in self.streams.values():

@@ -42,7 +42,7 @@ def land(stream: Stream, name: str, ids: list[int], at: float = LONG_AGO) -> Non
 
 
 def backlog(stream: Stream) -> dict[str, Any]:
-    return dict(stream.reader.reportLatestOffset())
+    return dict(stream.reader.reportLatestOffset() or {})
 
 
 def await_backlog(stream: Stream, holds: Callable[[dict[str, Any]], bool]) -> None:

@@ -47,6 +47,12 @@ VALUES: dict[str, Any] = {
     "schema_evolution_mode": "rescue",
     "datetime_rebase_mode": "LEGACY",
     "int96_rebase_mode": "LEGACY",
+    "storage_options": '{"a": 1}',
+    "encoding": "latin-1",
+    "locale": "en-us",
+    "skip_rows": "3",
+    "max_record_bytes": "1m",
+    "time_zone": "CET",
 }
 """Values other than the default, for options whose type does not show one."""
 
@@ -57,16 +63,7 @@ def _other_value(name: str) -> str:
         return str(VALUES[name])
     if isinstance(default, bool):
         return str(not default)
-    samples = {
-        "storage_options": '{"a": 1}',
-        "encoding": "latin-1",
-        "locale": "en-us",
-        "skip_rows": "3",
-        "max_record_bytes": "1m",
-        "time_zone": "CET",
-    }
-    samples |= dict.fromkeys(("date_format", "timestamp_format", "timestamp_ntz_format"), "yyyy")
-    return samples.get(name, "~")
+    return "yyyy" if name.endswith("_format") else "~"
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
