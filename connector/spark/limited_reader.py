@@ -28,21 +28,6 @@ class LimitedReader(SluiceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxFiles(_NO_LIMIT)
 
     @plain_errors()
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """This run ends with what is there now."""
-        self._opened().coordinator.prepare_available_now()
-
-    @plain_errors()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The next checkpoint after `start`, already durable; `start` if there is nothing new."""
         return self._opened().latest_offset(start, isinstance(limit, ReadAllAvailable))
-
-    @plain_errors()
-    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """The backlog, for Spark's progress events.
-
-        Spark describes the source there as `PythonMicroBatchStream...@1a2b3c`: the class has no
-        `toString` and asks Python for none. So the report says what is read, and where the state
-        is.
-        """
-        return self._opened().report()

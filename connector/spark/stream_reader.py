@@ -67,6 +67,21 @@ class SluiceStreamReader(DataSourceStreamReader):
         return self._opened().initial_offset()
 
     @plain_errors()
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """This run ends with what is there now."""
+        self._opened().coordinator.prepare_available_now()
+
+    @plain_errors()
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """The backlog, for Spark's progress events.
+
+        Spark describes the source there as `PythonMicroBatchStream...@1a2b3c`: the class has no
+        `toString` and asks Python for none. So the report says what is read, and where the state
+        is.
+        """
+        return self._opened().report()
+
+    @plain_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The assignment of the range, out of the checkpoint files."""
         return self._opened().partitions(start, end)

@@ -24,6 +24,8 @@ def next_offset(reader: Any, start: Any) -> Any:
     try:
         from pyspark.sql.streaming.datasource import ReadMaxFiles
     except ModuleNotFoundError:
+        # As after a restart: the newest offset of Spark's log comes first.
+        reader.partitions(start, start)
         return reader.latestOffset()
     return reader.latestOffset(start, ReadMaxFiles(1))
 
@@ -43,7 +45,7 @@ class Stream:
         }
         # As Spark hands them over.
         lowered = {name.lower(): value for name, value in given.items()}
-        self.reader = SluiceDataSource(lowered).streamReader(schema)
+        self.reader: Any = SluiceDataSource(lowered).streamReader(schema)
         self.at = self.reader.initialOffset()
         self._landed = 0
 
