@@ -74,6 +74,10 @@ class CoordinatorSettings:
     ingest_again: bool = False
     """A query without state may begin over a state that has been read from."""
 
+    query_without_batches: Callable[[], str] = lambda: ""
+    """Spark's id of this query if Spark has written down none of its batches; empty if it has, or
+    if that is not known."""
+
     starting_state: Callable[[], StartingState] | None = None
     """Finds the savepoint. Asked before the first checkpoint only: after it, this state is
     alone and the other one may be gone."""

@@ -13,7 +13,7 @@ from ...checkpoint_meta.storage.urls import absolute, hadoop_path, join, local_p
 from ...checkpoint_meta.stores.open_store import StateStore, open_store
 from ...enumerator.coordinator.start_position import taken_up
 from ...enumerator.settings import StartingState
-from ...errors import OptionError
+from ...errors import OptionError, StateError
 from ..options.model import SluiceOptions
 
 
@@ -98,6 +98,19 @@ def spark_query_id(options: SluiceOptions) -> str:
             "the path given to writeStream as checkpointLocation",
             "Pass the same path to readStream as to writeStream, and start again: no row was read.",
         ) from None
+
+
+def query_without_batches(options: SluiceOptions) -> str:
+    """Return the id of the query if Spark's log has no batch of it, otherwise an empty string."""
+    if options.checkpoint_location is None:
+        return ""
+    try:
+        spark = open_store(hadoop_path(options.checkpoint_location), options.storage_options)
+    except StateError:
+        # Spark writes to more stores than a state may be in.
+        return ""
+    batches = [*spark.list("offsets"), *spark.list("commits")]
+    return "" if any(map(str.isdecimal, batches)) else spark_query_id(options)
 
 
 def check_query_id(query: str, owner: str, where: str) -> None:

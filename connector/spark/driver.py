@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql.datasource import InputPartition
@@ -23,7 +24,12 @@ from ..source.file_source import driver_cores
 from ..source.landing import written_places
 from ..source.loading import load_source
 from ..source.schemas import arrow_schema, resolved
-from ..source.state_location import open_state, spark_query_id, starting_state
+from ..source.state_location import (
+    open_state,
+    query_without_batches,
+    spark_query_id,
+    starting_state,
+)
 from .offsets import Offsets
 from .partitions import partitions_of
 
@@ -183,6 +189,7 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         retained_seconds=options.retain_checkpoints_for / 1000,
         commit_patience=options.acknowledgement_timeout / 1000,
         ingest_again=options.ingest_again,
+        query_without_batches=partial(query_without_batches, options),
         batches_may_be_unread=options.allow_unread_batches,
         clean_after=options.clean_source_retention / 1000,
         clean_while_retained=options.clean_source_while_retained,

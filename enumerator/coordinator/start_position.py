@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,7 +68,7 @@ def start_position(
     if settings.ingest_again:
         return StartPosition(NO_CHECKPOINT, savepoint)
     if savepoint is None:
-        check_fresh_start(store)
+        check_fresh_start(store, settings.query_without_batches)
     # What was read here ends the time of a seed, and the savepoint is the only beginning left.
     elif newest_acknowledged(store) is not None:
         return StartPosition(NO_CHECKPOINT, savepoint)
@@ -138,7 +139,9 @@ def taken_up(store: StateStore, number: int) -> CheckpointRef | None:
     return ref if ref in named else named[-1] if named else None
 
 
-def check_fresh_start(store: StateStore) -> None:
+def check_fresh_start(
+    store: StateStore, query_without_batches: Callable[[], str] = lambda: ""
+) -> None:
     """Raise if any reader has ever acknowledged a checkpoint of this state.
 
     Tasks run only after Spark has written down what they read. So where there is a reader commit,
@@ -152,6 +155,11 @@ def check_fresh_start(store: StateStore) -> None:
     store.refresh(READERS)
     newest = newest_acknowledged(store)
     if newest is None:
+        return
+    query = query_without_batches()
+    if query and all(commit.query_id == query for commit in ReaderCommits(store).of(newest)):
+        # Asynchronous progress tracking: Spark runs a batch before it has written it down. The
+        # query was killed in its first ones, and begins again with them.
         return
     raise StateError(
         "Spark's checkpoint is new, but this state has been read from: everything would be "

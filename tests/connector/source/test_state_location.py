@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.state_location import starting_state
+from pyspark_sluice.connector.source.state_location import query_without_batches, starting_state
 from pyspark_sluice.tests.connector.queries import Query
 
 
@@ -39,3 +39,17 @@ def test_what_the_first_batch_after_a_savepoint_with_an_index_found_is_not_found
     new.land("d.json", rows=2)
     assert new.batch() == [0, 1]
     new.coordinator.close()
+
+
+def test_a_query_is_without_batches_until_spark_has_written_one_down(tmp_path):
+    options = parse_options({"path": "/in", "checkpointLocation": str(tmp_path)}, streaming=True)
+    (tmp_path / "metadata").write_text('{"id": "mine"}')
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / ".0.crc").write_text("")
+    assert query_without_batches(options) == "mine"
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "0").write_text("v1")
+    # Its offsets were lost: that is no first batch.
+    assert query_without_batches(options) == ""
+    alone = parse_options({"path": "/in", "stateLocation": str(tmp_path)}, streaming=True)
+    assert query_without_batches(alone) == ""

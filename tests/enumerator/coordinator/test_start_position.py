@@ -60,3 +60,21 @@ def test_a_driver_that_died_before_its_first_batch_ran_begins_again_without_a_wo
     query.start()
     query.offer(0, 1)
     assert query.coordinator.latest(NO_CHECKPOINT) == CheckpointRef(1, 2)
+
+
+def test_a_query_that_spark_has_written_down_no_batch_of_begins_again_with_them():
+    """Asynchronous progress tracking, killed in the first batches."""
+    query = Harness(range(4))
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    for reader in (0, 1):
+        query.acknowledge(first, reader, query_id="mine")
+    for another in ("", "another"):
+        query.restart(query_without_batches=lambda another=another: another)
+        with pytest.raises(StateError, match="everything would be ingested again"):
+            query.coordinator.latest(NO_CHECKPOINT)
+    query.restart(query_without_batches=lambda: "mine")
+    again = query.coordinator.latest(NO_CHECKPOINT)
+    assert query.assigned(again) == query.assigned(first)
+    query.acknowledge_all(again)
+    query.coordinator.latest(again)
+    assert query.abandoned() == []
