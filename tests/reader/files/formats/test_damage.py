@@ -20,7 +20,6 @@ from pyspark_sluice.errors import (
     SplitReadError,
 )
 from pyspark_sluice.reader.api import ReaderContext, SplitReturned
-from pyspark_sluice.tests.reader.files.io.compressed_members import MEMBERS
 from pyspark_sluice.tests.reader.files.reading import cut, read, read_rows, whole
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
@@ -139,12 +138,6 @@ def test_a_large_split_is_held_back_whole_and_then_given_in_order(tmp_path):
     assert table.column("a").to_pylist() == list(range(100_000))
 
 
-def test_an_empty_file_has_no_rows_with_any_codec(tmp_path):
-    for name in ("a.json", "a.json.gz", "a.json.zst", "a.json.snappy"):
-        (tmp_path / name).touch()
-    assert read_rows(sorted(tmp_path.iterdir()), SCHEMA) == []
-
-
 FORMATS = ["json", "csv", "text"]
 MODES = ["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
 PIECES = (
@@ -204,19 +197,3 @@ def test_blanks_at_the_edges_of_fields_are_dropped_on_every_path(tmp_path, quote
     options = {"ignore_leading_white_space": True, "ignore_trailing_white_space": True}
     rows = read_rows([path], SCHEMA, file_format="csv", **options)
     assert rows[:3] == [{"a": 1, "b": "x y"}, {"a": 2, "b": "z"}, {"a": 3, "b": None}]
-
-
-@pytest.mark.parametrize("name", MEMBERS)
-def test_a_compressed_file_is_read_whole_and_its_truncation_is_an_error(tmp_path, name):
-    codec, compress = MEMBERS[name]
-    path, data = tmp_path / "a.json", _lines(3000)
-    stored = compress(data[:9000]) + compress(data[9000:])
-    path.write_bytes(stored)
-    assert len(read_rows([path], SCHEMA, compression=codec)) == 3000
-    for length in (5, len(stored) // 2, len(stored) - 2):
-        path.write_bytes(stored[:length])
-        with pytest.raises(MalformedDataError, match=re.escape(str(path))):
-            read_rows([path], SCHEMA, compression=codec)
-        splits = [whole(path)]
-        _, reports = read(splits, SCHEMA, ignore_corrupt_files=True, compression=codec)
-        assert reports[0].skipped

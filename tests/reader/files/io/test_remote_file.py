@@ -9,7 +9,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.errors import FileVanishedError, OptionError, SplitReadError
-from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
+from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
 from pyspark_sluice.tests.reader.files.reading import read
@@ -51,21 +51,6 @@ def test_a_key_that_ends_in_a_slash_is_a_directory_with_any_content(
         return
     with pytest.raises(FileVanishedError, match="in/gone"):
         read([FileSplit(gone, 0, gone.size)], schema, **given)
-
-
-def test_a_pass_is_one_listing_with_a_look_behind_its_end_and_a_small_file_is_one_request(
-    server, bucket
-):
-    for i in range(5):
-        _put(server, bucket, f"in/{i}", b"abc")
-    given = {"path": f"s3://{bucket}/in", "storageOptions": as_json(server.options)}
-    lister = lister_of(make_listing(parse_options(given, streaming=False)))
-    files = lister(())
-    known = {file.path for file in files}
-    # The second asks what is behind the last key: an error with the status 200 looks like an end.
-    assert server.counted(lambda: lister(known)) == {"LIST": 2}
-    assert server.counted(lambda: SourceFile(files[0], server.options).content()) == {"GET": 1}
-    assert contents(files, server.options) == [b"abc"] * 5
 
 
 def test_a_store_that_stays_away_is_named_with_the_file(server, bucket, monkeypatch):

@@ -116,32 +116,6 @@ def test_a_broken_sync_marker_is_named_with_its_position(
         list(fmt("avro").decode(FileSplit(version_of(path), 0, file.size)))
 
 
-def test_a_decoder_that_crashes_is_an_error_with_the_file_s_name_and_the_next_file_is_read(
-    write: Any, fmt: Any, read: Any, sample: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import os
-    import signal
-
-    from pyspark_sluice.reader.files.formats.orc import format as module
-
-    file, good = write("orc", COUNT, 100), write("orc", COUNT, 100)
-    stripes = module._stripes
-
-    def crash_half_way(fitter: Any, options: Any, split: FileSplit, source: Any) -> Any:
-        batches = stripes(fitter, options, split, source)
-        yield next(batches)
-        if split.file == file:
-            os.kill(os.getpid(), signal.SIGSEGV)
-        yield from batches
-
-    monkeypatch.setattr(module, "_stripes", crash_half_way)
-    reader = fmt("orc")
-    with pytest.raises(MalformedDataError, match=r"crashed \(SIGSEGV\)") as caught:
-        read(reader, file)
-    assert file.path in caught.value.where
-    assert read(reader, good) == sample(COUNT)
-
-
 def test_an_abandoned_read_leaves_nothing_for_the_next_one(
     kind: str, write: Any, fmt: Any, read: Any, sample: Any
 ) -> None:

@@ -1,4 +1,4 @@
-"""Block formats on a file system that is not the local one."""
+"""Block formats on another file system, and decoders that crash on either."""
 
 from __future__ import annotations
 
@@ -58,20 +58,25 @@ def test_a_stripe_of_an_object_that_swells_is_refused_by_name(
     assert "set maxRecordBytes" in str(caught.value)
 
 
-def test_a_decoder_that_crashes_on_an_object_is_an_error_with_its_name(
-    write: Any, fmt: Any, read: Any, sample: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_remote", [False, True], ids=["local", "remote"])
+def test_a_decoder_that_crashes_is_an_error_with_the_file_s_name_and_the_next_file_is_read(
+    write: Any, fmt: Any, read: Any, sample: Any, monkeypatch: pytest.MonkeyPatch, is_remote: bool
 ) -> None:
     bad, good = write("orc", 300, 100), write("orc", 301, 100)
+    if is_remote:
+        bad, good = remote(Path(bad.path)), remote(Path(good.path))
     stripes = orc_format._stripes
 
-    def crash(fitter: Any, options: Any, split: FileSplit, source: Any) -> Any:
-        yield from stripes(fitter, options, split, source)
+    def crash_half_way(fitter: Any, options: Any, split: FileSplit, source: Any) -> Any:
+        batches = stripes(fitter, options, split, source)
+        yield next(batches)
         if split.file.path.endswith(Path(bad.path).name):
             os.kill(os.getpid(), signal.SIGSEGV)
+        yield from batches
 
-    monkeypatch.setattr(orc_format, "_stripes", crash)
+    monkeypatch.setattr(orc_format, "_stripes", crash_half_way)
     reader = fmt("orc")
     with pytest.raises(MalformedDataError, match=r"crashed \(SIGSEGV\)") as caught:
-        read(reader, remote(Path(bad.path)))
-    assert "memory://blocks/" in caught.value.where
-    assert read(reader, remote(Path(good.path))) == sample(301)
+        read(reader, bad)
+    assert bad.path in caught.value.where
+    assert read(reader, good) == sample(301)
