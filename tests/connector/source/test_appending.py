@@ -8,49 +8,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
-from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.errors import FileChangedError, OptionError
-from pyspark_sluice.reader.api import ReaderContext
 from pyspark_sluice.reader.files.io.lines import separator_of
 from pyspark_sluice.reader.files.io.whole_records import mark_after_last_record
+from pyspark_sluice.tests.connector.source.runs import Runs
 
 
-class Query:
-    """One AvailableNow run after another over one state."""
+class Query(Runs):
+    """Text that is read on, a file in each batch."""
 
     def __init__(self, directory, **options):
-        self.given = {"path": str(directory), "onOverwrite": "appendTail", **options}
-        self.store = MemoryStateStore()
-        self.ref = NO_CHECKPOINT
+        given = {"onOverwrite": "appendTail", "maxFilesPerTrigger": "1", **options}
+        super().__init__(pa.schema([("value", pa.string())]), path=str(directory), **given)
 
-    def run(self, batches=100, deltas=2):
-        options = parse_options(self.given, streaming=False)
-        source = FileSource(options, pa.schema([("value", pa.string())]))
-        settings = CoordinatorSettings(
-            limits=BatchLimits(files=1), parallelism=1, commit_patience=0.0, deltas_per_base=deltas
-        )
-        coordinator = Coordinator(source, self.store, settings)
-        coordinator.prepare_available_now()
-        rows = []
-        for _ in range(batches):
-            if (end := coordinator.latest(self.ref)) == self.ref:
-                break
-            for checkpoint in coordinator.assignments(self.ref, end):
-                for reader, batch in checkpoint.assigned:
-                    splits = source.split_serializer.read(1, batch)
-                    made = source.create_reader(ReaderContext(end.checkpoint, reader, 0))
-                    for item in made.read(splits):
-                        if isinstance(item, pa.RecordBatch):
-                            rows += item.column("value").to_pylist()
-                    made.close()
-            self.ref = end
-        coordinator.close()
-        return rows
+    def run(self, batches=100, deltas=2, **more):
+        """The lines of all batches."""
+        return [row["value"] for batch in super().run(batches, deltas, **more) for row in batch]
 
 
 def append(path, text):
@@ -77,39 +51,24 @@ def test_a_file_that_grows_between_discovery_and_reading_is_the_same_still(tmp_p
     query = Query(tmp_path, fileFormat="text")
     log = tmp_path / "app.log"
     append(log, "a\nb\n")
-    options = parse_options(query.given, streaming=False)
-    source = FileSource(options, pa.schema([("value", pa.string())]))
-    coordinator = Coordinator(source, query.store, CoordinatorSettings(parallelism=1))
-    coordinator.prepare_available_now()
-    end = coordinator.latest(NO_CHECKPOINT)
-    append(log, "c\n")
-    ((_, batch),) = coordinator.assignments(NO_CHECKPOINT, end)[0].assigned
-    made = source.create_reader(ReaderContext(1, 0, 0))
-    items = list(made.read(source.split_serializer.read(1, batch)))
-    rows = [x for i in items if isinstance(i, pa.RecordBatch) for x in i.column(0).to_pylist()]
-    assert rows == ["a", "b"]
-    coordinator.close()
-    query.ref = end
+    assert query.run(batches=1, before_reading=lambda: append(log, "c\n")) == ["a", "b"]
     assert query.run() == ["c"]
 
 
-def test_a_file_that_was_cut_short_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("x\n", r"truncated or replaced: .*app\.log; found 2 bytes"),
+        ("a longer line than both of them\n", r"was replaced: .*no end of a record before byte 8"),
+    ],
+)
+def test_a_file_that_was_cut_short_or_replaced_is_named(tmp_path, text, found):
     query = Query(tmp_path, fileFormat="text")
     log = tmp_path / "app.log"
     append(log, "one\ntwo\n")
     assert query.run() == ["one", "two"]
-    log.write_text("x\n")
-    with pytest.raises(FileChangedError, match=r"truncated or replaced: .*app\.log; found 2 bytes"):
-        query.run()
-
-
-def test_a_file_that_was_replaced_by_a_longer_one_is_named(tmp_path):
-    query = Query(tmp_path, fileFormat="text")
-    log = tmp_path / "app.log"
-    append(log, "one\ntwo\n")
-    assert query.run() == ["one", "two"]
-    log.write_text("a longer line than both of them\n")
-    with pytest.raises(FileChangedError, match=r"was replaced: .*no end of a record before byte 8"):
+    log.write_text(text)
+    with pytest.raises(FileChangedError, match=found):
         query.run()
 
 
@@ -187,17 +146,8 @@ def test_a_file_that_is_replaced_between_assignment_and_reading_is_named(tmp_pat
     query = Query(tmp_path, fileFormat="text", pathGlobFilter="*.log")
     log = tmp_path / "app.log"
     append(log, lines(1, 2))
-    options = parse_options(query.given, streaming=False)
-    source = FileSource(options, pa.schema([("value", pa.string())]))
-    coordinator = Coordinator(source, query.store, CoordinatorSettings(parallelism=1))
-    coordinator.prepare_available_now()
-    end = coordinator.latest(NO_CHECKPOINT)
-    rotate(log)
-    ((_, batch),) = coordinator.assignments(NO_CHECKPOINT, end)[0].assigned
-    made = source.create_reader(ReaderContext(1, 0, 0))
     with pytest.raises(FileChangedError, match=r"was replaced: .*app\.log"):
-        list(made.read(source.split_serializer.read(1, batch)))
-    coordinator.close()
+        query.run(before_reading=lambda: rotate(log))
 
 
 def test_a_file_found_with_half_a_line_is_read_on_though_a_restart_comes_before_any_base(tmp_path):

@@ -11,50 +11,40 @@ import random
 import tempfile
 import zlib
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.testing import Trial
-from pyspark_sluice.connector.source.testing.trial import KILLED, LOST, RETURNED, check_rows
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.reader.files.io import codecs
 from pyspark_sluice.reader.files.io.compressed import splittable_codecs
 from pyspark_sluice.reader.files.io.compressed.cut_places import take_over
+from pyspark_sluice.tests.connector.source import courses
 
 pytestmark = pytest.mark.slow
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 RELEASES = [(40, 900), (150, 100), (350, 3000), (580, 400)]
 SHARE = 600
-WORDS = st.lists(st.sampled_from(["", "", KILLED, LOST, RETURNED]), max_size=4)
-KILLS = st.sampled_from(["crash before", "crash half-way", "crash after"])
-MOVES = st.one_of(
-    st.tuples(st.just("land"), st.integers(1, 90)),
-    st.tuples(st.just("step"), st.integers(1, 3), WORDS),
-    st.tuples(st.just("restart"), st.sampled_from([1, 2, 3])),
-    st.tuples(st.just("kill"), KILLS, st.integers(0, 25)),
-)
+MOVES = st.one_of(st.tuples(st.just("land"), st.integers(1, 90)), *courses.MOVES)
 
 
-class Course:
+class Course(courses.Course):
     """One query over a directory of compressed files, and what happens to it."""
 
     def __init__(
         self, place: Path, limits: BatchLimits, patch: pytest.MonkeyPatch, ahead: int = 1
     ) -> None:
-        self.place, self.limits, self.patch, self.ahead = place, limits, patch, ahead
+        super().__init__()
+        self.place, self.patch, self.ahead = place, patch, ahead
         given = {"fileFormat": "json", "path": str(place), "stateLocation": "unused"}
         self.options = parse_options({**given, "onSplitError": "return"}, streaming=True)
         self.processes = 0
-        self.landed: list[dict[str, Any]] = []
-        self.trials: list[Trial] = []
         self.trial = self.begin(limits)
 
     def begin(self, limits: BatchLimits, savepoint: StartingState | None = None) -> Trial:
@@ -77,30 +67,10 @@ class Course:
         (self.place / f"{first}.json.deflate").write_bytes(zlib.compress(lines))
         self.landed += new
 
-    def step(self, times: int, script: list[str]) -> None:
-        self.trial.script = list(script)
-        for _ in range(times):
-            self.trial.step()
-
-    def restart(self, parallelism: int) -> None:
-        self.trial.restart(parallelism)
-
-    def kill(self, kind: Any, after: int) -> None:
-        self.trial.kill_at(Fault(kind, after))
-
-    def end(self, pick: int) -> None:
-        self.trial.kill_at(None)
-        self.trial.run_to_end()
-        self.trial.check(self.landed)
-        if not self.trial.offsets:
-            return
-        number = pick % len(self.trial.offsets)
-        savepoint = StartingState(self.trial.objects, self.trial.offsets[number])
+    def fork(self, savepoint: StartingState) -> Trial:
         fork = self.begin(BatchLimits(bytes=2 * SHARE), savepoint)
         take_over(self.trial.objects, fork.objects)
-        fork.run_to_end()
-        before = [row for batch in self.trial.sink[: number + 1] for row in batch]
-        check_rows([*before, *fork.rows], self.landed, "from a savepoint")
+        return fork
 
 
 @given(
@@ -115,6 +85,4 @@ def test_every_row_is_read_exactly_once(moves, limit, ahead, pick):
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         course = Course(Path(place), limit, patch, ahead)
         course.land(60)
-        for name, *arguments in moves:
-            getattr(course, name)(*arguments)
-        course.end(pick)
+        course.run(moves, pick, course.fork)

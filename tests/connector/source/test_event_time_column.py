@@ -13,19 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
-from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files import enumerator
 from pyspark_sluice.enumerator.files.discovery.local import local_tree
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.errors import MalformedDataError, SourceUnavailable
-from pyspark_sluice.reader.api import ReaderContext
 from pyspark_sluice.reader.files.formats import time_columns
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
+from pyspark_sluice.tests.connector.source.runs import Runs
 from pyspark_sluice.tests.patience import PATIENCE
 
 BEGIN = datetime(2026, 1, 2, tzinfo=UTC)
@@ -46,57 +41,24 @@ def land(folder, hour, kind="parquet", modified=0, name=""):
     return path
 
 
-class Query:
-    """One AvailableNow run after another over one state, each with a new coordinator."""
+class Query(Runs):
+    """In the order of `at`."""
 
     def __init__(self, path, kind="parquet", **options):
-        self.given = {
-            "path": str(path),
-            "fileFormat": kind,
-            "fileOrder": "eventTime",
-            "eventTimeColumn": "at",
-            "maxEventTimeSkew": "1h",
+        super().__init__(
+            SCHEMA,
+            path=str(path),
+            fileFormat=kind,
+            fileOrder="eventTime",
+            eventTimeColumn="at",
+            maxEventTimeSkew="1h",
             **options,
-        }
-        self.store = MemoryStateStore()
-        self.ref = NO_CHECKPOINT
-        self.backlog = {}
-
-    def run(self, batches=100, dies=False, deltas=2):
-        """Hours of each batch; a run that dies forgets what its last batch was."""
-        options = parse_options(self.given, streaming=False)
-        source = FileSource(options, SCHEMA)
-        settings = CoordinatorSettings(
-            limits=BatchLimits(files=options.max_files_per_trigger),
-            parallelism=1,
-            commit_patience=0.0,
-            deltas_per_base=deltas,
         )
-        coordinator = Coordinator(source, self.store, settings)
-        coordinator.prepare_available_now()
-        found = []
-        try:
-            for _ in range(batches):
-                if (end := coordinator.latest(self.ref)) == self.ref:
-                    break
-                found.append(self._read(source, coordinator.assignments(self.ref, end), end))
-                self.backlog = coordinator.report()
-                if not dies:
-                    self.ref = end
-        finally:
-            coordinator.close()
-        return found
 
-    def _read(self, source, checkpoints, end):
-        hours = set()
-        for checkpoint in checkpoints:
-            for reader, batch in checkpoint.assigned:
-                made = source.create_reader(ReaderContext(end.checkpoint, reader, 0))
-                for item in made.read(source.split_serializer.read(1, batch)):
-                    if isinstance(item, pa.RecordBatch):
-                        hours.update(item.column("id").to_pylist())
-                made.close()
-        return sorted(hours)
+    def run(self, batches=100, **more):
+        """Hours of each batch."""
+        found = super().run(batches, **more)
+        return [sorted({row["id"] for row in batch}) for batch in found]
 
 
 @pytest.fixture
