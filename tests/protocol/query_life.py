@@ -79,7 +79,8 @@ class QueryLife(World):
         self.remembers = False
         """The sink is newer than the state and Spark's checkpoint."""
         self.backup: Backup | None = None
-        self.damaged = False
+        self.damaged = self.failing = False
+        """An object is damaged on disk; an enumerator or a file fails."""
         self.disturbed_at = -AFTERMATH
         self.others_at = -AFTERMATH
         self.offset = 0.0
@@ -238,7 +239,7 @@ class QueryLife(World):
         else:
             killing = [kind for kind, kills in KINDS.items() if kills]
             last = max(self.weather.until.get(kind, -AFTERMATH) for kind in killing)
-            habits = self.habits.fails or self.habits.dies
+            habits = self.habits.fails or self.habits.dies or self.failing
             excused = bool(habits) or self.damaged or max(last, self.disturbed_at) > now - AFTERMATH
         if not excused:
             self.found(f"a query ends without a reason: {text}")
@@ -247,7 +248,8 @@ class QueryLife(World):
         self.weather.until.clear()
         self.habits = Habits()
         for files in self.files:
-            files.listing_failures = 0
+            files.listing_failures = files.event_failures = 0
+            files.poisoned.clear()
         for query in self.zombies:
             query.process.paused_until = 0.0
         assert self.query is not None
@@ -296,7 +298,7 @@ class QueryLife(World):
             ):  # fmt: skip
                 raise Find(f"no heartbeat for {age} s")
 
-    def deleted(self, number: int, file: FileVersion, query: Query | None) -> None:
+    def deleted(self, number: int, file: FileVersion, query: Query, began: float) -> None:
         """The source has lost a file."""
         self.count("a file is cleaned up")
         self.files[number].files.remove(file)
@@ -304,7 +306,7 @@ class QueryLife(World):
         rows = [(file.path, row) for row in range(file.size)]
         if query is not self.query:
             self.optional.update(rows)
-        sink = query.sink if query is not None else self.sink
+        sink = query.sink
         unread = [
             r for r in rows
             if sink.rows[r] < self.due[r] and r not in sink.unread and r not in self.optional
@@ -313,7 +315,6 @@ class QueryLife(World):
             self.found(f"a file is deleted that was not read: {file.path} {unread}")
         landed = self.landed_at[file.path]
         # What the clock did before this driver began, it cannot know.
-        began = query.began if query is not None else 0.0
         ahead = sum(by for at, by in self.clock_changes if landed <= at <= began and by > 0)
         age = self.scheduler.now - landed + ahead
         if age < self.setting.settings.clean_after:

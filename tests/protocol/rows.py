@@ -65,6 +65,10 @@ class World:
     listing_failures: int = 0
     gone: list[FileVersion] = field(default_factory=list)
     """Files that were cleaned up."""
+    poisoned: set[str] = field(default_factory=set)
+    """Files that nobody can read."""
+    event_failures: int = 0
+    """Events of readers that the enumerator fails to take in."""
 
     def land(self, rows: int, modified: int) -> None:
         """One more file."""
@@ -251,6 +255,9 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         self.given_back.append((reader, list(events)))
 
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
+        if self._world.event_failures:
+            self._world.event_failures -= 1
+            raise SourceUnavailable("the enumerator fails in the middle of a commit")
         self.told.append(value)
         self._new += 1
 

@@ -32,6 +32,7 @@ class SimulatedSource(RowSource):
     def create_cleaner(self, state: OpenState) -> SourceCleaner | None:
         if self._place is None:
             return None
+        self._place.opened_at = self._place.world.scheduler.now
         return SourceCleanup(_Cleaner(self._place), cast("FilesSource", self), state)
 
 
@@ -48,6 +49,7 @@ class _SimulatedPlace(Place):
     query: Query
 
     workers: int = field(default=1)
+    opened_at: float = 0.0
 
     def present(self, file: FileVersion) -> FileVersion | None:
         self.world.scheduler.point()
@@ -60,7 +62,7 @@ class _SimulatedPlace(Place):
             raise scheduling.SimulatedCrash
         for known in list(self.world.files[self.number].files):
             if known.path == file.path:
-                self.world.deleted(self.number, known, self.query)
+                self.world.deleted(self.number, known, self.query, self.opened_at)
 
     def move(self, file: FileVersion, target: str) -> None:
         raise NotImplementedError

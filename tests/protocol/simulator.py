@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer, ranges_of
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
@@ -45,6 +46,8 @@ def plan_of(seed: int, length: int = 25) -> Plan:
     # A run has some kinds of action, so that each has room to matter.
     kinds = draw.sample(sorted(ACTIONS), k=draw.randint(3, 9))
     kinds += ["land", "land", "restart", "wait"]
+    if "restore" in kinds:
+        kinds += ["backup", "restore", "land"]
     actions = [(pick([3, 30, 100, 300, 900]), pick(kinds), draw.random()) for _ in range(length)]
     return Plan(seed, setting, ((1, "land", 0.9), *actions))
 
@@ -165,6 +168,8 @@ class Simulator(QueryLife):
         self.directories = self._new_directories()
         self.logs, self.backup = Logs(), None
         self.sink = replace(self.sink, taken=set())
+        # An order belongs to its directory.
+        self.optional.update(row for row in self.missing() if self.due[row] > 1)
         client = Client(old, Process("fork"), self.scheduler, Weather())
         self._set(starting_state=lambda: StartingState(client.retrying(), ref), ingest_again=False)
         self.disturbed_at = self.scheduler.now
@@ -242,6 +247,48 @@ class Simulator(QueryLife):
 
     def _act_fail_to_list(self, how: float) -> None:
         self.files[0].listing_failures = 1 + int(how * 3)
+
+    def _act_fail_to_count(self, how: float) -> None:
+        """The enumerator fails in the middle of what a reader has committed."""
+        self.files[0].event_failures, self.failing = 1, True
+
+    def _act_poison(self, how: float) -> None:
+        """A file cannot be read, from now on; or a person gives up what nobody can read."""
+        files = self.files[0]
+        if how < 0.3 and files.files:
+            files.poisoned.add(files.files[int(how * 1000) % len(files.files)].path)
+            self.failing = True
+        elif files.poisoned and self.query is not None and self.logs.offsets:
+            self._kill(self.query)
+            self._waive()
+            self._start()
+
+    def _waive(self) -> None:
+        directory, newest = self.directories[0], max(self.logs.offsets)
+        if newest in self.logs.commits:
+            return
+        client = Client(directory, Process("command"), self.scheduler, Weather())
+        history, read = CheckpointHistory(client), FileSplitSerializer().read
+        before = [self.logs.offsets[batch] for batch in self.logs.offsets if batch < newest]
+        start = self._ref(directory, before[-1][0]) if before else NO_CHECKPOINT
+        for checkpoint in history.between(
+            start, self._ref(directory, self.logs.offsets[newest][0])
+        ):
+            batches = [batch for _, batch in checkpoint.assigned]
+            splits = [s for batch in batches for s in read(1, batch)]
+            given_up = [s for s in splits if s.file.path in self.files[0].poisoned]
+            if given_up:
+                ranges, ref = ranges_of(given_up), checkpoint.ref
+                columns = {name: ranges.column(name).to_pylist() for name in ranges.schema.names}
+                order = Order(
+                    action="waive", enumerator="rows", split_version=1, splits=columns,
+                    to_checkpoint=ref.checkpoint, to_epoch=ref.epoch, nonce=str(ref),
+                )  # fmt: skip
+                Orders(client).publish(order, checkpoint.header.orders)
+                self.count("splits are waived")
+                self.optional.update(
+                    (s.file.path, r) for s in given_up for r in range(s.start, s.end)
+                )
 
     def _act_rescale(self, how: float) -> None:
         self._set(

@@ -18,6 +18,7 @@ from pyspark_sluice.connector.spark.partitions import partitions_of
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 
 from .rows import Row
+from .rows import World as Files
 from .scheduler import Process, Scheduler, Thread
 from .shared_directory import Client, Directory, Weather
 from .simulated_time import sleep, wall_clock
@@ -243,6 +244,8 @@ class World:
     scheduler: Scheduler
     weather: Weather
     habits: Habits
+    files: Sequence[Files]
+    """What each source reads."""
     make_coordinator: Callable[..., Coordinator[Any, Any]] = Coordinator
 
     def make_source(self, number: int) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.connector.spark.partitions import SluicePartition
 from pyspark_sluice.errors import MalformedDataError, SluiceError
+from pyspark_sluice.reader.api import ReaderContext, Report
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 
-from .row_reader import FAIL, PART, RETURN, reader_maker, rows_in
+from .row_reader import FAIL, PART, RETURN, RowReader, rows_in
 from .rows import Row, is_lane
 from .scheduler import Thread
 from .shared_directory import Client
@@ -147,12 +149,16 @@ class _Attempt:
             self.error = error
             self.job.query.world.unnamed(error)
 
+    def _reader(self, context: ReaderContext) -> RowReader:
+        files = self.job.query.world.files[self.job.source]
+        return _Reader(context, self.script, files.poisoned)
+
     def _read(self) -> list[Row]:
         job, world = self.job, self.job.query.world
         directory = job.query.directories[job.source]
         store = Client(directory, self.process, world.scheduler, world.weather).retrying()
         task = ReaderTask(
-            reader_maker(self.script, "read"),
+            self._reader,
             FileSplitSerializer(),
             ReaderCommits(store),
             frozenset({"told"}),
@@ -182,6 +188,17 @@ class _Attempt:
 
 def _some_are_over(attempts: Sequence[_Attempt]) -> bool:
     return any(attempt.is_over for attempt in attempts)
+
+
+class _Reader(RowReader):
+    def __init__(
+        self, context: ReaderContext, script: Sequence[str], poisoned: Collection[str]
+    ) -> None:
+        super().__init__(context, script, "read")
+        self._poisoned = poisoned
+
+    def _read(self, split: FileSplit, word: str) -> Iterator[pa.RecordBatch | Report]:
+        return super()._read(split, FAIL if split.file.path in self._poisoned else word)
 
 
 class _Closed:

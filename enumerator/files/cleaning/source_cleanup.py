@@ -75,6 +75,8 @@ class SourceCleanup(SourceCleaner):
         """Checkpoints that were cleaned since the last mark: still needed, too."""
         self._is_better = False
         """True if something that had failed was done since the last mark."""
+        # When earlier checkpoints were cut only the wall clock can tell, as it is at the start.
+        self._ahead = state.clock() - time.monotonic()
         self._retry_at = 0.0
         self._retry_after = _FIRST_RETRY
 
@@ -124,9 +126,8 @@ class SourceCleanup(SourceCleaner):
             except StateMissingError:
                 break  # Released before cleaning was requested.
             # From the newest back to the oldest, and cleaned in the order of time.
-            # What was cut before this start only the wall clock of the start can tell.
-            age = 0.0 if self._is_loaded else self._state.clock() - header.created / 1e6
-            since = time.monotonic() - age
+            is_own = ref.epoch == self._state.epoch
+            since = time.monotonic() if is_own else header.created / 1e6 - self._ahead
             links.appendleft(_Link(ref, header.created, header.orders, since))
             ref = header.parent
         if ref in marked:
