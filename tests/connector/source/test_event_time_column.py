@@ -55,9 +55,9 @@ class Query(Runs):
             **options,
         )
 
-    def run(self, batches=100, **more):
+    def run(self, batches=100, deltas=2, **more):
         """Hours of each batch."""
-        found = super().run(batches, **more)
+        found = super().run(batches, deltas, **more)
         return [sorted({row["id"] for row in batch}) for batch in found]
 
 
