@@ -20,13 +20,9 @@ class RemainingBudget:
         """Rows and stored bytes that may still be read; None means no limit."""
         self.is_limited = budget is not None
         self._clock = clock
+        self.seconds = limits.seconds
         self._end = None if limits.seconds is None else clock() + limits.seconds
         self._has_begun = False
-
-    @property
-    def is_timed(self) -> bool:
-        """True if the part ends after some time."""
-        return self._end is not None
 
     def take(self, rows: int, stored: int = 0) -> None:
         """Account for records that were read."""

@@ -238,6 +238,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             pending.take(taken.remainder, last=last)
             continues = taken.remainder is not None
             budget.take(split.file.path, taken.split.length)
+            self._parts.took(taken.split, budget)
             self._pace.took(taken.split)
             if last:
                 self._share.took(taken.split)

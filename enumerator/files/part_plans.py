@@ -127,8 +127,17 @@ class PartPlans:
         return is_known and self.left(continuing) >= self._expected(self._limits, readers)
 
     def left(self, readers: Collection[int]) -> float:
-        """Bytes that these are expected to leave of their newest parts."""
-        return sum(self.left_by(reader) for reader in readers)
+        """Bytes that these are expected to leave, as far as each has time for them."""
+        return sum(min(self._most_of_one, self.left_by(reader)) for reader in readers)
+
+    @property
+    def _most_of_one(self) -> float:
+        return _GENEROUS * self._expected(BatchLimits(seconds=self._limits.seconds), 1)
+
+    def took(self, split: FileSplit, budget: BatchBudget) -> None:
+        """What one reader has no time for does not keep others from getting something."""
+        if budget.enough is not None:
+            budget.enough += math.ceil(max(0.0, split.length - self._most_of_one))
 
     def left_by(self, reader: int) -> float:
         """Bytes that this reader is expected to leave."""

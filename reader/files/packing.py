@@ -120,7 +120,7 @@ class _Pace:
     def files(self) -> int:
         """The most files of the next run."""
         left = self._budget.rows
-        if self._budget.is_timed:
+        if self._budget.seconds is not None:
             return _FIRST_FILES
         if left is None or self._first is None:
             return _RUN_FILES

@@ -50,7 +50,7 @@ from .io.compressed.cut_places import CutPlaces
 from .io.file_kinds import another_kind, recognised
 from .io.file_version import DirectoryMark
 from .io.memory_bounds import Spool
-from .io.source_file import SourceFile, contents
+from .io.source_file import SourceFile, contents, limit_requests
 from .options import ReaderOptions
 from .options.schema_options import EvolutionMode
 from .packing import merged, runs
@@ -61,6 +61,9 @@ from .schemas.column_watch import ColumnWatch
 from .values.column_fitter import ColumnFitter
 
 Item: TypeAlias = pa.RecordBatch | Report
+
+_REQUESTS = 20
+"""Under a limit on seconds: requests that a reader has time for, so that it ends soon after it."""
 
 _REPLACED = "replaced before it was read; the current version is read separately"
 
@@ -323,6 +326,9 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._remainder = None
         if not self._pruning.may_match(split.file):
             return
+        if self._budget.seconds is not None:
+            seconds = self._budget.seconds / _REQUESTS
+            limit_requests(split.file, self._options.storage_options, seconds)
         way = self._way_of(split)
         row = 0
         if (split.start or split.skip) and asks_row_index(self._schema):

@@ -7,6 +7,7 @@ in the middle of and reads its last record to the end, beyond its own.
 from __future__ import annotations
 
 import codecs
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from .compressed.splittable_codecs import entered
 from .file_kinds import HEAD, another_kind
 from .memory_bounds import too_long
 from .source_file import RandomAccess, SourceFile
-from .whole_records import Content, Limit, records
+from .whole_records import SLOW, Content, Limit, records
 
 _MOST_AT_ONCE = 1024 * 1024
 """Bytes read at a time; no record may be limited to less."""
@@ -176,23 +177,24 @@ def _in_place(split: FileSplit, source: RandomAccess, width: int, step: int) -> 
     # What was read of it already ends with a record.
     start = split.start + split.skip if split.skip else max(0, split.start - width)
     boundary = size if split.end >= size else max(start, split.end - width)
-    step = min(step, _MOST_AT_ONCE)
-    # What follows is read for the end of one record.
-    beyond = _between(source, boundary, size, min(step, _AT_FIRST), step)
+    largest = min(step, _MOST_AT_ONCE)
+    beyond = _between(source, boundary, size, largest)
     before = 0 if split.skip else start - split.start
-    own = _between(source, start, boundary, step, step)
+    own = _between(source, start, boundary, largest)
     return Content(own, beyond, start, before=before, is_stored=True)
 
 
-def _between(
-    source: RandomAccess, position: int, end: int, step: int, largest: int
-) -> Iterator[bytes]:
-    # The end of a record is mostly near, so what is read beyond a split begins small and grows.
+def _between(source: RandomAccess, position: int, end: int, largest: int) -> Iterator[bytes]:
+    # What follows a split is read for the end of one record, which is mostly near; and a slow store
+    # gives little at a time, so that a limit on seconds holds.
+    step = min(largest, _AT_FIRST)
     while position < end:
+        began = time.monotonic()
         data = source.read_at(position, min(step, end - position))
+        is_slow = time.monotonic() - began > SLOW
         yield data
         position += len(data)
-        step = min(2 * step, largest)
+        step = max(1, step // 2) if is_slow else min(2 * step, largest)
 
 
 def _read(stream: Readable, step: int) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -71,6 +72,8 @@ class AsFile(io.RawIOBase):
         self._position += len(data)
         return data
 
+
+_LEAST_PART: Final = 256 * 1024
 
 _AT_ONCE: Final = 16
 """Small remote files that are fetched at the same time: each is waiting, not work."""
@@ -163,6 +166,13 @@ class SourceFile:
         if present.size == 0:
             raise changed(file, "an empty file")
         return present
+
+
+def limit_requests(file: FileVersion, storage: Mapping[str, Any], seconds: float) -> None:
+    """Request so little of a bucket at once that the answer takes about this long at most."""
+    bucket = None if is_local(file.path) else open_bucket(file.path, storage)
+    if bucket is not None and not bucket[0].part_seconds:
+        bucket[0].part_bytes, bucket[0].part_seconds = _LEAST_PART, seconds
 
 
 def contents(files: Sequence[FileVersion], storage: Mapping[str, Any]) -> list[bytes]:
@@ -273,7 +283,9 @@ class _Object(_Opened):
 
     def _fetch(self, position: int) -> None:
         # Many small reads are one request: each request waits for a round trip to the store.
-        length = min(PART, self._file.size - position)
+        usual, most = self._bucket.part_bytes, self._bucket.part_seconds
+        length = min(usual, self._file.size - position)
+        began = time.monotonic()
         try:
             part = patiently(
                 lambda: self._bucket.part(self._key, position, length, self._file.etag)
@@ -286,6 +298,10 @@ class _Object(_Opened):
             found = "a key that ends in a slash: a directory, regardless of its content"
             expected = "an object that is a file"
             raise DirectoryMark("not a file", self._file.path, found, expected) from error
+        seconds = max(1e-9, time.monotonic() - began)
+        # A short request that was quick says nothing of how many bytes fit.
+        if most and (length == usual or seconds > most):
+            self._bucket.part_bytes = min(PART, max(_LEAST_PART, int(length * most / seconds)))
         # Without an ETag the store compares nothing, so only the size can tell.
         check(self._file, part.size, -1)
         if len(part.data) != length:

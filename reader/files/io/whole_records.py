@@ -9,6 +9,7 @@ last separator.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,9 @@ from ....errors import FileChangedError
 from .codecs import Stream
 from .file_version import mark_at, naming, replaced
 from .source_file import is_local, place_of
+
+SLOW = 0.25
+"""Seconds after which records of a slow store are given out, however few they are."""
 
 _STEP = 64 * 1024
 """Bytes that are searched at a time for the last separator of a file, from its end."""
@@ -81,11 +85,13 @@ def records(
     Raises:
         Exception: a record is longer than `limit` says; its own error.
     """
-    held = _Held(separator, limit, begun=is_first)
+    held, began = _Held(separator, limit, begun=is_first), time.monotonic()
     for data in found.own:
         held.add(data)
-        if held.size >= step:
+        # Not long after a limit on seconds is reached its reader gets to know.
+        if held.size >= step or time.monotonic() - began > SLOW:
             yield from held.whole()
+            began = time.monotonic()
     boundary = held.end
     for data in found.beyond:
         if held.add_beyond(data, boundary):
