@@ -104,7 +104,7 @@ class QueryLife(World):
         self._directories = self.starts = self.ends = 0
         """How many there were; ends without a batch in a row."""
         self.directories = self._new_directories()
-        self.logs, self.sink = Logs(), Sink()
+        self.logs, self.sink = self.new_logs(), Sink()
         self.query: Query | None = None
         self.zombies: list[Query] = []
         self._find: Find | None = None
@@ -138,6 +138,10 @@ class QueryLife(World):
                 plan = part.packed, tuple(map(str, part.sent))
                 if self.plans.setdefault(key, plan) != plan:
                     self.found("another plan for one offset")
+
+    def new_logs(self) -> Logs:
+        """Of a query that begins."""
+        return Logs(query_id=f"query {self.starts}")
 
     def _new_directories(self) -> list[Directory]:
         self._directories += 1
@@ -360,7 +364,7 @@ class QueryLife(World):
 
     def _from_nothing(self) -> None:
         self.backup, self.remembers = None, False
-        self.logs, self.sink = Logs(), Sink()
+        self.logs, self.sink = self.new_logs(), Sink()
         self.optional = {(f.path, r) for of in self.files for f in of.gone for r in range(f.size)}
         self.due = Counter(dict.fromkeys(self.due, 1))
         self._set(starting_state=None)

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark_sluice.enumerator import Coordinator
 
 from .simulated_time import in_simulated_time
-from .simulator import Find, Plan, Simulator, plan_of
+from .simulator import ACTIONS, Find, Plan, Simulator, plan_of
 
 Make = Callable[..., Any]
 
@@ -26,6 +26,8 @@ class Search:
     """What some runs have come to."""
 
     make: Make = Coordinator
+    only: Sequence[str] = ()
+    """The actions of each plan; all where empty."""
     simulator: type[Simulator] = Simulator
     runs: int = 0
     steps: int = 0
@@ -55,7 +57,7 @@ class Search:
     def first(self, seeds: Sequence[int]) -> tuple[Plan, Find] | None:
         """The first find among these seeds."""
         for seed in seeds:
-            plan = plan_of(seed)
+            plan = plan_of(seed, self.only)
             found = self.run(plan)
             if found is not None:
                 return plan, found
@@ -99,8 +101,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--first", type=int, default=int(time.time()) * 1000)
     parser.add_argument("--runs", type=int, default=10**9)
+    parser.add_argument("--only", nargs="*", choices=sorted(ACTIONS), default=())
     given = parser.parse_args()
-    search = Search()
+    search = Search(only=given.only)
     print(f"seeds from {given.first} on; one of them again: --first SEED --runs 1", flush=True)
     with in_simulated_time():
         for seed in range(given.first, given.first + given.runs):

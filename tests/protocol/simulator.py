@@ -6,7 +6,7 @@ An action happens while the query runs, between two steps of any of its threads.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +22,10 @@ from pyspark_sluice.errors import SluiceError
 from .query_life import Find, Plan, QueryLife
 from .scheduler import Process, Scheduler, Thread
 from .shared_directory import KINDS, Client, Directory, Weather, flipped
-from .spark_query import Logs
 
 
-def plan_of(seed: int, length: int = 25) -> Plan:
-    """The plan that follows from a seed."""
+def plan_of(seed: int, only: Sequence[str] = (), length: int = 25) -> Plan:
+    """The plan that follows from a seed, perhaps with some actions `only` and the usual ones."""
     draw = random.Random(seed)
     pick = draw.choice
     setting = {
@@ -44,7 +43,7 @@ def plan_of(seed: int, length: int = 25) -> Plan:
         "patience": pick([0.0, 3.0, 3.0]),
     }
     # A run has some kinds of action, so that each has room to matter.
-    kinds = draw.sample(sorted(ACTIONS), k=draw.randint(3, 9))
+    kinds = list(only) or draw.sample(sorted(ACTIONS), k=draw.randint(3, 9))
     kinds += ["land", "land", "restart", "wait"]
     if "restore" in kinds:
         kinds += ["backup", "restore", "land"]
@@ -113,8 +112,7 @@ class Simulator(QueryLife):
     def _act_tasks(self, how: float) -> None:
         share, number = how, int(how * 991)
         names = ["fails", "dies", "speculates", "straggles", "returns", "parts", "twice"]
-        if not self.setting.is_async:
-            names += ["limits", "empty"] if self.plan.setting["unread"] else []
+        names += ["limits", "empty"] if self.plan.setting["unread"] else []
         name = names[number % len(names)]
         share = share / 5 if name == "fails" else share / 2
         self.habits = replace(self.habits, **{name: share})
@@ -166,7 +164,7 @@ class Simulator(QueryLife):
         old, last = self.directories[0], self.logs.offsets[max(self.logs.offsets)]
         ref = self._ref(old, last[0])
         self.directories = self._new_directories()
-        self.logs, self.backup = Logs(), None
+        self.logs, self.backup = self.new_logs(), None
         self.sink = replace(self.sink, taken=set())
         # An order belongs to its directory.
         self.optional.update(row for row in self.missing() if self.due[row] > 1)

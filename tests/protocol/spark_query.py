@@ -38,15 +38,14 @@ class Logs:
 
     offsets: dict[int, Offset] = field(default_factory=dict)
     commits: set[int] = field(default_factory=set)
+    query_id: str = ""
 
     def copy(self) -> Logs:
-        return Logs(dict(self.offsets), set(self.commits))
+        return Logs(dict(self.offsets), set(self.commits), self.query_id)
 
-    @property
-    def completed(self) -> Offset | None:
-        """The offsets up to which everything is in the commit log."""
-        done = [batch for batch in self.offsets if batch in self.commits]
-        return self.offsets[max(done)] if done else None
+    def id_without_batches(self) -> str:
+        """As the product finds it out of Spark's checkpoint."""
+        return "" if self.offsets else self.query_id
 
 
 @dataclass
@@ -115,12 +114,12 @@ class Query:
 
     def _drive(self) -> None:
         world = self.world
+        find_id = self.logs.id_without_batches
+        settings = replace(self.setting.settings, query_without_batches=find_id)
         for number, directory in enumerate(self.directories):
             client = Client(directory, self.process, world.scheduler, world.weather)
             source = world.make_source(number)
-            coordinator = world.make_coordinator(
-                source, client.retrying(), self.setting.settings, wall_clock
-            )
+            coordinator = world.make_coordinator(source, client.retrying(), settings, wall_clock)
             self.coordinators.append(coordinator)
         offsets = [Offsets(c.history) for c in self.coordinators]
         if self.setting.is_bounded:
@@ -165,7 +164,7 @@ class Query:
         return newest, logs.offsets[max(before)] if before else nothing, logs.offsets[newest]
 
     def _writes(self, batch: int) -> bool:
-        return not self.setting.is_async or batch % 3 == 0
+        return not self.setting.is_async or batch % 3 == 2
 
     def _log(self, batch: int, found: Offset) -> None:
         self.world.scheduler.point()

@@ -174,7 +174,7 @@ class _Attempt:
                 part.checkpoint.ref, job.partition.reader, splits, part.sent, part.waived,
                 part.checkpoint.lineage, job.partition.claim, part.budget,
             )  # fmt: skip
-            batches = task.read(assignment, Attempt(self.number))
+            batches = task.read(assignment, Attempt(self.number, job.query.logs.query_id))
             with contextlib.closing(_Closed(batches)):
                 for batch in batches:
                     rows += rows_in(batch)
