@@ -206,8 +206,8 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """Assign splits to the next checkpoint until `budget` is full or none is left.
 
         This replaces Flink's `handleSplitRequest`: all readers request splits at once. Called in
-        the background whenever the next checkpoint has room: after each checkpoint is taken, after
-        `request_planning`, and directly before the next checkpoint is taken.
+        the background whenever another checkpoint may be planned: after each checkpoint is taken,
+        after `request_planning`, and directly before the next one is taken. `budget` may be full.
         """
 
     def part_budgets(self, checkpoint_id: int, readers: Sequence[int]) -> Mapping[int, PartBudget]:

@@ -273,10 +273,9 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         # they withdraw must not be planned.
         may_wait = max(1, self.settings.checkpoints_ahead)
         if not self.orders.are_waiting and len(self.flight.ahead) < may_wait:
-            budget = self.flight.open_record.budget
-            if not budget.is_full:
-                with failing(self.threads.fail):
-                    self.enumerator.plan_batch(budget)
+            # Also where it is full: what continues, and so what it counts, may have ended since.
+            with failing(self.threads.fail):
+                self.enumerator.plan_batch(self.flight.open_record.budget)
 
     def _cut(self) -> CheckpointRecord:
         try:

@@ -175,12 +175,13 @@ def test_a_limit_smaller_than_the_number_of_readers(tmp_path):
 
 @pytest.mark.parametrize("seed", sampled(range(12), lambda seed: seed < 4, reason="more seeds"))
 def test_nothing_is_lost_or_doubled_when_tasks_and_drivers_die(tmp_path, seed):
-    """Under limits of rows, of bytes and of both, with one large file and with many small ones."""
+    """Under limits of rows, bytes and files, with one large file and with many small ones."""
     chance = random.Random(seed)
     kind = chance.choice(["json", "json.deflate", "parquet", "csv"])
     options, write = KINDS[kind]
     rows, size = chance.choice([None, 50, 333]), chance.choice([None, 20_000])
-    limits = BatchLimits(rows=rows or (None if size else 100), bytes=size)
+    rows = rows or (None if size else 100)
+    limits = BatchLimits(files=chance.choice([None, 3]), rows=rows, bytes=size)
     trial = _trial(tmp_path, options, limits, checkpoints_ahead=chance.choice([0, 1, 2]))
     landed: list[Any] = []
     for number in range(6):

@@ -14,10 +14,9 @@ from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.errors import ProtocolError
-from pyspark_sluice.tests.protocol import rows
 from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.opened import opened
-from pyspark_sluice.tests.protocol.rows import RowSource, World
+from pyspark_sluice.tests.protocol.rows import POLICY, RowSource, World
 
 
 def test_a_commit_that_is_counted_in_half_is_in_no_checkpoint():
@@ -55,11 +54,8 @@ def test_a_handler_that_fails_in_half_is_in_no_checkpoint():
     assert query.coordinator.history.checkpoints() == []
 
 
-@pytest.fixture
-def frequent_flushes(monkeypatch):
-    merging = MergePolicy(flush_at=2)
-    ledger = replace(rows.POLICY.ledger, merging=merging)
-    monkeypatch.setattr(rows, "POLICY", replace(rows.POLICY, ledger=ledger))
+FREQUENT = replace(POLICY, ledger=replace(POLICY.ledger, merging=MergePolicy(flush_at=2)))
+"""Keys are flushed, and runs are merged, after two files."""
 
 
 class Turned:
@@ -71,7 +67,7 @@ class Turned:
             limits, parallelism=1, discovery_timeout=0.0, deltas_per_base=1, checkpoints_ahead=0
         )
         self.coordinator = Coordinator(
-            RowSource(world), state, settings, lambda: 0.0, self._make_calls
+            RowSource(world, policy=FREQUENT), state, settings, lambda: 0.0, self._make_calls
         )
 
     def _make_calls(self, *arguments):
@@ -93,7 +89,6 @@ class Turned:
                 call.make()
 
 
-@pytest.mark.usefixtures("frequent_flushes")
 def test_a_base_contains_no_file_that_its_checkpoint_does_not_know(monkeypatch):
     """A cut, and a file that is found after it, come between choosing runs and merging them."""
     world, state = World(), MemoryStateStore()
