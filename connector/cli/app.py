@@ -220,22 +220,17 @@ def compact(
 
     Writes bases, merges the index, and deletes what no retained checkpoint needs.
     """
-    from ..views.owner import refuse_if_held
-    from ..views.state_view import consistent
-    from .commands.compact import compact_lines, compact_plan, parsed_seconds
+    from .commands.compact import compact_plan, parsed_seconds
+    from .offline_edit import carry_out
 
-    seconds = parsed_seconds(retain_for)
-    store = given.opened()
-    plan = consistent(lambda: compact_plan(store, retain, seconds))
-    if yes:
-        refuse_if_held(store, force=force)
-    report = plan.run() if yes else plan.report()
-    if given.as_json:
-        print_json(report)
-        return
-    print_pairs(compact_lines(report))
-    if not report["written"]:
-        typer.echo("nothing was written: add --yes to do it")
+    store, seconds = given.opened(), parsed_seconds(retain_for)
+    carry_out(
+        lambda: compact_plan(store, retain, seconds),
+        yes=yes,
+        as_json=given.as_json,
+        changed=store,
+        force=force,
+    )
 
 
 def report(

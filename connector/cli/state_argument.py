@@ -133,10 +133,44 @@ def checkpoint_named(view: StateView, name: str) -> CheckpointRef:
         if found:
             return found[-1]
     ids = sorted(ref.checkpoint for ref in known)
-    raise OptionError(
+    retained = f"an id from {ids[0]} to {ids[-1]}, or id-epoch" if ids else ""
+    raise no_checkpoint(view, repr(name), retained or "a state with checkpoints")
+
+
+def checkpoint_as_of(view: StateView, option: str, text: str) -> CheckpointRef:
+    """The newest checkpoint on the chain that was cut by the time that an option names.
+
+    Raises:
+        OptionError: the text is no time, or no checkpoint was cut by then.
+    """
+    moment = parsed_moment(option, text)
+    # The chain comes with the newest first.
+    for link in view.chain():
+        if link.checkpoint.header.created <= moment:
+            return link.ref
+    expected = "a time after the oldest of the retained checkpoints"
+    raise no_checkpoint(view, f"no checkpoint cut before {text}", expected)
+
+
+def no_checkpoint(view: StateView, found: str, expected: str) -> OptionError:
+    """The error about a checkpoint that a command cannot use."""
+    return OptionError(
         "the checkpoint does not exist",
         view.store.location,
-        repr(name),
-        f"an id from {ids[0]} to {ids[-1]}, or id-epoch" if ids else "a state with checkpoints",
+        found,
+        expected,
         "To list the checkpoints, run: sluice checkpoints",
     )
+
+
+def check_is_of_files(view: StateView, verb: str, remedy: str = "") -> None:
+    """Raise OptionError unless the state is of files; `verb` says what else cannot be done."""
+    source = view.source
+    if source != "files":
+        raise OptionError(
+            f"only a state of files can be {verb} here",
+            view.store.location,
+            f"the state of the source {source!r}",
+            "the state of the source 'files'",
+            remedy,
+        )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, Generic
 
 from ...checkpoint_meta.documents.attachments import AdoptedAttachments, Attachments
@@ -28,7 +28,12 @@ from ...checkpoint_meta.documents.checkpoint_ref import (
     CheckpointRef,
     new_lineage,
 )
-from ...checkpoint_meta.documents.epochs import check_not_fenced
+from ...checkpoint_meta.documents.epochs import (
+    check_not_fenced,
+    claim_epoch,
+    new_nonce,
+    open_format,
+)
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.retention import Retention
@@ -48,6 +53,31 @@ from ..source_api import EnumeratorSource
 
 _FIRST: Final = 1
 """Id of the checkpoint that is made."""
+
+
+@dataclass(frozen=True)
+class OfflineClaim:
+    """The epoch of a tool that changes a state. A query that begins later fences the tool."""
+
+    store: StateStore
+    epoch: int
+    nonce: str = ""
+
+    @classmethod
+    def take(cls, store: StateStore, purpose: str) -> OfflineClaim:
+        """Claim the next epoch of `store`, which fences a query that has begun before."""
+        open_format(store)
+        nonce = new_nonce()
+        return cls(store, claim_epoch(store, purpose, nonce), nonce)
+
+    @cached_property
+    def attachments(self) -> Attachments:
+        """The attachments that are written under this claim."""
+        return Attachments(self.store, self.epoch)
+
+    def check(self) -> None:
+        """Raise FencedError if a query has begun."""
+        check_not_fenced(self.store, self.epoch, self.nonce)
 
 
 @dataclass
@@ -119,19 +149,13 @@ def state_after(
 
 
 def publish_bootstrap(
-    state: OfflineState[Any, Any],
-    store: StateStore,
-    attachments: Attachments,
-    epoch: int,
-    created: int,
+    state: OfflineState[Any, Any], claim: OfflineClaim, created: int
 ) -> CheckpointIdentity:
     """Publish `state` as the first checkpoint of a directory, with a lineage of its own.
 
     Args:
         state: all of it goes in.
-        store: the directory, which no query has read from.
-        attachments: of that directory.
-        epoch: the caller's.
+        claim: of the directory, which no query has read from.
         created: microseconds since the epoch.
     """
     state.enumerator.snapshot_state(_FIRST)
@@ -139,8 +163,8 @@ def publish_bootstrap(
     assert frozen is not None, "only for sources that keep their whole state"
     # The runs become durable before the checkpoint that names them: after a crash in between
     # nothing refers to them.
-    written = frozen.write(attachments)
-    ref = CheckpointRef(_FIRST, epoch)
+    written = frozen.write(claim.attachments)
+    ref = CheckpointRef(_FIRST, claim.epoch)
     source = state.source
     header = CheckpointHeader(
         # Not a base, which replaces a checkpoint: without a parent this is the whole state.
@@ -165,7 +189,7 @@ def publish_bootstrap(
     split_schema = source.split_serializer.serialize([]).schema
     checkpoint = Checkpoint(header, split_schema, written.rows[0].schema, (), written.rows)
     signed = checkpoint.signed()
-    CheckpointHistory(store).publish(signed)
+    CheckpointHistory(claim.store).publish(signed)
     return signed.identity
 
 
@@ -181,15 +205,12 @@ class Compaction:
     Fenced like a query: one that begins meanwhile stops it before its next step.
     """
 
-    def __init__(
-        self, store: StateStore, source: EnumeratorSource[Any, Any], epoch: int, nonce: str = ""
-    ) -> None:
-        """Takes `store`, under the claim of `epoch` that was made with `nonce`."""
-        self._store = store
+    def __init__(self, claim: OfflineClaim, source: EnumeratorSource[Any, Any]) -> None:
+        self._store = claim.store
         self._source = source
-        self._epoch = epoch
-        self._attachments = Attachments(store, epoch)
-        self._check_still_ours = partial(check_not_fenced, store, epoch, nonce)
+        self._epoch = claim.epoch
+        self._attachments = claim.attachments
+        self._check_still_ours = claim.check
 
     def run(self, newest: CheckpointRef, retained: int, younger_than: int | None = None) -> None:
         """Compact what leads to `newest`.

@@ -125,3 +125,8 @@ def in_memory(made):
         if path.is_file():
             store.objects[path.relative_to(root).as_posix()] = path.read_bytes()
     return store
+
+
+def carried_out(plan):
+    """Writes a plan of an offline change, if it changes anything; its report."""
+    return {**plan.report, **(plan.write() if plan.write is not None else {})}

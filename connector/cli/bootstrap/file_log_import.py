@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -28,6 +29,7 @@ from ....enumerator.offline.offline_state import OfflineState, offline_state
 from ....errors import OptionError
 from ...options.model import SluiceOptions, parse_options
 from ...source.discovery import make_listing
+from ..offline_edit import Plan
 from ..state_argument import parsed_options
 from .new_state import Target, write_seed
 
@@ -132,21 +134,23 @@ class Import:
             "not_listed": len(self.new),
         }
 
-    def report(self, *, written: bool) -> dict[str, Any]:
-        """What `--json` prints."""
-        return {
+    def plan(self, target: Target, purpose: str) -> Plan:
+        """Plan the state of a new query at `target`."""
+        report = {
             "origin": dict(self.origin),
-            "written": written,
             "counts": self.counts(),
             "changed": sorted(self.changed)[:_SHOWN],
             "unfinished": sorted(self.unfinished)[:_SHOWN],
             "not_listed": sorted(self.new)[:_SHOWN],
+            **target.report,
         }
-
-    def write(self, target: Target, purpose: str) -> dict[str, Any]:
-        """Write the new state; what `report` says, and the record."""
-        seed = write_seed(target, purpose, self.origin, self.counts(), lambda _: self._state())
-        return {**self.report(written=True), "seed": seed.model_dump(mode="json")}
+        return Plan(
+            report,
+            partial(target.show, _lines, ["unfinished", "changed", "not_listed"]),
+            lambda: write_seed(
+                target, purpose, self.origin, self.counts(), lambda _: self._state()
+            ),
+        )
 
     def _state(self) -> OfflineState[Any, Any]:
         state = offline_state(OfflineFileSource(), RestoredState())
@@ -238,11 +242,10 @@ def imported(log: OtherLog, options: SluiceOptions, *, read_changed: bool, anywa
     return made
 
 
-def import_lines(report: Mapping[str, Any], new: str) -> dict[str, str]:
-    """The same for people."""
+def _lines(report: Mapping[str, Any]) -> dict[str, str]:
     counts = report["counts"]
     lines = {
-        "into": new,
+        "into": report["new"],
         "read before": f"{counts['listed']:,} files: they count as seen",
         "to be read": f"{counts['not_listed']:,} existing files that were not read",
     }

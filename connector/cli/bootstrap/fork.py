@@ -7,8 +7,9 @@ or not its query runs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ from ....enumerator.settings import StartingState
 from ....errors import OptionError
 from ....reader.files.io.compressed.cut_places import take_over
 from ...views.state_view import StateView
-from ..state_argument import checkpoint_named, parsed_moment
+from ..offline_edit import Plan
+from ..state_argument import check_is_of_files, checkpoint_as_of, checkpoint_named, no_checkpoint
 from ..view_filter import matching_pattern
 from .new_state import Target, in_use, write_seed
 
@@ -49,21 +51,23 @@ class Fork:
 
     matching: str
 
-    def write(self, target: Target) -> dict[str, Any]:
-        """Write the new state; what `planned` says, and the record."""
-        planned = self.planned()
-        origin = {key: planned[key] for key in _ORIGIN} | {"matching": self.matching}
+    def plan(self, target: Target) -> Plan:
+        """Plan the state of a new query at `target`."""
+        report = self._report()
+        origin = {key: report[key] for key in _ORIGIN} | {"matching": self.matching}
 
         def make(attachments: Attachments) -> OfflineState[Any, Any]:
             state = self._state(attachments)
             self._copy_what_readers_need(target.store)
             return state
 
-        seed = write_seed(target, "fork", origin, planned["counts"], make)
-        return {**planned, "written": True, "seed": seed.model_dump(mode="json")}
+        return Plan(
+            {**report, **target.report},
+            partial(target.show, _lines, ["pending"]),
+            lambda: write_seed(target, "fork", origin, report["counts"], make),
+        )
 
-    def planned(self) -> dict[str, Any]:
-        """What would be written, with nothing written."""
+    def _report(self) -> dict[str, Any]:
         state = self._state(None)
         enumerator = _files(state)
         pending = enumerator.ledger.pending
@@ -78,7 +82,6 @@ class Fork:
             "checkpoint": self.ref.checkpoint,
             "epoch": self.ref.epoch,
             "known_to_be_complete": self.is_complete,
-            "written": False,
             "counts": {
                 "files_seen": len(enumerator.ledger.seen),
                 "pending_splits": len(pending),
@@ -167,30 +170,21 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
     view = StateView(store)
     chain = view.chain()
     ref = _chosen(view, chain, at, at_time)
-    source = view.history.load(ref).header.enumerator
-    if source != "files":
-        raise OptionError(
-            "only a state of files can be forked here",
-            store.location,
-            f"the state of the source {source!r}",
-            "the state of the source 'files'",
-            f"A query of that source can start with startingState={store.location}@"
-            f"{ref.checkpoint}.",
-        )
+    start = f"startingState={store.location}@{ref.checkpoint}"
+    check_is_of_files(view, "forked", f"A query of that source can start with {start}.")
     _check_not_cleaned(view, ref)
     link = {link.ref: link for link in chain}.get(ref)
     link = link or snapshot_of(view.history, view.commits, ref)
     return Fork(view, ref, link.is_read, matching)
 
 
-def fork_lines(found: dict[str, Any], new: str) -> dict[str, str]:
-    """The same for people."""
+def _lines(found: Mapping[str, Any]) -> dict[str, str]:
     counts = found["counts"]
     completeness = "complete" if found["known_to_be_complete"] else "not known to be complete"
     lines = {
         "of": found["state"],
         "after": f"checkpoint {found['checkpoint']} of epoch {found['epoch']}, {completeness}",
-        "into": new,
+        "into": found["new"],
         "files seen": f"{counts['files_seen']:,}",
         "pending": f"{counts['pending_splits']:,} splits, {counts['pending_bytes']:,} bytes",
     }
@@ -212,33 +206,19 @@ def _chosen(
 ) -> CheckpointRef:
     if at and at_time:
         raise OptionError("--at and --at-time", "", "both", "at most one of them")
+    expected = "one of the retained checkpoints"
     if at:
         ref = checkpoint_named(view, at)
         if ref in view.refs:
             return ref
-        raise _none(view, f"of {ref} only a base")
+        raise no_checkpoint(view, f"of {ref} only a base", expected)
     if at_time:
-        moment = parsed_moment("--at-time", at_time)
-        found = (link.ref for link in chain if link.checkpoint.header.created <= moment)
-        what = f"no checkpoint cut before {at_time}"
-    else:
-        found = (link.ref for link in chain if link.is_read)
-        what = "no complete checkpoint"
+        return checkpoint_as_of(view, "--at-time", at_time)
     # The chain comes with the newest first.
-    newest = next(found, None)
-    if newest is None:
-        raise _none(view, what)
-    return newest
-
-
-def _none(view: StateView, found: str) -> OptionError:
-    return OptionError(
-        "the checkpoint does not exist",
-        view.store.location,
-        found,
-        "one of the retained checkpoints",
-        "To list the checkpoints, run: sluice checkpoints",
-    )
+    for link in chain:
+        if link.is_read:
+            return link.ref
+    raise no_checkpoint(view, "no complete checkpoint", expected)
 
 
 def _check_not_cleaned(view: StateView, ref: CheckpointRef) -> None:

@@ -10,27 +10,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import typer
+
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.bootstrap_record import Seed, find_seed, publish_seed
-from ....checkpoint_meta.documents.epochs import (
-    check_not_fenced,
-    claim_epoch,
-    new_nonce,
-    open_format,
-    purpose_of,
-)
+from ....checkpoint_meta.documents.epochs import purpose_of
 from ....checkpoint_meta.documents.layout import EPOCHS, READERS
 from ....checkpoint_meta.storage.urls import hadoop_path, join
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store
 from ....enumerator.coordinator.start_position import COMPACTION
-from ....enumerator.offline.offline_state import OfflineState, publish_bootstrap
+from ....enumerator.offline.offline_state import OfflineClaim, OfflineState, publish_bootstrap
 from ....errors import OptionError
 from ...views.owner import who_and_where
+from ..output import print_pairs, print_table
 from .continued_query import SPARKS_OWN, ContinuedQuery
 
 _OURS: Final = "sluice"
@@ -50,6 +47,34 @@ class Target:
 
     continues: ContinuedQuery | None = None
     """The query whose id and batch numbers the new one keeps; None for a new query."""
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What a report of the command says of it."""
+        return {"new": self.location, **self.continued}
+
+    @property
+    def continued(self) -> dict[str, Any]:
+        """The query that it continues, for a report; empty for a new query."""
+        return {"continues": self.continues.report} if self.continues else {}
+
+    def show(
+        self,
+        lines: Callable[[Mapping[str, Any]], dict[str, str]],
+        samples: Sequence[str],
+        report: Mapping[str, Any],
+    ) -> None:
+        """Print a report for people: its lines, and rows or paths of some of its parts."""
+        pairs = lines(report)
+        if continued := self.continues:
+            pairs["continues"] = f"query {continued.query_id} after its batch {continued.batch}"
+        print_pairs(pairs)
+        for name in samples:
+            rows = [each if isinstance(each, dict) else {"path": each} for each in report[name]]
+            if rows:
+                print_table(rows, list(rows[0]), f"{name.replace('_', ' ')}, the first of them")
+        if report["written"]:
+            typer.echo(f"written: start the new query with checkpointLocation={self.location}")
 
     def check_unused(self) -> None:
         """Raise OptionError if anything is there that this command has not written; it is named."""
@@ -109,8 +134,8 @@ def write_seed(
     origin: Mapping[str, Any],
     counts: Mapping[str, int],
     make: Callable[[Attachments], OfflineState[Any, Any]],
-) -> Seed:
-    """Write what `make` makes, then the seed that names it.
+) -> dict[str, Any]:
+    """Write what `make` makes, then the seed that names it, and return that for the report.
 
     Args:
         target: where.
@@ -124,16 +149,14 @@ def write_seed(
         OptionError: somebody else has prepared it, or the query to be continued has gone on.
     """
     store = target.store
-    open_format(store)
-    epoch = claim_epoch(store, purpose, nonce := new_nonce())
+    claim = OfflineClaim.take(store, purpose)
     # A query that began between the first look and the claim has a claim of its own by now; one
     # that begins from here on sees ours (`enumerator/coordinator/start_position.py`).
     target.check_unused()
-    attachments = Attachments(store, epoch)
     now = int(time.time() * 1_000_000)
     # Durable from here on, and yet nothing: without the seed no query starts after it.
-    made = publish_bootstrap(make(attachments), store, attachments, epoch, now)
-    check_not_fenced(store, epoch, nonce)
+    made = publish_bootstrap(make(claim.attachments), claim, now)
+    claim.check()
     if target.continues is not None:
         try:
             target.continues.write(target.spark)
@@ -147,18 +170,18 @@ def write_seed(
         epoch=made.ref.epoch,
         lineage=made.lineage,
         checkpoint_checksum=made.checksum,
-        origin={**origin, **({"continues": target.continues.report} if target.continues else {})},
+        origin={**origin, **target.continued},
         counts=dict(counts),
         written=now,
         host=host,
         pid=os.getpid(),
         user=user,
     )
-    check_not_fenced(store, epoch, nonce)
+    claim.check()
     try:
         publish_seed(store, seed)
     except FileExistsError:
         raise in_use(store.location, "a state that another process has just prepared") from None
     # A query that began in between has not seen it, and does not follow it.
-    check_not_fenced(store, epoch, nonce)
-    return seed
+    claim.check()
+    return {"seed": seed.model_dump(mode="json")}

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..arguments import ContinueQuery, New, SharedArguments, ViewArguments, Yes
-from ..output import print_json, print_pairs, print_table
 from ..state_argument import parsed_storage_options
 
 if TYPE_CHECKING:
     from ..bootstrap.continued_query import ContinuedQuery
     from ..bootstrap.file_log_import import OtherLog
-    from ..bootstrap.new_state import Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,22 +53,22 @@ class _Import(SharedArguments):
 
     def run(self, purpose: str, log: OtherLog, continued: ContinuedQuery | None = None) -> None:
         """Hold the list against what is there, write what comes of it, and print it."""
-        from ..bootstrap.file_log_import import import_lines, imported, options_of, rewrites_of
+        from ..bootstrap.file_log_import import imported, options_of, rewrites_of
         from ..bootstrap.new_state import target_at
+        from ..offline_edit import Plan, carry_out
 
         rewrites = rewrites_of(self.rewrite or ())
         options = options_of(self.path, self.option or (), self.storage_options)
-        known = parsed_storage_options(self.storage_options)
-        target = target_at(self.new, self.source_name, known, continued)
+        storage = parsed_storage_options(self.storage_options)
+        target = target_at(self.new, self.source_name, storage, continued)
         # Before the comparison, which goes by paths as they are now.
         renamed = log.renamed(rewrites) if rewrites else log
-        found = imported(renamed, options, read_changed=self.read_changed, anyway=self.force)
-        report = found.write(target, purpose) if self.yes else found.report(written=False)
-        samples = {
-            name.replace("_", " "): [{"path": path} for path in report[name]]
-            for name in ("unfinished", "changed", "not_listed")
-        }
-        _tell(self, report, import_lines(report, target.location), samples, target)
+
+        def decide() -> Plan:
+            found = imported(renamed, options, read_changed=self.read_changed, anyway=self.force)
+            return found.plan(target, purpose)
+
+        carry_out(decide, yes=self.yes, as_json=self.as_json)
 
 
 def fork(
@@ -102,10 +100,10 @@ def fork(
 
     The new query starts after that checkpoint.
     """
-    from ...views.state_view import consistent
     from ..bootstrap.continued_query import continued_at
-    from ..bootstrap.fork import chosen_fork, fork_lines
+    from ..bootstrap.fork import chosen_fork
     from ..bootstrap.new_state import target_at
+    from ..offline_edit import Plan, carry_out
 
     store = given.opened()
     options = parsed_storage_options(given.storage_options)
@@ -114,12 +112,14 @@ def fork(
     if continued is not None and not (at or at_time):
         # A query can be continued only where it has ended.
         at = continued.checkpoint().name
-    found = consistent(lambda: chosen_fork(store, at, at_time, matching))
-    if continued is not None:
-        continued.check_ends_at(found.ref)
-    report = found.write(target) if yes else consistent(found.planned)
-    lines = fork_lines(report, target.location)
-    _tell(given, report, lines, {"pending": report["pending"]}, target)
+
+    def decide() -> Plan:
+        found = chosen_fork(store, at, at_time, matching)
+        if continued is not None:
+            continued.check_ends_at(found.ref)
+        return found.plan(target)
+
+    carry_out(decide, yes=yes, as_json=given.as_json)
 
 
 def import_spark(
@@ -187,27 +187,3 @@ def import_auto_loader(
         export, options, source_id, all_processed=all_processed, quoted_paths=quoted_paths
     )
     given.run("import-auto-loader", log)
-
-
-def _tell(
-    given: SharedArguments,
-    report: dict[str, Any],
-    lines: dict[str, str],
-    samples: dict[str, list[dict[str, Any]]],
-    target: Target,
-) -> None:
-    continued = target.continues
-    if given.as_json:
-        continues = {"continues": continued.report} if continued else {}
-        print_json({**report, "new": target.location, **continues})
-        return
-    if continued:
-        lines["continues"] = f"query {continued.query_id} after its batch {continued.batch}"
-    print_pairs(lines)
-    for name, rows in samples.items():
-        if rows:
-            print_table(rows, list(rows[0]), f"{name}, the first of them")
-    if report["written"]:
-        typer.echo(f"written: start the new query with checkpointLocation={target.location}")
-    else:
-        typer.echo("nothing was written: add --yes to do it")

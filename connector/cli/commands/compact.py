@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
+import typer
+
 from ....checkpoint_meta.documents import layout
-from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
-from ....checkpoint_meta.documents.epochs import claim_epoch, new_nonce, open_format
 from ....checkpoint_meta.history import CheckpointHistory
 from ....checkpoint_meta.storage.units import parse_milliseconds
 from ....checkpoint_meta.stores.contract import StateStore, in_parallel
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.files.offline_source import OfflineFileSource
-from ....enumerator.offline.offline_state import Compaction
+from ....enumerator.offline.offline_state import Compaction, OfflineClaim
 from ....errors import OptionError, StateError
 from ....reader.files.io.compressed.cut_places import FOLDER
 from ...views.amounts import format_bytes
 from ...views.state_view import StateView
+from ..offline_edit import Plan
+from ..output import print_pairs
+from ..state_argument import check_is_of_files
 
 _NESTED: Final = (layout.READERS, layout.ABANDONED)
 _FLAT: Final = (
@@ -29,6 +31,7 @@ _FLAT: Final = (
     *(layout.CLEANED, layout.ORDERS, FOLDER, layout.SCHEMAS),
 )
 _SINGLE: Final = (layout.FORMAT, layout.SEED)
+_BASES_LEFT: Final = 2
 
 
 def parsed_seconds(text: str) -> float:
@@ -43,48 +46,8 @@ def parsed_seconds(text: str) -> float:
         raise OptionError("--retain-for does not parse", "", repr(text), str(error)) from None
 
 
-@dataclass(frozen=True)
-class CompactPlan:
-    """What is to be compacted."""
-
-    store: StateStore
-    newest: CheckpointRef
-    retained: int
-    younger_than: int | None
-    checkpoints: int
-    """Number of checkpoints on the chain of the newest one."""
-
-    def run(self) -> dict[str, Any]:
-        """Do it; what `report` says, of before and after.
-
-        Raises:
-            FencedError: a query has begun meanwhile.
-            StateError: the state is damaged; nothing has been deleted then.
-        """
-        before = self.report()
-        open_format(self.store)
-        # A query that has started since the check is fenced by this claim and stops.
-        epoch = claim_epoch(self.store, COMPACTION, nonce := new_nonce())
-        compaction = Compaction(self.store, OfflineFileSource(), epoch, nonce)
-        compaction.run(self.newest, self.retained, self.younger_than)
-        return {**before, "written": True, "after": sizes(self.store)}
-
-    def report(self) -> dict[str, Any]:
-        """What `--json` prints, with nothing written."""
-        return {
-            "state": self.store.location,
-            "checkpoint": self.newest.checkpoint,
-            "epoch": self.newest.epoch,
-            "retain": self.retained,
-            # The newest one is kept in addition to those that are retained.
-            "deletes_at_most": max(0, self.checkpoints - self.retained - 1),
-            "written": False,
-            "before": sizes(self.store),
-        }
-
-
-def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> CompactPlan:
-    """What `sluice compact` would do.
+def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> Plan:
+    """Plan what `sluice compact` does.
 
     Raises:
         OptionError: no batch has been read yet, or the state is not of files.
@@ -103,14 +66,7 @@ def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> C
         )
     links = chain[known[0] :]
     newest = links[0].checkpoint.header
-    if newest.enumerator != "files":
-        raise OptionError(
-            "only a state of files can be compacted here",
-            store.location,
-            f"the state of the source {newest.enumerator!r}",
-            "the state of the source 'files'",
-            "A query of that source writes bases by itself.",
-        )
+    check_is_of_files(view, "compacted", "A query of that source writes bases by itself.")
     # What cleanSource has not come to is needed for it.
     found = CleanupMarks(store, 0).found()
     marks = {mark.ref for mark in found if mark.lineage == newest.lineage}
@@ -118,7 +74,25 @@ def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> C
         behind = [link.ref in marks for link in links]
         retained = max(retained, behind.index(True) if any(behind) else len(links))
     younger = int((time.time() - retained_seconds) * 1_000_000) if retained_seconds else None
-    return CompactPlan(store, links[0].ref, retained, younger, len(links))
+    report: dict[str, Any] = {
+        "state": store.location,
+        "checkpoint": newest.checkpoint,
+        "epoch": newest.epoch,
+        "retain": retained,
+        # The newest one is kept in addition to those that are retained.
+        "deletes_at_most": max(0, len(links) - retained - 1),
+        "before": sizes(store),
+    }
+
+    def write() -> dict[str, Any]:
+        # A query that has started since the check is fenced by this claim and stops.
+        claim = OfflineClaim.take(store, COMPACTION)
+        Compaction(claim, OfflineFileSource()).run(links[0].ref, retained, younger)
+        return {"after": sizes(store)}
+
+    # If no checkpoint and no base can go, two new bases would only make the state larger.
+    is_small = not report["deletes_at_most"] and report["before"]["bases"] <= _BASES_LEFT
+    return Plan(report, _show, None if is_small else write)
 
 
 def sizes(store: StateStore) -> dict[str, int]:
@@ -161,8 +135,7 @@ def _size(store: StateStore, name: str) -> int:
         return 0
 
 
-def compact_lines(report: dict[str, Any]) -> dict[str, str]:
-    """The same for people."""
+def _show(report: Mapping[str, Any]) -> None:
     lines = {
         "state": report["state"],
         "newest": f"checkpoint {report['checkpoint']} of epoch {report['epoch']}",
@@ -172,7 +145,9 @@ def compact_lines(report: dict[str, Any]) -> dict[str, str]:
     }
     if report["written"]:
         lines["after"] = _amounts(report["after"])
-    return lines
+    print_pairs(lines)
+    if not report["deletes_at_most"] and report["before"]["bases"] <= _BASES_LEFT:
+        typer.echo("the state is small already: there is nothing to compact")
 
 
 def _amounts(found: dict[str, int]) -> str:

@@ -7,9 +7,9 @@ import pyarrow as pa
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.documents.file_columns import became_pending, flags_in, ranges_in
 from ....checkpoint_meta.stores.contract import StateStore
-from ....errors import OptionError, StateCorruptError
+from ....errors import StateCorruptError
 from ...views.state_view import StateView, consistent, fields
-from ..state_argument import checkpoint_named
+from ..state_argument import check_is_of_files, checkpoint_named, no_checkpoint
 
 DIFFERENCE = pa.schema(
     [
@@ -34,30 +34,20 @@ def difference(store: StateStore, first: str, second: str) -> pa.Table:
 
 
 def _difference(view: StateView, first: str, second: str) -> pa.Table:
+    check_is_of_files(view, "compared")
     # A difference goes forward; the two may be given in either order.
     older, newer = sorted([checkpoint_named(view, first), checkpoint_named(view, second)])
     try:
         links = view.history.between(older, newer)
     # No damage here: two incarnations that began at one checkpoint have two chains.
     except StateCorruptError as error:
-        raise OptionError(
-            "the two checkpoints are not on the same chain",
-            view.store.location,
-            f"{older} and {newer}",
-            "two checkpoints, one descended from the other",
-            "To list the checkpoints, run: sluice checkpoints",
-        ) from error
+        found = f"{older} and {newer}, which are not on the same chain"
+        expected = "two checkpoints, one descended from the other"
+        raise no_checkpoint(view, found, expected) from error
     return pa.concat_tables([DIFFERENCE.empty_table(), *map(_changes, links)])
 
 
 def _changes(link: Checkpoint) -> pa.Table:
-    if link.header.enumerator != "files":
-        raise OptionError(
-            "only states of files can be compared",
-            "",
-            f"a state of {link.header.enumerator!r}",
-            "files",
-        )
     parts: list[tuple[str, int | None, pa.RecordBatch]] = []
     for batch in link.state:
         parts.append(("found", None, became_pending(batch)))

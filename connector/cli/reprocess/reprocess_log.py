@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import typer
 
 from ....checkpoint_meta.documents.file_columns import FileSplitSerializer
-from ....checkpoint_meta.documents.file_split import FileSplit
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
 from ....checkpoint_meta.stores.contract import StateStore
 from ...views.amounts import format_bytes
-from ...views.owner import owner_of, refuse_if_held, who_and_where
+from ...views.owner import who_and_where
 from ...views.state_view import TIME, StateView, consistent, fields
 from ..arguments import OrderArguments
-from ..output import Ended, Exit, print_json, print_table
+from ..offline_edit import Plan, carry_out
+from ..output import Exit, print_table
 from ..spark_checkpoint import newest_in_spark
 from ..state_argument import parsed_storage_options
 from .file_check import as_present
@@ -76,45 +77,42 @@ def submit_order(
         Ended: nothing was chosen.
     """
     store = given.opened()
-    if given.yes:
-        # Before the look, which may take long on a large state.
-        refuse_if_held(store, force=given.force)
     options = parsed_storage_options(given.storage_options)
 
-    def look() -> tuple[StateView, Chosen]:
+    def decide() -> Plan:
         view = StateView(store)
         newest = newest_in_spark(store, options)
         if newest is not None and newest in view.refs:
             # What was cut ahead of Spark may never be taken up, so the choice ignores it.
             view.head = newest
-        return view, choose(view)
+        chosen = choose(view)
+        if action in _AGAIN_BY and chosen.splits:
+            # Now, when a person can choose: the query would find out in the middle of a batch.
+            splits, missing = as_present(chosen.splits, options, skip_missing=skip_missing)
+            gone = {"gone": len(missing)} if missing else {}
+            chosen = replace(chosen, splits=splits, left_out={**chosen.left_out, **gone})
+        report = _report(action, chosen, show_all=bool(event_time))
+        show = partial(_show, action)
+        if not chosen:
+            return Plan(report, show, None, Exit.FOUND)
+        matching = filter(None, [given.matching, event_time and f"event time {event_time}"])
+        order = _order(given, action, view, chosen, " ".join(matching))
+        return Plan(report, show, lambda: _published(order, view))
 
-    view, chosen = consistent(look)
-    if action in _AGAIN_BY and chosen.splits:
-        # Now, when a person can choose: the query would find out in the middle of a batch.
-        splits, missing = as_present(chosen.splits, options, skip_missing=skip_missing)
-        gone = {"gone": len(missing)} if missing else {}
-        chosen = replace(chosen, splits=splits, left_out={**chosen.left_out, **gone})
-    matching = " ".join(filter(None, [given.matching, event_time and f"event time {event_time}"]))
-    order = _written(given, action, view, chosen, matching) if chosen and given.yes else None
-    shown = chosen.splits[:_SHOWN]
-    if event_time:
-        # A person checks what a pattern finds in paths by looking at every one of them.
-        shown = sorted(chosen.splits, key=lambda split: (split.file.path, split.start))
-    _tell(given, action, chosen, order, shown)
-    if chosen and order is None and not given.as_json:
-        typer.echo(f"nothing is written yet: add --yes ({owner_of(store)})")
-    if not chosen:
-        raise Ended(Exit.FOUND)
+    carry_out(decide, yes=given.yes, as_json=given.as_json, changed=store, force=given.force)
 
 
-def _written(
+def _published(order: Order, view: StateView) -> dict[str, Any]:
+    return {"order": Orders(view.store).publish(order, view.orders_done).number}
+
+
+def _order(
     given: OrderArguments, action: Action, view: StateView, chosen: Chosen, matching: str
 ) -> Order:
     serializer = FileSplitSerializer()
     batch = serializer.serialize(list(chosen.splits))
     who, host = who_and_where()
-    order = Order(
+    return Order(
         action=action,
         enumerator=view.source,
         split_version=serializer.version,
@@ -134,48 +132,42 @@ def _written(
         # An order whose answer was lost is found by its content, which must be nobody else's.
         nonce=uuid.uuid4().hex,
     )
-    # Again: a query may have been started while the files were looked at.
-    refuse_if_held(view.store, force=given.force)
-    return Orders(view.store).publish(order, view.orders_done)
 
 
-def _tell(
-    given: OrderArguments,
-    action: Action,
-    chosen: Chosen,
-    order: Order | None,
-    shown: Sequence[FileSplit],
-) -> None:
-    files = len({split.file.path for split in chosen.splits})
-    size = sum(split.length for split in chosen.splits)
-    rows = [{"path": split.file.path, "start": split.start, "end": split.end} for split in shown]
-    if given.as_json:
-        print_json(
-            {
-                "action": action,
-                "order": order.number if order else None,
-                "files": files,
-                "ranges": len(chosen.splits),
-                "bytes": size,
-                "released": len(chosen.released),
-                "rows": chosen.rows,
-                "left_out": dict(chosen.left_out),
-                "first": rows,
-            }
-        )
-        return
-    for why, count in chosen.left_out.items():
+def _report(action: Action, chosen: Chosen, *, show_all: bool) -> dict[str, Any]:
+    shown = chosen.splits[:_SHOWN]
+    if show_all:
+        # A person checks what a pattern finds in paths by looking at every one of them.
+        shown = sorted(chosen.splits, key=lambda split: (split.file.path, split.start))
+    return {
+        "action": action,
+        "order": None,
+        "files": len({split.file.path for split in chosen.splits}),
+        "ranges": len(chosen.splits),
+        "bytes": sum(split.length for split in chosen.splits),
+        "released": len(chosen.released),
+        "rows": chosen.rows,
+        "left_out": dict(chosen.left_out),
+        "first": [
+            {"path": split.file.path, "start": split.start, "end": split.end} for split in shown
+        ],
+    }
+
+
+def _show(action: Action, report: Mapping[str, Any]) -> None:
+    for why, count in report["left_out"].items():
         typer.echo(f"not all: {count:,} ranges, {why}")
-    if not chosen:
+    ranges, first = report["ranges"], report["first"]
+    if not (ranges or report["released"]):
         typer.echo("nothing was selected, and nothing is written")
         return
-    print_table(rows, ("path", "start", "end"))
-    if len(chosen.splits) > len(shown):
-        typer.echo(f"and {len(chosen.splits) - len(shown):,} ranges more")
-    what = f"{files:,} files, {len(chosen.splits):,} ranges, {format_bytes(size)}"
-    typer.echo(f"{_WORDS[action]}: {what}")
-    if chosen.released:
-        typer.echo(f"leave the quarantine: {len(chosen.released):,} splits")
+    print_table(first, ("path", "start", "end"))
+    if ranges > len(first):
+        typer.echo(f"and {ranges - len(first):,} ranges more")
+    size = format_bytes(report["bytes"])
+    typer.echo(f"{_WORDS[action]}: {report['files']:,} files, {ranges:,} ranges, {size}")
+    if report["released"]:
+        typer.echo(f"leave the quarantine: {report['released']:,} splits")
     if action in _AGAIN_BY:
         typer.echo(
             "rows that were read are delivered again: use a sink that upserts, or delete the rows "
@@ -183,10 +175,10 @@ def _tell(
         )
     if action == "waive":
         typer.echo(
-            f"{chosen.rows:,} of their rows were acknowledged; the sink may have some of those"
+            f"{report['rows']:,} of their rows were acknowledged; the sink may have some of those"
         )
-    if order is not None:
-        typer.echo(f"order {order.number} is written; the query carries it out when it starts")
+    if report["written"]:
+        typer.echo(f"order {report['order']} is written; the query carries it out when it starts")
 
 
 def recorded_orders(store: StateStore) -> pa.Table:

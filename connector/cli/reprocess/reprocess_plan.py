@@ -25,7 +25,7 @@ from ....enumerator.files.ledger.byte_ranges import (
 from ....errors import OptionError
 from ...views.files import files as files_view
 from ...views.state_view import StateView
-from ..state_argument import checkpoint_named, parsed_moment
+from ..state_argument import checkpoint_as_of, checkpoint_named, no_checkpoint
 from ..view_filter import check_state
 from .file_check import unreadable
 from .known_files import KnownFiles, path_filter
@@ -119,16 +119,11 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
             "one of them: --to 42, or --to-time 2026-11-21T12:00",
             "To list the checkpoints, run: sluice checkpoints",
         )
-    ref = checkpoint_named(view, to) if to else _as_of(view, to_time)
+    ref = checkpoint_named(view, to) if to else checkpoint_as_of(view, "--to-time", to_time)
     known = KnownFiles(view, pattern)
     if ref not in {link.ref for link in known.chain}:
-        raise OptionError(
-            "rewind: the checkpoint is not on the chain of this query",
-            view.store.location,
-            str(ref),
-            "a checkpoint that the query has resumed from",
-            "To list the checkpoints, run: sluice checkpoints",
-        )
+        found = f"{ref}, which is not on the chain of this query"
+        raise no_checkpoint(view, found, "a checkpoint that the query has resumed from")
     assigned = known.assigned_after(ref)
     newest = {split.file.path: split.file for split in assigned}
     # Of a file that was replaced meanwhile only the newest version can be read.
@@ -233,18 +228,3 @@ def _in_states(view: StateView, states: Sequence[str]) -> set[FileVersion]:
     columns = [table.column(name) for name in ("path", "size", "modified", "etag")]
     columns[2] = modified
     return set(map(FileVersion, *(column.to_pylist() for column in columns)))
-
-
-def _as_of(view: StateView, text: str) -> CheckpointRef:
-    moment = parsed_moment("--to-time", text)
-    refs = [link.ref for link in view.chain() if link.checkpoint.header.created <= moment]
-    if not refs:
-        raise OptionError(
-            "rewind: no checkpoint that is retained was cut by then",
-            view.store.location,
-            text,
-            "a time after the oldest of them",
-            "To list the checkpoints, run: sluice checkpoints",
-        )
-    # The chain comes with the newest first.
-    return refs[0]

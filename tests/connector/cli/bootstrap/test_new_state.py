@@ -32,7 +32,7 @@ from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.offline_state import offline_state
 from pyspark_sluice.errors import FencedError, OptionError, StateError
 from pyspark_sluice.reader.files.io.compressed.cut_places import object_of
-from pyspark_sluice.tests.connector.queries import Query, drained, in_memory
+from pyspark_sluice.tests.connector.queries import Query, carried_out, drained, in_memory
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,8 @@ def old(tmp_path_factory):
 
 def fork_into(old, store):
     """After checkpoint 2: 2, 3 and 4 are to be read."""
-    chosen_fork(old.store, "2", "", "").write(Target("unused", store, MemoryStateStore()))
+    plan = chosen_fork(old.store, "2", "", "").plan(Target("unused", store, MemoryStateStore()))
+    carried_out(plan)
 
 
 def begun(old, store):
@@ -233,7 +234,8 @@ def test_a_fork_takes_the_schema_and_the_points_of_cut_files_along(tmp_path):
     query.store.publish("points/other.arrow", b"of another file")
     grown = SchemaHistory(query.store).grow(lambda _: ({"type": "struct", "fields": []}, "x"))
     store = MemoryStateStore()
-    chosen_fork(query.store, "1", "", "").write(Target("unused", store, MemoryStateStore()))
+    fork = chosen_fork(query.store, "1", "", "")
+    carried_out(fork.plan(Target("unused", store, MemoryStateStore())))
     assert sorted(store.list("points")) == sorted([object_of(split.file), "other.arrow"])
     assert SchemaHistory(store).latest() == grown
 
@@ -251,7 +253,7 @@ def test_what_a_reader_has_sent_back_is_pending_and_its_attempts_are_counted(tmp
     fork = chosen_fork(query.store, "1", "", "")
     assert fork.is_complete
     store = MemoryStateStore()
-    told = fork.write(Target("unused", store, MemoryStateStore()))
+    told = carried_out(fork.plan(Target("unused", store, MemoryStateStore())))
     assert told["counts"]["pending_splits"] == 1
     assert told["pending"][0]["path"].endswith("bad.json")
     header = CheckpointHistory(store).load(CheckpointRef(1, 1)).header

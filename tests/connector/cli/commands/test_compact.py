@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import socket
 
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
     with_checksum,
     without_checksum,
@@ -28,9 +28,9 @@ from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.enumerator.files.ledger.files_as_of import files_known
 from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
-from pyspark_sluice.enumerator.offline.offline_state import Compaction
+from pyspark_sluice.enumerator.offline.offline_state import Compaction, OfflineClaim
 from pyspark_sluice.errors import FencedError
-from pyspark_sluice.tests.connector.queries import Query, drained, in_memory
+from pyspark_sluice.tests.connector.queries import Query, carried_out, drained, in_memory
 from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def retained(store):
 
 
 def compacted(store):
-    compact_plan(store, RETAINED, 0.0).run()
+    return carried_out(compact_plan(store, RETAINED, 0.0))
 
 
 def test_two_bases_and_a_short_index_are_left(made):
@@ -90,8 +90,8 @@ def test_two_bases_and_a_short_index_are_left(made):
     before, states_before = compacting.sizes(store), states(store, kept)
     assert before["objects"] == len(store.objects)
     assert before["bytes"] == sum(map(len, store.objects.values()))
-    compacted(store)
-    after = compacting.sizes(store)
+    after = compacted(store)["after"]
+    assert after == compacting.sizes(store)
     assert after["checkpoints"] == len(kept) < before["checkpoints"]
     assert (after["bases"], after["index_objects"]) == (2, 4)
     assert before["index_objects"] > 4
@@ -109,7 +109,7 @@ def test_more_may_be_asked_to_stay_than_is_there(made, more, seconds):
     kept = retained(store)
     expected = states(store, kept)
     compacted(store)
-    compact_plan(store, RETAINED + more, seconds).run()
+    carried_out(compact_plan(store, RETAINED + more, seconds))
     assert states(store, kept) == expected
     assert verified(store)["findings"] == []
 
@@ -166,8 +166,9 @@ def test_a_query_that_begins_meanwhile_stops_it(made):
     plan = compact_plan(store, RETAINED, 0.0)
     epoch = claim_epoch(store, "compact")
     claim_epoch(store)
+    newest = CheckpointRef(plan.report["checkpoint"], plan.report["epoch"])
     with pytest.raises(FencedError):
-        Compaction(store, OfflineFileSource(), epoch).run(plan.newest, 5)
+        Compaction(OfflineClaim(store, epoch), OfflineFileSource()).run(newest, 5)
     assert states(store, list(before)) == before
 
 
@@ -182,7 +183,7 @@ def test_without_yes_nothing_is_written_and_while_a_query_runs_it_is_refused(tmp
     query.batch()
     place = str(query.location)
     assert main(["compact", place]) == 0
-    assert "add --yes" in capsys.readouterr().out
+    assert "there is nothing to compact" in capsys.readouterr().out
     # This process holds the epoch, and runs.
     assert main(["compact", place, "--yes"]) == 4
     assert "a query is using this state" in capsys.readouterr().err
@@ -192,9 +193,10 @@ def test_without_yes_nothing_is_written_and_while_a_query_runs_it_is_refused(tmp
     claim = {**newest, "host": f"not-{socket.gethostname()}", "epoch": 3}
     query.store.publish("epochs/0000000003.json", with_checksum(claim))
     assert main(["compact", place, "--yes"]) == 4
-    assert main(["compact", place, "--yes", "--force", "--retain-for", "7d", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["before"]["bases"], told["after"]["bases"]) == (0, 1)
+    before = sorted(path.name for path in query.location.rglob("*"))
+    assert main(["compact", place, "--yes", "--force", "--retain-for", "7d"]) == 0
+    assert "there is nothing to compact" in capsys.readouterr().out
+    assert sorted(path.name for path in query.location.rglob("*")) == before
     assert main(["compact", place, "--retain-for", "soon"]) == 2
     query.start()
     query.land("b.json", rows=1)

@@ -111,7 +111,7 @@ def test_everything_after_a_checkpoint_is_read_again(query, capsys):
     land(query, d=3)
     assert drained(query) == [1, 2, 3]
     assert main(["rewind", query.state, "--to-time", "2020-01-01"]) == 2
-    assert "cut by then" in capsys.readouterr().err
+    assert "no checkpoint cut before 2020-01-01" in capsys.readouterr().err
     links = CheckpointHistory(query.store).between(NO_CHECKPOINT, query.done)
     moment = datetime.fromtimestamp(links[0].header.created / 1e6 + 1e-3, UTC).isoformat()
     assert run(capsys, "rewind", query.state, "--to-time", moment)["files"] == 3
