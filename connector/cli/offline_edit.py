@@ -42,7 +42,7 @@ def carry_out(
     changed: StateStore | None = None,
     force: bool = False,
 ) -> None:
-    """Decide on a change, write it if the user says `--yes`, and report it.
+        SluiceError: the plan or its writing fails.
 
     Args:
         decide: reads the states, without writing.
