@@ -1,14 +1,11 @@
-"""Which files are read, held against Spark's own reader over the same tree, and by a stream."""
+"""Which files are read, compared with Spark's own reader over the same tree."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 
 import pytest
-
-from pyspark_sluice.tests.patience import PATIENCE
 
 SCHEMA = "id long, day int"
 FILES = {
@@ -70,35 +67,3 @@ def test_the_same_files_are_read_as_by_spark_and_have_the_same_partitions(spark,
     # What the cases choose differs, so that none of the options is without effect.
     assert all(sparks)
     assert len(set(map(str, sparks))) == 10
-
-
-@pytest.mark.thorough(
-    "streams take paths and markers without Spark; Spark reads the same files above"
-)
-def test_a_stream_takes_several_paths_with_wildcards_once_each_and_waits_for_markers(
-    spark, tree, tmp_path
-):
-    def drain(**options):
-        reader = spark.readStream.format("sluice").schema(SCHEMA)
-        given = {"checkpointLocation": str(tmp_path / "ck"), **options}
-        frame = reader.options(**given).load(f"{tree}/plain/?.json,{tree}/more")
-        taken = Counter()
-        query = (
-            frame.writeStream.foreachBatch(
-                lambda batch, _: taken.update((row.id, row.day) for row in batch.collect())
-            )
-            .option("checkpointLocation", str(tmp_path / "ck"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        assert query.awaitTermination(PATIENCE)
-        return taken, query.lastProgress
-
-    (tree / "more" / "day=2" / "_READY").touch()
-    more = {"paths": json.dumps([f"{tree}/more/day=30"]), "readyMarker": "_READY"}
-    taken, _ = drain(**more)
-    assert taken == {(7, 2): 1}
-    for folder in ("plain", "more/day=30"):
-        (tree / folder / "_READY").touch()
-    taken, _ = drain(**more)
-    assert taken == {(0, None): 1, (1, None): 1, (8, 30): 1}

@@ -87,25 +87,6 @@ def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_i
     assert found.column_names == ["id", "text"]
 
 
-@pytest.mark.thorough("an attempt that is repeated lands nothing again without Spark")
-def test_nothing_that_a_sink_does_with_the_rows_about_files_writes_them_again(lake):
-    lake.land("0.json", range(10))
-    seen = []
-
-    def sink(batch, _):
-        assert not batch.isEmpty()
-        seen.append(batch.limit(1).collect())
-        seen.append(batch.collect())
-        seen.append(batch.collect())
-
-    land(lake, sink)
-    (row,) = seen[1]
-    assert seen[0] == seen[1] == seen[2]
-    assert [str(path) for path in lake.sink.rglob("*.parquet*")] == [row.path]
-    assert (row.rows, row.bytes, row.checkpoint) == (10, Path(row.path).stat().st_size, 1)
-    assert json.loads(row.statistics)["maxValues"] == {"id": 9, "text": "row 9"}
-
-
 def test_a_batch_whose_sink_failed_is_repeated_without_reading_its_files_again(lake):
     landed = lake.land("0.json", range(10))
 
@@ -222,32 +203,6 @@ def test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are
     assert table.history()[0]["version"] >= 4
     actions = table.get_add_actions(flatten=True)
     assert {"min.id", "num_records"} <= set(actions.schema.names)
-
-
-@pytest.mark.thorough("manifests have tests without Spark")
-def test_files_in_place_are_read_back_through_manifests(lake, tmp_path):
-    parquet(lake, "a [1] 100%41.parquet", id=ids_of(0), text=["x"] * 5)
-    parquet(lake, "b.parquet", id=ids_of(5))
-    manifests = str(tmp_path / "manifests")
-    for _ in range(2):
-        land(lake, tables.manifest(manifests), **IN_PLACE)
-    frame = tables.read(manifests)
-    assert sorted(row.id for row in frame.collect()) == [*range(10)]
-    assert sum(row.text == "x" for row in frame.collect()) == 5
-
-
-@pytest.mark.thorough("the two halves are tested above")
-def test_new_columns_of_files_in_place_end_the_task_and_then_the_table_has_them(lake):
-    parquet(lake, "a.parquet", id=ids_of(0))
-    sink = tables.delta(str(lake.source))
-    options = {**IN_PLACE, "landSchema": None}
-    land(lake, sink, **options)
-    parquet(lake, "b.parquet", id=ids_of(5), more=["new"] * 5)
-    with pytest.raises(Exception, match="new column"):
-        land(lake, sink, **options)
-    land(lake, sink, **options)
-    found = DeltaTable(str(lake.source)).to_pyarrow_table().sort_by("id")
-    assert found["more"].to_pylist() == [None] * 5 + ["new"] * 5
 
 
 def test_spark_reads_a_batch_s_files_through_a_reader_of_its_own(lake):

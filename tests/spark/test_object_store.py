@@ -181,20 +181,6 @@ def test_requests_of_a_trigger_are_few(server, bucket, lake, until):
     lake.check_exactly_once()
 
 
-class Stillness:
-    """No poll has begun for longer than one takes."""
-
-    def __init__(self, server):
-        self._server = server
-        self._polls, self._since = -1, 0.0
-
-    def has_come(self):
-        polls = self._server.requests.count("ReceiveMessage")
-        if polls != self._polls:
-            self._polls, self._since = polls, time.monotonic()
-        return time.monotonic() > self._since + 2 * self._server.longest_poll
-
-
 def _explained(frame):
     with contextlib.redirect_stdout(io.StringIO()) as text:
         frame.explain(extended=True)
@@ -203,42 +189,3 @@ def _explained(frame):
 
 def _explained_query(query):
     return str(query._jsq.explainInternal(True))
-
-
-@pytest.mark.effect_of("discoveryMode", "queueUrl")
-@pytest.mark.thorough("queues are restarted without Spark")
-def test_what_a_queue_tells_of_is_ingested_once_through_a_restart(server, bucket, lake, until):
-    on = Bucket(server, bucket, lake)
-    sqs = server.client("sqs")
-    server.longest_poll = 1
-    queue_url = sqs.create_queue(QueueName=bucket)["QueueUrl"]
-    options = {"discoveryMode": "notifications", "queueUrl": queue_url}
-
-    def tell(*keys):
-        for key in keys:
-            entity = {"bucket": {"name": bucket}, "object": {"key": key}}
-            record = {"eventName": "ObjectCreated:Put", "s3": entity}
-            sqs.send_message(QueueUrl=queue_url, MessageBody=json.dumps({"Records": [record]}))
-
-    def left():
-        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-        found = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=names)["Attributes"]
-        return sum(int(found[name]) for name in names)
-
-    tell(on.put("old.json", range(10)))
-    query = on.start({"processingTime": "100 milliseconds"}, **options)
-    until(lambda: sum(lake.ingested().values()) == 10, "rows of the first listing")
-    listed = [name for name in server.names if name.startswith("LIST") and "prefix=in" in name]
-    keys = [on.put(f"{i}.json", range(100 * i, 100 * i + 5)) for i in range(1, 9)]
-    tell(*keys, *keys[::-1], "in/never.json")
-    until(lambda: sum(lake.ingested().values()) == 50, "rows that the queue told of")
-    # The batch has finished when Spark asks for the next; then the messages go.
-    until(lambda: left() == 0, "empty queue")
-    query.stop()
-    again = [name for name in server.names if name.startswith("LIST") and "prefix=in" in name]
-    assert len(again) == len(listed), "the bucket was listed though the queue told of its files"
-    # While nobody runs, the queue keeps what comes; the last poll of the dead has to end first.
-    until(Stillness(server).has_come, "end of the polls")
-    tell(on.put("later.json", range(1000, 1010)), keys[0])
-    on.drain(**options)
-    lake.check_exactly_once()

@@ -1,17 +1,14 @@
-"""requeue, rewind, forget and waive around a real query into one Parquet sink."""
+"""waive around a real query: its batch continues without a file that is gone."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 
 import pytest
 
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tests.patience import PATIENCE
-
-OPTIONS = {"mode": "FAILFAST", "onSplitError": "return"}
 
 
 def run(capsys, *arguments, code=0):
@@ -29,56 +26,6 @@ def order(capsys, lake, command, *arguments, code=0):
     assert found == code
     output = capsys.readouterr()
     return json.loads(output.out) if code == 0 else output.err
-
-
-@pytest.mark.spark
-@pytest.mark.thorough("the simulation of orders and the commands run without Spark")
-def test_rows_are_in_the_sink_as_often_as_was_ordered(lake, capsys):
-    lake.land("a.json", range(10))
-    lake.drain(**OPTIONS)
-    lake.land("b.json", range(10, 20))
-    lake.land("odd name é%.json", range(20, 30))
-    bad = lake.land("bad.json", range(0))
-    bad.write_text("{ no json\n")
-    lake.drain(**OPTIONS)
-    once = Counter(range(30))
-    assert lake.ingested() == once
-    assert run(capsys, "requeue", str(lake.checkpoint), "--matching", "*/odd*")["files"] == 1
-    done = order(capsys, lake, "requeue", "--matching", "*/odd*", "--reason", "the sink lost it")
-    assert (done["order"], done["files"]) == (1, 1)
-    lake.drain(**OPTIONS)
-    twice = once + Counter(range(20, 30))
-    assert lake.ingested() == twice
-    done = order(capsys, lake, "rewind", "--to", "1")
-    # What was given up on was assigned after it, too.
-    assert (done["files"], done["released"]) == (3, 1)
-    lake.land("c.json", range(40, 50))
-    lake.drain(**OPTIONS)
-    thrice = twice + Counter(range(10, 30)) + Counter(range(40, 50))
-    assert lake.ingested() == thrice
-    # Repaired, and read from the quarantine.
-    lake.land("bad.json", range(60, 65))
-    done = order(capsys, lake, "requeue", "--quarantined")
-    assert (done["files"], done["released"]) == (1, 1)
-    lake.drain(**OPTIONS)
-    assert lake.ingested() == thrice + Counter(range(60, 65))
-    # Dropped; there is nothing to read, and it is written down all the same.
-    lake.land("junk.json", range(0)).write_text("{ no json\n")
-    lake.drain(**OPTIONS)
-    order(capsys, lake, "forget", "--quarantined", "--reason", "junk")
-    lake.drain(**OPTIONS)
-    assert lake.ingested() == thrice + Counter(range(60, 65))
-    (row,) = run(capsys, "files", str(lake.checkpoint), "--in-state", "forgotten")
-    assert row["reason"] == "junk"
-    assert run(capsys, "status", str(lake.checkpoint))["quarantined"] == 0
-    record = run(capsys, "orders", str(lake.checkpoint))
-    assert [(row["action"], row["state"]) for row in record] == [
-        ("forget", "done"),
-        ("requeue", "done"),
-        ("rewind", "done"),
-        ("requeue", "done"),
-    ]
-    assert run(capsys, "verify", str(lake.checkpoint))["findings"] == []
 
 
 @pytest.mark.spark

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 
 import pytest
 
@@ -26,26 +25,6 @@ def test_two_sources_with_names_of_their_own_each_read_everything(lake):
     query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)), str(lake.sink))
     assert query.awaitTermination(PATIENCE)
     assert set(lake.ingested().values()) == {2}
-
-
-@pytest.mark.effect_of("startingState")
-@pytest.mark.thorough("starts from checkpoints have tests without Spark")
-def test_a_new_query_starts_from_a_retained_checkpoint_of_another(lake, tmp_path):
-    for i in range(6):
-        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
-        time.sleep(0.01)  # files are taken in the order of modification time
-    lake.drain(maxFilesPerTrigger=2)
-    before = sorted(p for p in lake.state.rglob("*") if p.is_file())
-    contents = [path.read_bytes() for path in before]
-    new_sink, new_checkpoint = tmp_path / "sink2", tmp_path / "checkpoint2"
-    frame = lake.frame(checkpointLocation=str(new_checkpoint), startingState=f"{lake.state}@1")
-    writer = frame.writeStream.format("parquet").trigger(availableNow=True)
-    query = lake.run(writer.option("checkpointLocation", str(new_checkpoint)), str(new_sink))
-    assert query.awaitTermination(PATIENCE)
-    ids = sorted(row.id for row in lake.spark.read.parquet(str(new_sink)).collect())
-    assert ids == list(range(20, 60))
-    assert sorted(p for p in lake.state.rglob("*") if p.is_file()) == before
-    assert [path.read_bytes() for path in before] == contents
 
 
 def into_table(lake, frame, checkpoint):
@@ -99,36 +78,3 @@ def test_a_query_may_be_permitted_to_read_nothing(lake):
     lake.land("2.json", range(20, 30))
     with pytest.raises(Exception, match="no reader ran in a batch that Spark has completed"):
         run()
-
-
-@pytest.mark.thorough("the simulation replays batches in their shape")
-def test_a_batch_that_is_read_again_is_shaped_as_it_was_acknowledged(lake):
-    lake.land("0.json", range(10))
-    (lake.source / "bad.json").write_text('{"id": "x", "text": "row"}\n')
-    stored, down = {}, [True]
-
-    def sink(frame, batch_id):
-        rows = sorted(row.id for row in frame.collect())
-        if down:
-            message = "the sink is down"
-            raise RuntimeError(message)
-        stored[batch_id] = rows
-
-    def run(schema="id long, text string", **options):
-        reader = lake.spark.readStream.format("sluice").schema(schema)
-        reader = reader.options(fileFormat="json", checkpointLocation=str(lake.checkpoint))
-        frame = reader.options(mode="DROPMALFORMED", **options).load(str(lake.source))
-        writer = frame.writeStream.foreachBatch(sink).trigger(availableNow=True)
-        query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-        return query.awaitTermination(PATIENCE)
-
-    with pytest.raises(Exception, match="the sink is down"):
-        run(filter="id < 5")
-    with pytest.raises(Exception, match="The schema is not what it was") as error:
-        run(schema="id string, text string", filter="text IS NOT NULL")
-    assert "ReplayError" in str(error.value)
-    down.clear()
-    lake.land("1.json", range(10, 20))
-    assert run(filter="id >= 15")
-    assert stored[0] == list(range(5))
-    assert stored[1] == list(range(15, 20))

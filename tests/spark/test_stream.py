@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 
 import pytest
@@ -170,22 +169,3 @@ def test_the_files_that_are_read_are_those_that_spark_reads(lake, tmp_path):
         expected = read("text", given)
         assert len(expected) > 4
         assert read("sluice", given) == expected
-
-
-@pytest.mark.thorough("names have tests without Spark")
-def test_a_name_that_is_not_utf_8_is_read_like_any_other(lake):
-    landed = lake.land("0.json", range(10), folder="plain")
-    odd = os.fsencode(lake.source) + b"/text=caf\xe9"
-    os.mkdir(odd)
-    os.rename(landed, odd + b"/\xff 100%.json")
-    lake.land("1.json", range(10, 20))
-    lake.drain(maxFilesPerTrigger=1)
-    lake.drain()
-    lake.check_exactly_once()
-    batch = lake.spark.read.format("sluice").option("fileFormat", "text")
-    rows = batch.schema("value string, _metadata struct<file_path string, file_name string>")
-    places = {row._metadata for row in rows.load(str(lake.source)).collect()}
-    assert sorted(places) == [
-        (f"file:{lake.source}/1.json", "1.json"),
-        (f"file:{lake.source}/text%3Dcaf%E9/%FF%20100%25.json", "%FF%20100%25.json"),
-    ]

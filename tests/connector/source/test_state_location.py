@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
+
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.state_location import query_without_batches, starting_state
 from pyspark_sluice.tests.connector.queries import Query
@@ -23,6 +25,7 @@ def begun_from(query, name="ck2"):
     return made
 
 
+@pytest.mark.effect_of("startingState")
 def test_what_the_first_batch_after_a_savepoint_with_an_index_found_is_not_found_again(tmp_path):
     old = Query(tmp_path)
     old.settings["deltas_per_base"] = 1

@@ -162,6 +162,7 @@ ONE_OF_A_KIND = dict(REQUESTS).items()
 MORE = "the others of a kind; the queue answers each alike"
 
 
+@pytest.mark.effect_of("discoveryMode", "queueUrl")
 @pytest.mark.parametrize(
     ("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__, reason=MORE)
 )
