@@ -42,7 +42,7 @@ def carry_out(
     changed: StateStore | None = None,
     force: bool = False,
 ) -> None:
-        SluiceError: the plan or its writing fails.
+    """Decide on a change, write it if the user says `--yes`, and report it.
 
     Args:
         decide: reads the states, without writing.
@@ -53,7 +53,7 @@ def carry_out(
 
     Raises:
         FencedError: a query holds the state.
-        SluiceError: whatever the plan fails with.
+        SluiceError: the plan or its writing fails.
         Ended: the plan ends the command with an exit code.
     """
     if yes and changed is not None:
