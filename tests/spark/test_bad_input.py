@@ -1,4 +1,4 @@
-"""Bad input: an error that names what is wrong and the remedy, and nothing of the code behind it."""
+"""Bad input: an error names what is wrong and the remedy, and nothing of the code behind it."""
 
 from __future__ import annotations
 
