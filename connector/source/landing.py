@@ -12,9 +12,9 @@ from pyspark.sql.types import StructType
 from ...checkpoint_meta.documents.landed_file import BAD_RECORDS_SUFFIX, SUFFIX, FileName
 from ...checkpoint_meta.storage.urls import absolute
 from ...errors import OptionError
+from ...reader.files.evolution.hints import parse_columns
 from ...reader.files.evolution.type_growth import is_variant
 from ...reader.files.formats.record_format import METADATA
-from ...reader.files.schemas.hints import parse_columns
 from ...reader.landing.bad_records import BadRecordsWriter
 from ...reader.landing.file_writer import DataFileWriter, Transform
 from ...reader.landing.in_place import FilesInPlace

@@ -38,6 +38,8 @@ def fitted(kind: pa.DataType) -> pa.DataType:
     Raises:
         TypeError: Spark has none.
     """
+    if is_variant(kind):
+        return kind
     if _types.is_struct(kind):
         return pa.struct([(child.name, fitted(child.type)) for child in kind])
     if _types.is_map(kind):

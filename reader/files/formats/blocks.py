@@ -5,7 +5,7 @@ The formats themselves are in `parquet/`, `orc/`, `arrow/`, `avro/` and `binary/
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -16,12 +16,14 @@ from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError, SchemaMismatchError, SplitReadError
+from ..evolution.hints import with_hinted_types
 from ..evolution.type_growth import fitted, merged, quoted, wider
 from ..io.file_version import naming
 from ..io.memory_bounds import too_long
 from ..io.source_file import SourceFile
 from ..options import ReaderOptions
 from ..values.column_fitter import ColumnFitter
+from ..values.convert import Misfit, converter
 from .api import NO_CONTEXT, Block, Decoded, FileFormat, FormatContext, Splittability
 
 MAX_ROWS = 65_536
@@ -66,6 +68,8 @@ def reading(file: FileVersion, what: str) -> Iterator[None]:
             yield
     except SplitReadError:
         raise
+    except Misfit as misfit:
+        raise misfit.in_file(file.path) from None
     # A damaged length lets a decoder ask for more memory than the machine has.
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, EOFError) as err:
         raise malformed(file, what, _first_line(err)) from err
@@ -91,6 +95,35 @@ def opened(file: FileVersion, options: ReaderOptions) -> Iterator[pa.NativeFile]
         return
     with SourceFile(file, options.storage_options).native() as source:
         yield source
+
+
+def _remedy(field: pa.Field, other: pa.DataType) -> str:
+    """Say the hint with which both types are read, or how to do without one."""
+    both = (field.type, other)
+    scale = max((kind.scale for kind in both if pa.types.is_decimal(kind)), default=0)
+    hints = {
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "double": pa.float64(),
+        f"decimal(38,{scale})": pa.decimal128(38, scale),
+        "timestamp": pa.timestamp("us", "UTC"),
+    }
+    for ddl, target in hints.items():
+        if _are_read_as(both, target):
+            hint = f"{quoted(field.name)} {ddl}"
+            return (
+                f"Set its type: .option('schemaHints', '{hint}'); or leave it out of .schema(...)."
+            )
+    return "Leave the column out of .schema(...), or read these files by a query of their own."
+
+
+def _are_read_as(kinds: Iterable[pa.DataType], target: pa.DataType) -> bool:
+    try:
+        for kind in kinds:
+            converter(kind, pa.field("", target), "", "UTC")
+    except Misfit:
+        return False
+    return True
 
 
 class BlockFormat(FileFormat):
@@ -153,7 +186,8 @@ class BlockFormat(FileFormat):
         with reading(file, f"{options.file_format} file"), opened(file, options) as source:
             found = cls._schema_in(source)
         fields = []
-        for field in found:
+        # Before types are judged: a hint decides where Spark has no type, or files disagree.
+        for field in with_hinted_types(pa.schema(list(found)), options.schema_hints):
             try:
                 fields.append((field.name, fitted(field.type)))
             except TypeError as err:
@@ -162,8 +196,7 @@ class BlockFormat(FileFormat):
                     file.path,
                     str(err),
                     "a type that Spark supports",
-                    f"Set its type: .option('schemaHints', '{quoted(field.name)} string'), or give "
-                    "a schema.",
+                    _remedy(field, field.type),
                 ) from None
         return pa.struct(fields)
 
@@ -184,8 +217,7 @@ class BlockFormat(FileFormat):
                     file.path,
                     str(field.type),
                     f"{before}, as in earlier files",
-                    f"Choose a type: .option('schemaHints', '{quoted(field.name)} string'), or "
-                    "give a schema.",
+                    _remedy(field, before),
                 )
         # Only a column that both have can keep `merged` from a type.
         raise AssertionError

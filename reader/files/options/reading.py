@@ -329,6 +329,12 @@ class ReaderOptions(TimeOptions):
         return ""
 
     @property
+    def keeps_every_field(self) -> bool:
+        """True if a value without room in the schema makes a record malformed, or is rescued."""
+        is_kept = self.mode is ParseMode.FAILFAST or bool(self.bad_records_path)
+        return is_kept or self.checks_unknown_fields
+
+    @property
     def checks_unknown_fields(self) -> bool:
         """True if a field that the schema does not have must not be passed over."""
         return bool(self.rescued_data_column) or self.mode_of_evolution.stops

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.urls import shown_path
 from ....errors import FileChangedError, FileVanishedError, OptionError
+from ..evolution.hints import with_hints
 from ..evolution.new_columns import refuse_unrelated
 from ..evolution.type_growth import aligned, merged, refuse_same_names
 from ..formats.json.json_values import without_nulls
@@ -24,7 +25,6 @@ from ..options import ParseMode, ReaderOptions
 from ..path_columns import NULL, bases_of, parts_below, unescaped
 from ..values.text_types import TextTypes, text_leaf
 from ..values.times.temporal import Temporal
-from .hints import with_hints
 
 # Of each file at least this is read: with many files, a share of the sample may not hold one
 # record.

@@ -22,7 +22,10 @@ from .times.temporal import instants_of
 from .variant.shredded_variants import is_shredded, reassembler
 
 _types = pa.types
-_REMEDY = "Correct the type in .schema(...), or move the file out of the source directory."
+_REMEDY = (
+    "Correct the type in .schema(...) or leave the column out of it, or move the file out of the "
+    "source directory."
+)
 
 
 class Misfit(Exception):
@@ -269,6 +272,8 @@ def _castable(found: pa.DataType, target: pa.DataType, zone: str = "UTC") -> Cha
         return _date64_cast
     if _types.is_floating(target) and _types.is_integer(found):
         return None if _types.is_float16(target) else lambda array: _exact_floats(array, target)
+    if _types.is_time(found) and _types.is_string(target):
+        return lambda array: array.cast(target)
     same_kind = (_types.is_integer, _is_bytes, _types.is_time, _types.is_duration)
     allowed = _widens(found, target) or any(of(found) and of(target) for of in same_kind)
     return (lambda array: array.cast(target, safe=True)) if allowed else None

@@ -7,7 +7,7 @@ from random import Random
 
 import pyarrow as pa
 
-from pyspark_sluice.reader.files.schemas.hints import parse_columns
+from pyspark_sluice.reader.files.evolution.hints import parse_columns
 
 ATOMS: tuple[pa.DataType, ...] = (
     pa.bool_(),

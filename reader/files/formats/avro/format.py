@@ -23,7 +23,7 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
-from ...values.convert import ColumnNames, Misfit
+from ...values.convert import ColumnNames
 from ...values.map_nested import on_columns
 from ...values.rows import empty_columns, gc_paused
 from ...values.spark_metadata import rebase_functions
@@ -63,7 +63,7 @@ class AvroFormat(BlockFormat):
     @override
     def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
         schema = AvroSchema(read_header(source).schema)
-        return pa.schema([(name, _final(schema, name)) for name in schema.fields])
+        return pa.schema([(name, schema.column(name).final) for name in schema.fields])
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         header = read_header(source)
@@ -115,8 +115,6 @@ class AvroFormat(BlockFormat):
             known = ColumnNames(names)
             hits = (known.index_of(field.name) for field in self.schema)
             columns = {names[i]: schema.column(names[i]) for i in sorted({*hits} - {-1})}
-        except Misfit as misfit:
-            raise misfit.in_file(file.path) from None
         except (TypeError, KeyError, RecursionError) as err:
             raise malformed(file, self.what, f"an Avro schema that does not parse ({err})") from err
         return _Decoder(self._fastavro, schema, columns)
@@ -207,19 +205,6 @@ def _repeated(row: pa.RecordBatch, count: int) -> Iterator[pa.RecordBatch]:
     several = row.take(pa.array(np.zeros(min(count, _ROWS), np.int64)))
     for start in range(0, count, _ROWS):
         yield several.slice(0, min(_ROWS, count - start))
-
-
-def _final(schema: AvroSchema, name: str) -> pa.DataType:
-    try:
-        return schema.column(name).final
-    except Misfit as err:
-        raise OptionError(
-            f"column {name!r} cannot be read from Avro",
-            "",
-            str(err),
-            "a type that Arrow and Spark support",
-            "Give a schema without it.",
-        ) from err
 
 
 def _sized(data: bytes) -> bytes:

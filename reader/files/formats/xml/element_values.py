@@ -75,15 +75,16 @@ def record_reader(
     Raises:
         TypeError: a column that XML cannot be read into.
     """
-    struct = _Struct(data, _Converters(Names(options), options.wildcard_col_name, temporal))
+    struct = _Struct(data, _Converters(options, temporal))
     return partial(struct.filled, elements_win=True)
 
 
 class _Converters:
     """One function for each type."""
 
-    def __init__(self, names: Names, wildcard: str, temporal: Temporal) -> None:
-        self.names, self.wildcard, self.temporal = names, wildcard, temporal
+    def __init__(self, options: ReaderOptions, temporal: Temporal) -> None:
+        self.names, self.wildcard = Names(options), options.wildcard_col_name
+        self.temporal, self.refuses_repeats = temporal, options.keeps_every_field
 
     def of(self, kind: pa.DataType, *, attributes: bool) -> Convert:
         """For an element whose attributes count, or do not."""
@@ -141,8 +142,11 @@ def _is_gap(item: Element | str) -> bool:
     return isinstance(item, str) and is_blank(item)
 
 
+_SECOND = "a second value where the schema has no array; schemaHints or .schema(...) can name one"
+
+
 class _Map:
-    """Elements and attributes as entries; of those of one name, the last counts."""
+    """Elements and attributes as entries."""
 
     def __init__(self, kind: pa.MapType, converters: _Converters, *, attributes: bool) -> None:
         if not _types.is_string(kind.key_type):
@@ -150,6 +154,7 @@ class _Map:
         if _types.is_list(kind.item_type):
             raise TypeError("XML cannot be read into maps of arrays")
         self._kind, self._names, self._attributes = kind, converters.names, attributes
+        self._refuses_repeats = converters.refuses_repeats
         self._of_element = converters.of(kind.item_type, attributes=False)
         self._of_text = converters.of_text(kind.item_type)
 
@@ -169,11 +174,16 @@ class _Map:
         for name, text in element.items() if self._attributes else ():
             entries[names.attribute_prefix + name] = self._of_text(names.text(text))
         for item in items:
-            if not isinstance(item, str):
+            if isinstance(item, str):
+                if is_blank(item):
+                    continue
+                name, value = names.value_tag, self._of_text(names.text(item))
+            else:
                 name = names.name(item.tag)
-                entries[name] = self._value(name, item, extra)
-            elif not is_blank(item):
-                entries[names.value_tag] = self._of_text(names.text(item))
+                value = self._value(name, item, extra)
+            if self._refuses_repeats and name in entries:
+                raise Misfit(f"{name}: {_SECOND}")
+            entries[name] = value
         return list(entries.items())
 
     def _value(self, name: str, element: Element, extra: Extra) -> Any:
@@ -201,6 +211,7 @@ class _Struct:
 
     def __init__(self, fields: Iterable[pa.Field], converters: _Converters) -> None:
         self._converters, self._names = converters, converters.names
+        self._refuses_repeats = converters.refuses_repeats
         made = [self._field(one) for one in fields]
         self._exact = {one.name: one for one in made}
         # Reversed, so that of names that differ only in case the first column counts.
@@ -250,7 +261,7 @@ class _Struct:
         # `StaxXmlParser.convertObject` sets attributes of a record first,
         # `convertObjectWithAttributes` those of a struct last.
         if elements_win:
-            row.update(of_attributes)
+            row = of_attributes
         # As `contents` has them; most of the time of reading goes by here.
         if element.text and not is_blank(element.text):
             self._take_text(element.text, row, extra, problems)
@@ -260,6 +271,8 @@ class _Struct:
             if child.tail and not is_blank(child.tail):
                 self._take_text(child.tail, row, extra, problems)
         if not elements_win:
+            for name in row.keys() & of_attributes if self._refuses_repeats else ():
+                self._refuse_second(name, row.pop(name), extra, problems)
             row.update(of_attributes)
         if problems:
             raise Partial(problems[0], row)
@@ -272,6 +285,9 @@ class _Struct:
             found = self._find(name)
             if found is None:
                 extra.new(name, text)
+                continue
+            if self._is_second(found, row):
+                self._refuse_second(name, text, extra, problems)
                 continue
             try:
                 row[found.name] = None
@@ -286,6 +302,9 @@ class _Struct:
         name = self._names.value_tag
         if self._value is None:
             extra.new(name, self._names.text(text))
+            return
+        if self._is_second(self._value, row):
+            self._refuse_second(name, self._names.text(text), extra, problems)
             return
         try:
             _set(row, self._value, self._value.of_text(self._names.text(text)))
@@ -303,6 +322,9 @@ class _Struct:
                 extra.new(name, self._names.value(child))
                 return
             found = self._wildcard
+        if self._is_second(found, row):
+            self._refuse_second(name, self._names.value(child), extra, problems)
+            return
         within = Extra() if found.is_nested else extra
         try:
             _set(row, found, found.convert(child, within))
@@ -319,9 +341,16 @@ class _Struct:
         if found.is_nested:
             extra.inner(name, within)
 
+    def _is_second(self, column: _Field, row: dict[str, Any]) -> bool:
+        return self._refuses_repeats and column.name in row and not column.repeats
+
+    def _refuse_second(self, name: str, value: Any, extra: Extra, problems: list[str]) -> None:
+        problems.append(f"{name}: {_SECOND}")
+        put(extra.lost, name, value)
+
 
 def _set(row: dict[str, Any], found: _Field, value: Any) -> None:
-    """Elements of one name are an array; where the schema has none, the last one counts."""
+    """Set a value; elements of one name are an array, or else the last one counts."""
     if found.repeats:
         row.setdefault(found.name, []).append(value)
     else:

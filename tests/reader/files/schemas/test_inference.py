@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,10 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
+from pyspark_sluice.reader.files.evolution.hints import parse_columns, parse_hints, with_hints
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.reader.files.schemas.hints import parse_columns, parse_hints, with_hints
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
+from pyspark_sluice.tests.reader.files.reading import read_rows
 from pyspark_sluice.tests.reader.readings.kinds import ddl_of
 
 TEXT = pa.string()
@@ -148,8 +150,37 @@ def test_parquet_files_merge_to_the_wider_type_or_name_the_column(infer):
     two = _parquet(ID=pa.array([1], pa.int64()), more=pa.array([[1]], pa.list_(pa.uint8())))
     found = infer({"1": one, "2": two}, file_format="parquet")
     assert found == {"id": pa.int64(), "more": _list(pa.int16())}
-    with pytest.raises(SchemaMismatchError, match=r"column 'id'.*string.*int32.*schemaHints"):
+    with pytest.raises(SchemaMismatchError, match=r"column 'id'.*string.*int32.*query of their"):
         infer({"1": one, "2": _parquet(id=["x"])}, file_format="parquet")
+    # The hint wins, and the reader of the other file says that its values do not fit.
+    both = {"1": one, "2": _parquet(id=["x"])}
+    assert infer(both, file_format="parquet", schema_hints="id string")["id"] == TEXT
+
+
+@pytest.mark.parametrize(
+    ("columns", "values"),
+    [
+        ([pa.array([Decimal("1.500")], pa.decimal128(18, 3)),
+          pa.array([Decimal("2.50")], pa.decimal128(38, 2))],
+         [Decimal("1.500"), Decimal("2.500")]),
+        ([pa.array([5_000_000], pa.time64("us"))], ["00:00:05.000000"]),
+        ([pa.array([5], pa.time32("s")), pa.array(["x"])], ["00:00:05.000", "x"]),
+    ],
+)  # fmt: skip
+def test_the_hint_that_an_error_recommends_is_read(infer, tmp_path, columns, values):
+    files = {str(number): _parquet(v=column) for number, column in enumerate(columns)}
+    with pytest.raises(SchemaMismatchError, match="column 'v'") as refused:
+        infer(files, file_format="parquet")
+    hint = str(refused.value).partition("'schemaHints', '")[2].partition("'")[0]
+    schema = pa.schema(infer(files, file_format="parquet", schema_hints=hint).items())
+    rows = read_rows([tmp_path / name for name in files], schema, file_format="parquet")
+    assert [row["v"] for row in rows] == values
+
+
+def test_a_hint_on_a_field_of_a_struct_decides_where_spark_has_no_type(infer):
+    inner = pa.array([{"t": 1, "u": 2}], pa.struct([("t", pa.time64("us")), ("u", pa.int8())]))
+    found = infer({"1": _parquet(s=inner)}, file_format="parquet", schema_hints="S.T string")
+    assert found == {"s": pa.struct([("t", TEXT), ("u", pa.int8())])}
 
 
 def test_the_sample_is_the_oldest_files_and_bounded_in_bytes(infer):

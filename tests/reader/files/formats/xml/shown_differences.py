@@ -151,6 +151,27 @@ def _default_mode(answers, tmp_path):
         read_rows([path], pa.schema([("a", pa.int32())]), file_format="xml", row_tag="r")
 
 
+def _second_value(answers, tmp_path):
+    """Every way to a second value: elements, texts; in a record, a struct, a map."""
+    del answers  # `test_generated_documents_give_spark_s_rows` compares last values with Spark's.
+    ddl = "_i string, t string, s struct<_i:int,_VALUE:string>, m map<string,int>"
+    records: dict[str, dict[str, Any]] = {
+        "<r><t>1</t><t>2</t></r>": {"t": "2"},
+        "<r><T>1</T><t>2</t></r>": {"t": "2"},
+        "<r><s i='1'/><s i='2'/></r>": {"s": {"_i": 2, "_VALUE": None}},
+        "<r><s i='1'>x<b/>y</s></r>": {"s": {"_i": 1, "_VALUE": "y"}},
+        "<r><m><k>1</k><k>2</k></m></r>": {"m": [("k", 2)]},
+    }
+    empty: dict[str, Any] = dict.fromkeys(("_i", "t", "s", "m"))
+    for number, (record, last) in enumerate(records.items()):
+        [path] = written(tmp_path / str(number), [f"<rs>{record}</rs>".encode()])
+        assert own_rows(path, ddl) == [empty | last]
+        with pytest.raises(MalformedDataError, match="a second value"):
+            own_rows(path, ddl, mode="FAILFAST")
+        [row] = own_rows(path, f"{ddl}, rest string", rescuedDataColumn="rest")
+        assert row["rest"] is not None
+
+
 def _inferred(answers, path):
     """The columns that Spark infers, and ours, with their types."""
 
@@ -207,6 +228,7 @@ def _outcome(read):
 # Row of the table, as its first cell begins -> what shows it: names of CASES, or a function.
 ROWS: dict[str, Any] = {
     "default `mode`": _default_mode,
+    "a second value where the schema has no array": _second_value,
     "a record, or text between two records, that is not well-formed": (
         "a record that is not well-formed",
         "markup between records that is not well-formed",

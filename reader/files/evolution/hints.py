@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from ....errors import OptionError
-from ..evolution.type_growth import is_variant, merged, wider_in_text
+from .type_growth import is_variant, merged, wider_in_text
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[A-Za-z_][\w]*|\d+|[<>(),:.])")
 _SIMPLE = {
@@ -180,6 +180,22 @@ class _Parser:
             expected,
             "Write names and types as in .schema(...): id long, address.zip string.",
         )
+
+
+def with_hinted_types(schema: pa.Schema, hints: str) -> pa.Schema:
+    """Return the columns of one file with the hinted types of those that it has."""
+    kind: pa.DataType = pa.struct(list(schema))
+    for path, hinted in parse_hints(hints):
+        if _has(kind, path):
+            kind = _hinted(kind, path, _just, hinted, ".".join(path))
+    return pa.schema(list(kind))
+
+
+def _has(kind: pa.DataType, path: tuple[str, ...]) -> bool:
+    if not path or not pa.types.is_struct(kind):
+        return not path
+    types = [field.type for field in kind if field.name.lower() == path[0].lower()]
+    return any(_has(inner, path[1:]) for inner in types)
 
 
 def with_hints(schema: pa.Schema, hints: str, *, has_grown: bool = False) -> pa.Schema:
