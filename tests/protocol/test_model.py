@@ -19,6 +19,7 @@ def test_the_model_is_sound_with_one_crash_anywhere():
 
 
 @pytest.mark.parametrize("variant", prove.VARIANTS)
+@pytest.mark.thorough("`make prove` searches the variants; one crash anywhere is above")
 def test_a_variant_is_sound_within_small_bounds(variant):
     found = prove.search(variant, *prove.small(variant))
     assert found.error == ""

@@ -23,6 +23,7 @@ from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import cut, whole
 from pyspark_sluice.tests.reader.files.parts import read_parts
+from pyspark_sluice.tests.thorough import sampled
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
@@ -125,23 +126,25 @@ def test_rows_are_numbered_on_in_the_next_part(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("multiline", [False, True])
-def test_each_dropped_record_is_reported_by_one_part(tmp_path, multiline):
+@pytest.mark.parametrize(
+    "most", sampled([1, 2, 7, 60], (7, 60).__contains__, reason="more and smaller parts")
+)
+def test_each_dropped_record_is_reported_by_one_part(tmp_path, multiline, most):
     path = tmp_path / "a.csv"
     path.write_text("".join(f"{i},x\n" if i % 3 else "bad,x\n" for i in range(90)))
-    for most in (1, 2, 7, 60):
-        dropped, bad, ids = 0, [], []
-        budgets = (PartBudget(rows=most) for _ in count())
-        options = {"file_format": "csv", "mode": "DROPMALFORMED", "multi_line": multiline}
-        options["bad_records_path"] = str(tmp_path / "bad")
-        for table, reports in read_parts([whole(path)], SCHEMA, budgets, **options):
-            ids += table["id"].to_pylist()
-            for report in reports:
-                if isinstance(report, LeftOut):
-                    bad += report.batch["position"].to_pylist()
-                elif isinstance(report, SplitFinished | SplitUnfinished):
-                    dropped += report.dropped_records
-        assert ids == [i for i in range(90) if i % 3]
-        assert dropped == len(bad) == len(set(bad)) == 30
+    dropped, bad, ids = 0, [], []
+    budgets = (PartBudget(rows=most) for _ in count())
+    options = {"file_format": "csv", "mode": "DROPMALFORMED", "multi_line": multiline}
+    options["bad_records_path"] = str(tmp_path / "bad")
+    for table, reports in read_parts([whole(path)], SCHEMA, budgets, **options):
+        ids += table["id"].to_pylist()
+        for report in reports:
+            if isinstance(report, LeftOut):
+                bad += report.batch["position"].to_pylist()
+            elif isinstance(report, SplitFinished | SplitUnfinished):
+                dropped += report.dropped_records
+    assert ids == [i for i in range(90) if i % 3]
+    assert dropped == len(bad) == len(set(bad)) == 30
 
 
 @pytest.mark.parametrize("rows", [1, 3])

@@ -22,6 +22,7 @@ from pyspark_sluice.reader.files.io.compressed.cut_places import MemoryCutPlaces
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import CONTEXT, cut, version, whole
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -111,12 +112,17 @@ def test_the_splits_of_a_compressed_file_have_its_records_once_and_in_order(tmp_
         assert _read([split], cut_places)[0].num_rows == expected
 
 
-def test_bzip2_is_entered_at_any_byte(tmp_path):
+@pytest.mark.parametrize("count", sampled([8, 60], [8].__contains__, reason="more places"))
+def test_bzip2_is_entered_at_any_byte(tmp_path, count):
     data = _lines(400)
     path = tmp_path / "a.json.bz2"
     path.write_bytes(bz2.compress(data[:40_000], 1) + bz2.compress(data[40_000:], 9))
     size = path.stat().st_size
-    for at in [*range(1, 60), *random.Random(2).sample(range(60, size), 60), size - 1]:
+    for at in [
+        *range(1, 60, 60 // count),
+        *random.Random(2).sample(range(60, size), count),
+        size - 1,
+    ]:
         table, _ = _read(cut(path, [at]))
         assert table.column("id").to_pylist() == list(range(400)), at
 
@@ -217,17 +223,19 @@ def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
         stored[at] ^= 1
 
 
-def test_a_header_is_left_out_once_and_names_the_columns_of_every_split(tmp_path, data):
+@pytest.mark.parametrize(
+    "kind", sampled(STORED, ["gz", "bz2"].__contains__, reason="records of these are cut alike")
+)
+def test_a_header_is_left_out_once_and_names_the_columns_of_every_split(tmp_path, data, kind):
     options = {"file_format": "csv", "header": True, "enforce_schema": False, "comment": "#"}
-    for kind, compressed in STORED.items():
-        path, (count, lines) = tmp_path / f"a.csv.{kind}", _first_lines(data, kind)
-        rows = [json.loads(line) for line in lines.splitlines()]
-        records = "".join(f"{row['text']},{row['id']}\n" for row in rows)
-        path.write_bytes(compressed(f"# made by hand\ntext,id\n{records}".encode()))
-        cut_places, made = MemoryCutPlaces(), ReaderOptions(**options)
-        found, _ = _read(_splits(path, 9, cut_places, made), cut_places, made)
-        assert found.column("id").to_pylist() == list(range(count)), kind
-        assert found.column("text").to_pylist() == [row["text"] for row in rows]
+    path, (count, lines) = tmp_path / f"a.csv.{kind}", _first_lines(data, kind)
+    rows = [json.loads(line) for line in lines.splitlines()]
+    records = "".join(f"{row['text']},{row['id']}\n" for row in rows)
+    path.write_bytes(STORED[kind](f"# made by hand\ntext,id\n{records}".encode()))
+    cut_places, made = MemoryCutPlaces(), ReaderOptions(**options)
+    found, _ = _read(_splits(path, 9, cut_places, made), cut_places, made)
+    assert found.column("id").to_pylist() == list(range(count))
+    assert found.column("text").to_pylist() == [row["text"] for row in rows]
 
 
 def test_points_that_are_gone_are_named_and_a_file_of_one_frame_is_whole(tmp_path, data):
