@@ -50,11 +50,6 @@ def carry_out(
         as_json: print the report as JSON.
         changed: the state of a query that the change is about; None if it creates another one.
         force: write although the query may be running where this process cannot see it.
-
-    Raises:
-        FencedError: a query holds the state.
-        SluiceError: the plan or its writing fails.
-        Ended: the plan ends the command with an exit code.
     """
     if yes and changed is not None:
         # Before the look, which may take long on a large state.

@@ -43,11 +43,7 @@ class CommittedBatch:
 
 
 def last_committed(store: StateStore) -> CommittedBatch | None:
-    """The newest committed batch; None before the first.
-
-    Raises:
-        StateCorruptError: its offsets are missing or do not parse.
-    """
+    """The newest committed batch; None before the first."""
     commits = numbers(store, "commits")
     if not commits:
         return None

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 def parsed_storage_options(text: str) -> Mapping[str, Any]:
-    """The value of `--storage-options`.
-
-    Raises:
-        OptionError: it is no JSON object; the text, which may hold secrets, is not repeated.
-    """
+    """The value of `--storage-options`."""
     try:
         value = json.loads(text or "{}")
     except ValueError as error:
@@ -40,11 +36,7 @@ def parsed_storage_options(text: str) -> Mapping[str, Any]:
 
 
 def parsed_options(given: Sequence[str]) -> dict[str, str]:
-    """The values of `--option`, each NAME=VALUE.
-
-    Raises:
-        OptionError: one is not of that form.
-    """
+    """The values of `--option`, each NAME=VALUE."""
     pairs = [each.partition("=") for each in given]
     if wrong := [name for name, equals, _ in pairs if not (name and equals)]:
         raise OptionError("--option does not parse", "", repr(wrong[0]), "NAME=VALUE")
@@ -52,11 +44,7 @@ def parsed_options(given: Sequence[str]) -> dict[str, str]:
 
 
 def parsed_moment(option: str, text: str) -> int:
-    """The value of an option that is a time, in microseconds since the epoch.
-
-    Raises:
-        OptionError: it is not in ISO 8601.
-    """
+    """The value of an option that is a time, in microseconds since the epoch."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
@@ -75,9 +63,6 @@ def find_state(place: str, source_name: str, storage_options: str) -> StateStore
         place: a state directory, a `stateLocation`, or a `checkpointLocation`.
         source_name: of the query, where there may be several.
         storage_options: JSON.
-
-    Raises:
-        StateMissingError: names where it was looked for, and what sources there are.
     """
     options = parsed_storage_options(storage_options)
     root = absolute(place)
@@ -112,11 +97,7 @@ def _is_state(store: StateStore) -> bool:
 
 
 def checkpoint_named(view: StateView, name: str) -> CheckpointRef:
-    """The checkpoint; of several of one id that on the chain, else the newest.
-
-    Raises:
-        OptionError: none of that name is retained; those that are, are named.
-    """
+    """The checkpoint; of several of one id that on the chain, else the newest."""
     text, _, epoch = name.partition("-")
     known = {*view.refs, *view.history.bases()}
     if text.isdecimal() and (epoch.isdecimal() or not epoch):
@@ -138,11 +119,7 @@ def checkpoint_named(view: StateView, name: str) -> CheckpointRef:
 
 
 def checkpoint_as_of(view: StateView, option: str, text: str) -> CheckpointRef:
-    """The newest checkpoint on the chain that was cut by the time that an option names.
-
-    Raises:
-        OptionError: the text is no time, or no checkpoint was cut by then.
-    """
+    """The newest checkpoint on the chain that was cut by the time that an option names."""
     moment = parsed_moment(option, text)
     # The chain comes with the newest first.
     for link in view.chain():

@@ -30,12 +30,7 @@ def columns_for_people(view: str) -> list[str]:
 
 
 def chosen(store: StateStore, view: str, *, in_state: str = "", matching: str = "") -> pa.Table:
-    """A view, and of it the rows in a state, or whose path matches a pattern.
-
-    Raises:
-        OptionError: no such view, or one without the column that is asked about.
-        StateError: no state, or damage.
-    """
+    """A view, and of it the rows in a state, or whose path matches a pattern."""
     table = table_of(store, view)
     if in_state:
         check_state(view.lower(), in_state)

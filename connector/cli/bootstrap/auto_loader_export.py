@@ -46,9 +46,6 @@ def auto_loader_log(
         source_id: only rows of this source; all where it is empty and there is one only.
         all_processed: a row without a time of commit was processed, too.
         quoted_paths: paths are written as in URLs, with %20 for a blank.
-
-    Raises:
-        OptionError: it cannot be read, or does not show which files were processed.
     """
     newest: dict[str, dict[str, Any]] = {}
     sources: set[str] = set()

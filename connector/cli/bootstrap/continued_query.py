@@ -51,11 +51,7 @@ class ContinuedQuery:
         return {"query": self.query_id, "batch": self.batch}
 
     def checkpoint(self) -> CheckpointRef:
-        """What a query with this source had read with the batch that it committed last.
-
-        Raises:
-            StateError: it is not a query with this source.
-        """
+        """What a query with this source had read with the batch that it committed last."""
         try:
             offset = json.loads(self.offset)
         except ValueError:
@@ -105,10 +101,6 @@ def continued_query(
         place: its `checkpointLocation`.
         options: of the storage.
         store: of the place, if it is open already.
-
-    Raises:
-        OptionError: it cannot be continued; says why, and what to do.
-        StateCorruptError: its checkpoint is damaged.
     """
     store = store or open_store(hadoop_path(place), options, to_read=True)
     metadata, query_id = _identity(store)
@@ -158,11 +150,7 @@ def continued_query(
 
 
 def continued_at(store: StateStore, storage_options: Mapping[str, Any]) -> ContinuedQuery:
-    """The query whose state this is, with Spark's checkpoint above it, to be continued.
-
-    Raises:
-        OptionError: Spark's checkpoint is not above the state, or the query cannot be continued.
-    """
+    """The query whose state this is, with Spark's checkpoint above it, to be continued."""
     # Where `source/state_location.py` puts the state unless stateLocation says something else.
     root, _, _ = store.location.rpartition("/sluice/")
     if not root:

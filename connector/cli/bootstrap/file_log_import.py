@@ -166,21 +166,13 @@ class Import:
 
 
 def options_of(path: str, given: Sequence[str], storage_options: str) -> SluiceOptions:
-    """The query's options, as far as they say which files there are.
-
-    Raises:
-        OptionError: everything that is wrong with them.
-    """
+    """The query's options, as far as they say which files there are."""
     named = {"storageOptions": storage_options, **parsed_options(given), "path": path}
     return parse_options(named, streaming=False)
 
 
 def rewrites_of(given: Sequence[str]) -> list[tuple[str, str]]:
-    """The values of `--rewrite`.
-
-    Raises:
-        OptionError: one is not OLD=NEW.
-    """
+    """The values of `--rewrite`."""
     pairs = [text.partition("=") for text in given]
     if any(not (old and new) for old, _, new in pairs):
         raise OptionError(
@@ -197,10 +189,6 @@ def imported(log: OtherLog, options: SluiceOptions, *, read_changed: bool, anywa
         options: the query's.
         read_changed: leave files that have changed since to the query, which then reads them.
         anyway: although nothing on the list is there.
-
-    Raises:
-        OptionError: files are there, and none is on the list: one of the two is another place.
-        SluiceError: what the listing fails with.
     """
     made = Import({**log.origin, "path": options.path})
     # By the name here, since one file may be listed with several spellings, as file:/a and /a.

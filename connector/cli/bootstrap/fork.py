@@ -160,13 +160,7 @@ def _newest(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Any]:
 
 
 def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork:
-    """The fork after the checkpoint that the options name; the newest complete one if none.
-
-    Raises:
-        OptionError: no such checkpoint, or files that it would read have been cleaned up, or the
-            state is not of files.
-        StateError: no state, or it is damaged.
-    """
+    """The fork after the checkpoint that the options name; the newest complete one if none."""
     view = StateView(store)
     chain = view.chain()
     ref = _chosen(view, chain, at, at_time)

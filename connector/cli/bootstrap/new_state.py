@@ -99,11 +99,7 @@ def target_at(
     options: Mapping[str, Any],
     continues: ContinuedQuery | None = None,
 ) -> Target:
-    """The place of a new query.
-
-    Raises:
-        OptionError: something is there already; it is named.
-    """
+    """The place of a new query."""
     root = hadoop_path(place)
     spark = open_store(root, options)
     store = open_store(join(root, _OURS, source_name), options)
@@ -143,10 +139,6 @@ def write_seed(
         origin: where the state comes from, for the record.
         counts: for the record.
         make: makes the state; what it publishes goes into the attachments it is given.
-
-    Raises:
-        FencedError: somebody else has begun there meanwhile.
-        OptionError: somebody else has prepared it, or the query to be continued has gone on.
     """
     store = target.store
     claim = OfflineClaim.take(store, purpose)

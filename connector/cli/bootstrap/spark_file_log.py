@@ -28,10 +28,6 @@ def spark_file_log(place: str, source: str, options: Mapping[str, Any]) -> Other
         place: its `checkpointLocation`.
         source: which of its sources, the name of a folder in `sources/`; the only one if empty.
         options: of the storage.
-
-    Raises:
-        StateMissingError: there is no log of a file source.
-        StateCorruptError: a part of it is missing or does not parse.
     """
     store = open_store(hadoop_path(place), options, to_read=True)
     name = source or _only_source(store)

@@ -26,11 +26,7 @@ def is_azure(path: str) -> bool:
 
 
 def azure_setup(path: str, queue: str, dead_letters: str) -> dict[str, Any]:
-    """The options of the query, what the subscription lets through, and the roles.
-
-    Raises:
-        OptionError: the path does not say which account it is in, or a queue cannot have the name.
-    """
+    """The options of the query, what the subscription lets through, and the roles."""
     place = _PLACE.fullmatch(path)
     if place is None:
         raise OptionError(

@@ -35,11 +35,7 @@ _BASES_LEFT: Final = 2
 
 
 def parsed_seconds(text: str) -> float:
-    """The value of `--retain-for`.
-
-    Raises:
-        OptionError: it is not a duration.
-    """
+    """The value of `--retain-for`."""
     try:
         return float(parse_milliseconds(text)) / 1000
     except ValueError as error:
@@ -47,12 +43,7 @@ def parsed_seconds(text: str) -> float:
 
 
 def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> Plan:
-    """Plan what `sluice compact` does.
-
-    Raises:
-        OptionError: no batch has been read yet, or the state is not of files.
-        StateError: no state, or it is damaged.
-    """
+    """Plan what `sluice compact` does."""
     view = StateView(store)
     chain = view.chain()
     # What a reader has acknowledged is in Spark's log, and so is all that it descends from.

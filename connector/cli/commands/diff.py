@@ -25,10 +25,6 @@ def difference(store: StateStore, first: str, second: str) -> pa.Table:
     """Ranges that became pending (`found`), were `assigned`, or `forgotten` by an order.
 
     After one and up to the other.
-
-    Raises:
-        OptionError: no such checkpoint, no common chain, or a source without files.
-        StateError: no state, or it is damaged.
     """
     return consistent(lambda: _difference(StateView(store), first, second))
 

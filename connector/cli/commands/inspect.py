@@ -19,12 +19,7 @@ from ..state_argument import checkpoint_named
 
 
 def inspected(store: StateStore, name: str) -> dict[str, Any]:
-    """Header, state on the chain, commits, and the splits (any source's, in its own columns).
-
-    Raises:
-        OptionError: no such checkpoint.
-        StateError: no state, or it is damaged.
-    """
+    """Header, state on the chain, commits, and the splits (any source's, in its own columns)."""
     return consistent(lambda: _inspected(StateView(store), name))
 
 

@@ -172,11 +172,7 @@ class Place(NamedTuple):
 
 
 def _place_of(url: str, option: str) -> Place:
-    """The bucket and prefix of a URL.
-
-    Raises:
-        OptionError: it is not in S3, or has wildcards; `option` says which one it is.
-    """
+    """The bucket and prefix of a URL."""
     scheme, _, rest = url.partition("://")
     bucket, _, key = rest.partition("/")
     if scheme not in ("s3", "s3a", "s3n") or not bucket or any(sign in rest for sign in "*?[{"):

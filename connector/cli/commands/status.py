@@ -27,11 +27,7 @@ _RECENT: Final = 10
 
 
 def status_of(store: StateStore) -> dict[str, Any]:
-    """What `sluice status --json` prints.
-
-    Raises:
-        StateError: there is no state, or what is needed of it is damaged.
-    """
+    """What `sluice status --json` prints."""
     return consistent(lambda: _status(StateView(store)))
 
 

@@ -75,11 +75,7 @@ def sweep(
 
 
 def _membership(table: str, storage_options: Mapping[str, Any]) -> Callable[[str], bool]:
-    """What says of the path of a landed file whether it is or was part of a table.
-
-    Raises:
-        TableError: there is no such table.
-    """
+    """What says of the path of a landed file whether it is or was part of a table."""
     from ....checkpoint_meta.documents.landed_file import FileName
     from ....errors import TableError
     from ....tables.manifests import Manifests

@@ -69,9 +69,6 @@ def watch_state(
         interval: seconds between two looks.
         count: looks; 0 is no limit.
         as_json: one document a look, instead of the live view.
-
-    Raises:
-        StateError: the state was there and is gone, or is damaged.
     """
     if as_json:
         for look in _looks(find, interval, count):

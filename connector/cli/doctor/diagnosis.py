@@ -70,11 +70,7 @@ def _place_of(patient: Patient) -> str:
 
 
 def diagnose(patient: Patient) -> None:
-    """Look, and print what is found.
-
-    Raises:
-        Ended: with code 1, if a check failed.
-    """
+    """Look, and print what is found."""
     found: list[Finding] = []
     for finding in findings(patient):
         found.append(finding)

@@ -45,11 +45,7 @@ def no_place(error: BaseException) -> Finding:
 
 
 def check_local_directory(place: str) -> None:
-    """Raise, without the patience that a query has, if a local place can be no directory.
-
-    Raises:
-        StateError: something else is there, or above it.
-    """
+    """Raise, without the patience that a query has, if a local place can be no directory."""
     path = local_path(place)
     # The first ancestor that exists decides whether a directory can be created.
     while path is not None and not os.path.exists(path) and path != os.path.dirname(path):
@@ -86,13 +82,7 @@ def left_as_it_was(place: str) -> Iterator[None]:
 
 
 def tried(store: StateStore) -> str:
-    """Write, read, list and delete one object.
-
-    Raises:
-        AssertionError: says what was not as it has to be.
-        StateError: the store does not answer.
-        OSError: it may not be written.
-    """
+    """Write, read, list and delete one object."""
     name = _name()
     data = uuid.uuid4().bytes
     store.publish(name, data)

@@ -23,11 +23,6 @@ def as_present(
     """The splits as they can be read, and the paths of files that are gone.
 
     A file that was replaced is read whole as it is now.
-
-    Raises:
-        MissingPathError: files are gone, and `skip_missing` is not given; some are named.
-        OptionError: of a file that has changed only a part was asked for.
-        SourceUnavailable: it cannot be found out.
     """
     wanted = byte_ranges_of(splits)
     found = _present(list(wanted), storage_options)
@@ -65,11 +60,7 @@ def as_present(
 
 
 def unreadable(splits: Sequence[FileSplit], storage_options: Mapping[str, Any]) -> list[FileSplit]:
-    """Those whose files are gone, or are there in another version.
-
-    Raises:
-        SourceUnavailable: it cannot be found out.
-    """
+    """Those whose files are gone, or are there in another version."""
     # One request for each file, of which several splits may be assigned.
     found = _present(list({split.file for split in splits}), storage_options)
 

@@ -134,11 +134,7 @@ class KnownFiles:
         return batch.filter(pc.match_substring_regex(column, matching_pattern(self._pattern)))
 
     def assigned_after(self, ref: CheckpointRef) -> list[FileSplit]:
-        """What the checkpoints after `ref` assigned, the oldest first, but for what is under way.
-
-        Raises:
-            StateCorruptError: the newest checkpoint does not descend from it.
-        """
+        """Return what checkpoints after `ref` assigned, oldest first, without what is under way."""
         later = {link.ref for link in self.view.history.between(ref, self.view.head)}
         links = [link for link in reversed(self.chain) if link.ref in later]
         found = (split for link in links for split in file_splits(link, "read", "abandoned"))
@@ -146,11 +142,7 @@ class KnownFiles:
 
 
 def in_event_time(text: str, pattern: str, time_zone: str) -> Callable[[str], bool]:
-    """For a path, whether its time is in the range that `text` names: START..END.
-
-    Raises:
-        OptionError: it names no range, or `pattern` no time.
-    """
+    """For a path, whether its time is in the range that `text` names: START..END."""
     start, separator, end = text.partition("..")
     # As for a query without the option timeZone.
     zone = time_zone or "UTC"

@@ -68,13 +68,6 @@ def submit_order(
         choose: picks the splits.
         event_time: the range that selects files, if one does: all are shown then.
         skip_missing: leave out files that are gone.
-
-    Raises:
-        FencedError: a query holds the state.
-        MissingPathError: files are gone.
-        OptionError: the choice makes no sense.
-        StateError: there is no state, or it is damaged.
-        Ended: nothing was chosen.
     """
     store = given.opened()
     options = parsed_storage_options(given.storage_options)
@@ -182,11 +175,7 @@ def _show(action: Action, report: Mapping[str, Any]) -> None:
 
 
 def recorded_orders(store: StateStore) -> pa.Table:
-    """All orders, the newest first: rows of `ORDERS`.
-
-    Raises:
-        StateError: there is no state, or an order is damaged.
-    """
+    """All orders, the newest first: rows of `ORDERS`."""
     return consistent(lambda: _recorded(StateView(store)))
 
 

@@ -68,10 +68,6 @@ def requeued(
         in_state: as the view `files` has it; empty: any.
         in_range: for a path whether it is wanted; None: all.
         quarantined: only what was given up on.
-
-    Raises:
-        OptionError: nothing says which, or the state is of a source without files.
-        StateError: it is damaged.
     """
     # Without a choice everything would be read again, which nobody means who leaves options out.
     if not (pattern or in_state or in_range or quarantined):
@@ -105,12 +101,7 @@ def requeued(
 
 
 def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
-    """All that was assigned after a checkpoint.
-
-    Raises:
-        OptionError: no such checkpoint on the chain, or not exactly one of both ways to name it.
-        StateError: the state is damaged.
-    """
+    """All that was assigned after a checkpoint."""
     if bool(to) == bool(to_time):
         raise OptionError(
             "rewind: pass either --to or --to-time",
@@ -133,12 +124,7 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
 
 
 def forgotten(view: StateView, pattern: str, *, quarantined: bool) -> Chosen:
-    """What is pending, or with `quarantined` what was given up on.
-
-    Raises:
-        OptionError: nothing says which, or the state is of a source without files.
-        StateError: it is damaged.
-    """
+    """What is pending, or with `quarantined` what was given up on."""
     if not (pattern or quarantined):
         raise OptionError(
             "forget: no option says which files to discard",
@@ -167,11 +153,6 @@ def waived(
         pattern: a shell pattern over whole paths; empty: all.
         ref: the checkpoint of that batch; None if Spark's log does not have it.
         options: the query's storageOptions.
-
-    Raises:
-        OptionError: no batch is under way, or the state is of a source without files.
-        SourceUnavailable: whether the files are there cannot be found out.
-        StateError: it is damaged.
     """
     link = next((link for link in view.chain() if link.ref == ref), None)
     if link is None or link.checkpoint.header.enumerator != "files":
