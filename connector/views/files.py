@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit
 from ...checkpoint_meta.documents.file_columns import FILES as FILE_VERSION
-from ...enumerator.files.ledger.files_as_of import FilesAsOf
+from .files_as_of import FilesAsOf
 from .quarantine import FILE_OF_SPLIT, file_of
 from .splits import (
     SPLITS,

@@ -15,8 +15,8 @@ from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.documents.orders import Order, Orders
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_without
-from ...enumerator.files.ledger.files_as_of import FilesAsOf
 from ...errors import OptionError
+from .files_as_of import FilesAsOf
 from .quarantine import FILE_OF_SPLIT
 from .state_view import TIME, StateView, fields, splits_of_order
 

@@ -1,7 +1,5 @@
 """Spreads splits over readers so that the largest share is near the mean.
 
-A share is measured in bytes; in weighted ones where it is learned what splits cost.
-
 Longest processing time first (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969):
 costly splits first, each to the reader with the least so far.
 """

@@ -22,9 +22,9 @@ from pyspark_sluice.checkpoint_meta.documents.orders import Orders
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
+from pyspark_sluice.connector.views.files_as_of import FilesAsOf
 from pyspark_sluice.enumerator import CoordinatorSettings
 from pyspark_sluice.enumerator.coordinator.start_position import start_position
-from pyspark_sluice.enumerator.files.ledger.files_as_of import FilesAsOf
 
 GOLDEN = Path(__file__).parent / "golden" / "v1"
 

@@ -24,12 +24,12 @@ from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.file_columns import numbers_in
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.coordinator.restore import restore
-from ....enumerator.files.ledger.files_as_of import files_known
 from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.offline_state import OfflineState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
 from ....reader.files.io.compressed.cut_places import take_over
+from ...views.files_as_of import files_known
 from ...views.state_view import StateView
 from ..offline_edit import Plan
 from ..state_argument import check_is_of_files, checkpoint_as_of, checkpoint_named, no_checkpoint

@@ -8,15 +8,15 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.attachments import Attachments
-from ....checkpoint_meta.documents.checkpoint import QuarantinedSplit, quarantined_in
-from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ....checkpoint_meta.history import CheckpointHistory
-from ....checkpoint_meta.index.run import read_files
-from ....checkpoint_meta.stores.contract import StateStore
-from ....errors import StateCorruptError, StateMissingError
-from ...large_state import StateDocument
-from .file_state import FileState, count_seen, fold, pending_after
+from ...checkpoint_meta.documents.attachments import Attachments
+from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit, quarantined_in
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.history import CheckpointHistory
+from ...checkpoint_meta.index.run import read_files
+from ...checkpoint_meta.stores.contract import StateStore
+from ...enumerator.files.ledger.file_state import FileState, count_seen, fold, pending_after
+from ...enumerator.large_state import StateDocument
+from ...errors import StateCorruptError, StateMissingError
 
 T = TypeVar("T")
 
