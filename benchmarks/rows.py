@@ -19,7 +19,7 @@ from .scale import scale
 from .shape_rows import shapes
 from .shapes import SHAPES
 from .streams import PATIENCE, Input, Run, available_now, drained, load, started
-from .table_rows import frames_into_tables, into_tables, small_into_tables
+from .table_rows import into_tables, small_into_tables
 from .type_rows import types
 
 _SMALL_COLUMNS = "id BIGINT, name STRING, `value` DOUBLE"
@@ -192,14 +192,6 @@ def _shapes_of(kind: str) -> Callable[[Bench], Iterable[Result]]:
     return row
 
 
-def _tables_of(kind: str) -> Callable[[Bench], Iterable[str]]:
-    def row(bench: Bench) -> Iterable[str]:
-        return into_tables(bench, kind)
-
-    row.__doc__ = f"The shapes in {kind} alone, into tables."
-    return row
-
-
 ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "csv": csv,
     "json": json,
@@ -216,12 +208,7 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "shapes": shapes,
     "tables": into_tables,
     "tables100k": small_into_tables,
-    "frames": frames_into_tables,
     "types": types,
-    **{
-        f"tables-{kind}": _tables_of(kind)
-        for kind in sorted({s.file_format for s in SHAPES} - {"avro"})
-    },
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }
 USUAL = ("csv", "json", "parquet", "gzip", "floor", "fixed", "small20k")

@@ -3,8 +3,6 @@
 No Spark: the coordinator is driven as Spark drives it, over a made-up file system of any size and a
 real state directory; each figure comes from a process of its own. Writes the table and the plot
 that `docs/scale.md` shows.
-
-Not here: how long Spark takes for files (`rows.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +27,11 @@ from pyspark_sluice.benchmarks.scale_steps import (
     passed_over,
 )
 
-from .bench import Bench, Result
+from .bench import Bench
 from .plot import plot
 
 SIZES = (10_000, 1_000_000, 10_000_000)
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "scale.svg"
 
 
 def _in_process(step: str, *arguments: object) -> dict[str, Any]:
@@ -71,28 +70,16 @@ def measure(sizes: Sequence[int], directory: str) -> list[dict[str, Any]]:
                 "more": more,
             }
         )
-        print(json.dumps(found[-1]), flush=True)
+        print(json.dumps(found[-1]), file=sys.stderr, flush=True)
     return found
 
 
-def scale(_: Bench) -> list[Result]:
+def scale(_: Bench) -> Iterator[str]:
     """What the state costs with 10 thousand, 1 million and 10 million files seen."""
     with tempfile.TemporaryDirectory() as directory:
         found = measure(SIZES, directory)
-    tell(found, Path(__file__).resolve().parents[1] / "docs" / "pictures" / "scale.svg")
-    return [
-        Result(f"{of['files']:,} files seen, {part}: {name}", float(value), None, "")
-        for of in found
-        for part in ("more", "first", "later", "passed over", "after")
-        for name, value in of[part].items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    ]
-
-
-def tell(found: Sequence[dict[str, Any]], picture: Path) -> None:
-    """Draw what was found, and print it as a table."""
-    picture.write_text(plot(found), encoding="utf-8")
-    print(table(found))
+    PICTURE.write_text(plot(found), encoding="utf-8")
+    yield "\n" + table(found)
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
@@ -119,16 +106,8 @@ def table(found: Sequence[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """One step, in a process of its own; all of them; or what they have found (JSON lines) told."""
-    step, *arguments = sys.argv[1:]
-    if step == "all":
-        measure([int(files) for files in arguments[1:]], arguments[0])
-        return
-    if step == "tell":
-        found, picture = map(Path, arguments)
-        tell([json.loads(line) for line in found.read_text().splitlines()], picture)
-        return
-    files, directory, *ref = arguments
+    """Run one step in this process."""
+    step, files, directory, *ref = sys.argv[1:]
     beginnings = {"first_listing": first_listing, "passed_over": passed_over}
     if step in beginnings:
         result = beginnings[step](int(files), directory)

@@ -46,7 +46,7 @@ def shapes(bench: Bench, chosen: str = "") -> Iterator[Result]:
 
 def as_rows(bench: Bench, shape: Shape) -> Result:
     """One shape, by the time of the batches."""
-    read = _input(bench, shape)
+    read = input_of(bench, shape)
     _same_values(bench, read)
     work = f"{shape.file_format}, {shape.name}, as rows"
     return bench.throughput(work, read, shape.rows, warm_ups=_WARM_UPS)[0]
@@ -64,7 +64,7 @@ def _means(ratios: Mapping[str, list[float]]) -> list[Result]:
 
 
 def _measured(bench: Bench, shape: Shape) -> list[Result]:
-    read = _input(bench, shape)
+    read = input_of(bench, shape)
     compared = bench.peers and shape.file_format not in _WITHOUT_PEER
     if compared:
         _same_values(bench, read)
@@ -76,7 +76,8 @@ def _measured(bench: Bench, shape: Shape) -> list[Result]:
     return [replace(batches, note=note), whole]
 
 
-def _input(bench: Bench, shape: Shape) -> Input:
+def input_of(bench: Bench, shape: Shape) -> Input:
+    """The files of a shape, read with `PERMISSIVE` where a format has modes."""
     options = {"mode": "PERMISSIVE", **shape.options}
     if shape.file_format not in ("csv", "json"):
         options = dict(shape.options)

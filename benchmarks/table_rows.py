@@ -25,7 +25,7 @@ from pyspark_sluice import tables
 from .bench import Bench, Result
 from .data import SCHEMA, SMALL_SCHEMA, size_of
 from .process_tree import PeakMemory, processor_seconds
-from .shape_rows import digest
+from .shape_rows import digest, input_of
 from .shapes import FLAT, SHAPES, SMALL, Shape
 from .streams import PATIENCE, Input
 
@@ -57,15 +57,14 @@ class _Run:
     files: float
 
 
-def into_tables(bench: Bench, chosen: str = "") -> Iterator[str]:
+def into_tables(bench: Bench) -> Iterator[str]:
     """Every shape into Parquet with manifests and into Delta, against Spark's Parquet sink."""
     yield _HEAD
     measured = {}
-    for work, read in _inputs(bench, chosen):
+    for work, read in _inputs(bench):
         measured[work] = _measured(bench, read)
         yield from _lines(work, measured[work])
-    if not chosen:
-        yield from _frames(bench)
+    yield from _frames(bench)
     for kind in _LANDED:
         times = {
             work: runs["spark"].batches / runs[kind].batches for work, runs in measured.items()
@@ -81,7 +80,7 @@ def into_tables(bench: Bench, chosen: str = "") -> Iterator[str]:
 
 def into_delta(bench: Bench, shape: Shape) -> Result:
     """One shape into Delta."""
-    runs = _measured(bench, _input(bench, shape), kinds=("delta", "spark"))
+    runs = _measured(bench, input_of(bench, shape), kinds=("delta", "spark"))
     ours, theirs = runs["delta"], runs["spark"]
     note = (
         f"query {ours.whole:.1f} against {theirs.whole:.1f} s; CPU time "
@@ -99,32 +98,18 @@ def small_into_tables(bench: Bench) -> Iterator[str]:
     yield from _lines("JSON, 100,000 files of one line", runs)
 
 
-def frames_into_tables(bench: Bench) -> Iterator[str]:
-    """XML that Spark reads: the files of each batch by Sluice, against Spark's file source."""
-    yield _HEAD
-    yield from _frames(bench)
-
-
 def _frames(bench: Bench) -> Iterator[str]:
     read = Input(bench.data.xml(), FLAT, "xml", {"rowTag": "row"})
     yield from _lines("XML, flat, read by Spark", _measured(bench, read, kinds=("frame", "spark")))
 
 
-def _inputs(bench: Bench, chosen: str) -> Iterator[tuple[str, Input]]:
+def _inputs(bench: Bench) -> Iterator[tuple[str, Input]]:
     names = {"csv": "CSV", "json": "JSON", "parquet": "Parquet", "orc": "ORC"}
     for shape in (*SHAPES, *SMALL):
         kind = shape.file_format
-        if kind not in _WITHOUT_PEER and chosen in ("", kind):
-            yield f"{names.get(kind, kind)}, {shape.name}", _input(bench, shape)
-    if chosen in ("", "json"):
-        yield "JSON, gzip", Input(bench.data.gzip_json(), SCHEMA, "json", {"mode": "PERMISSIVE"})
-
-
-def _input(bench: Bench, shape: Shape) -> Input:
-    options = {"mode": "PERMISSIVE", **shape.options}
-    if shape.file_format not in ("csv", "json"):
-        options = dict(shape.options)
-    return Input(bench.data.shape(shape), shape.schema, shape.file_format, options)
+        if kind not in _WITHOUT_PEER:
+            yield f"{names.get(kind, kind)}, {shape.name}", input_of(bench, shape)
+    yield "JSON, gzip", Input(bench.data.gzip_json(), SCHEMA, "json", {"mode": "PERMISSIVE"})
 
 
 def _measured(

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_sluice.benchmarks.plot import plot
+from pyspark_sluice.benchmarks.scale import table
 from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -44,9 +46,7 @@ def test_the_steps_of_the_benchmark_of_scale_run_one_after_the_other(tmp_path):
     passed = json.loads(_said(*step, "passed_over", 3000, unread))
     after = json.loads(_said(*step, "new_after_passed_over", 3000, unread, *passed["ref"]))
     assert 0 < after["written, bytes"] < 200_000
-    found, picture = tmp_path / "found", tmp_path / "scale.svg"
     parts = {"first": first, "later": later, "more": {}, "passed over": passed, "after": after}
-    lines = [{"files": count, **parts} for count in (30, 3000)]
-    found.write_text("\n".join(map(json.dumps, lines)))
-    assert "| 30 files | 3,000 files |" in _said(*step, "tell", found, picture)
-    assert picture.read_text().count("<polyline") == 9
+    found = [{"files": count, **parts} for count in (30, 3000)]
+    assert "| 30 files | 3,000 files |" in table(found)
+    assert plot(found).count("<polyline") == 9
