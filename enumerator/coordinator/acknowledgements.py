@@ -23,7 +23,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, Generic
 
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.reader_assignment import part_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits, UnfinishedSplit
 from ...errors import ProtocolError, StateError
@@ -145,6 +145,9 @@ class Acknowledgements(Generic[SplitT]):
         self._check_still_ours = parts.check_still_ours
         self._journal = parts.threads.journal
         self._may_be_unread = parts.settings.batches_may_be_unread
+        is_new = gateways.flight.latest_completed == NO_CHECKPOINT
+        # Spark may write its first batches down late, and then begins again with them.
+        self._query = parts.settings.query_without_batches() if is_new else ""
         self.has_finished_any = False
         """True once a batch that gave readers anything is counted in full."""
         self.sink_is_proven = self._may_be_unread
@@ -242,6 +245,7 @@ class Acknowledgements(Generic[SplitT]):
             split_version=serializer.version,
             unfinished=unfinished,
             abandoned=True,
+            query_id=self._query,
         )
 
     def _part(self, record: CheckpointRecord, reader: int) -> list[SplitT | None]:

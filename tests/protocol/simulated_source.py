@@ -60,6 +60,8 @@ class _SimulatedPlace(Place):
         self.world.scheduler.point()
         if self.query.process.dead:
             raise scheduling.SimulatedCrash
+        if self.world.weather.has("no permission to delete", self.world.scheduler.now):
+            raise PermissionError(file.path)
         for known in list(self.world.files[self.number].files):
             if known.path == file.path:
                 self.world.deleted(self.number, known, self.query, self.opened_at)
