@@ -153,7 +153,7 @@ def _default_mode(answers, tmp_path):
 
 def _second_value(answers, tmp_path):
     """Every way to a second value: elements, texts; in a record, a struct, a map."""
-    del answers  # `test_generated_documents_give_spark_s_rows` compares last values with Spark's.
+    del answers  # `test_as_spark.py` compares last values with Spark's.
     ddl = "_i string, t string, s struct<_i:int,_VALUE:string>, m map<string,int>"
     records: dict[str, dict[str, Any]] = {
         "<r><t>1</t><t>2</t></r>": {"t": "2"},
