@@ -45,11 +45,7 @@ VIEWS: Final = {
 
 
 def view_named(name: str) -> View:
-    """The view of that name, in any case.
-
-    Raises:
-        OptionError: names all that there are.
-    """
+    """The view of that name, in any case."""
     view = VIEWS.get(name.lower())
     if view is not None:
         return view
@@ -64,12 +60,7 @@ def view_named(name: str) -> View:
 
 
 def table_of(store: StateStore, name: str) -> pa.Table:
-    """A view as a table, all of it as of one moment.
-
-    Raises:
-        OptionError: there is no such view, or none of this source.
-        StateError: there is no state, or what the view needs of it is damaged.
-    """
+    """A view as a table, all of it as of one moment."""
     view = view_named(name)
 
     def look() -> pa.Table:

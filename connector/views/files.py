@@ -58,12 +58,7 @@ _KEY: Final = list(FILE_OF_SPLIT.names)
 
 
 def files(view: StateView) -> pa.Table:
-    """One row for each version of a file, rows of `FILES`; of the same state in the same order.
-
-    Raises:
-        OptionError: the state is of a source that has no files.
-        StateError: a link of the chain is damaged, or newer than this release.
-    """
+    """One row for each version of a file, rows of `FILES`; of the same state in the same order."""
     known = files_as_of_head(view)
     orders = done_orders(view)
     chain = view.chain()

@@ -57,9 +57,6 @@ def checkpoints(view: StateView) -> pa.Table:
 
     `state` is running (the newest; perhaps not taken up yet), complete, or orphan: on no chain,
     since Spark never took it up.
-
-    Raises:
-        StateError: one of them is damaged, or newer than this release.
     """
     bases = set(view.history.bases())
     chain = {link.ref: link for link in view.chain()}
@@ -101,11 +98,7 @@ def _progress(link: CheckpointSnapshot | None) -> Mapping[str, Any]:
 
 
 def readers(view: StateView) -> pa.Table:
-    """Each reader of each retained checkpoint of the chain, the newest first: rows of `READERS`.
-
-    Raises:
-        StateError: a checkpoint or a commit is damaged, or newer than this release.
-    """
+    """Each reader of each retained checkpoint of the chain, the newest first: rows of `READERS`."""
     rows = [row for link in view.chain() for row in _readers(link)]
     return pa.Table.from_pylist(rows, schema=READERS)
 
@@ -146,11 +139,7 @@ def _acknowledged(commit: ReaderCommit | None) -> Mapping[str, Any]:
 
 
 def schemas(view: StateView) -> pa.Table:
-    """The versions of an inferred schema, the oldest first: rows of `SCHEMAS`.
-
-    Raises:
-        StateError: one of them is damaged, or newer than this release.
-    """
+    """The versions of an inferred schema, the oldest first: rows of `SCHEMAS`."""
     rows = [
         {
             "version": stored.version,

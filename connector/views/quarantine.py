@@ -58,10 +58,6 @@ def quarantined_splits(view: StateView) -> list[QuarantinedSplit]:
 
 
 def quarantine(view: StateView) -> pa.Table:
-    """Rows of `QUARANTINE`.
-
-    Raises:
-        StateError: a link of the chain is damaged, or newer than this release.
-    """
+    """Rows of `QUARANTINE`."""
     rows = [{**file_of(s.split_id), **s.model_dump()} for s in quarantined_splits(view)]
     return pa.Table.from_pylist(rows, schema=QUARANTINE)

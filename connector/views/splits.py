@@ -34,11 +34,7 @@ SPLITS: Final = pa.schema(
 
 
 def done_orders(view: StateView) -> Sequence[Order]:
-    """The orders that the newest checkpoint contains, in turn.
-
-    Raises:
-        StateError: one of them is gone or damaged.
-    """
+    """The orders that the newest checkpoint contains, in turn."""
     store = Orders(view.store)
     return [store.read(number) for number in range(1, view.orders_done + 1)]
 
@@ -63,10 +59,6 @@ def splits(view: StateView) -> Iterator[pa.Table]:
     """What is pending, what was dropped, then what was assigned, the newest checkpoint first.
 
     Rows of `SPLITS`.
-
-    Raises:
-        OptionError: the state is of a source that has no files.
-        StateError: a link of the chain is damaged, or newer than this release.
     """
     yield from pending_splits(files_as_of_head(view))
     yield from forgotten_splits(done_orders(view), view.chain())
@@ -74,11 +66,7 @@ def splits(view: StateView) -> Iterator[pa.Table]:
 
 
 def files_as_of_head(view: StateView, *, details: bool = False) -> FilesAsOf:
-    """What the ledger says of files as of the newest checkpoint; `details` as for `FilesAsOf`.
-
-    Raises:
-        OptionError: the state is of a source that has no files.
-    """
+    """What the ledger says of files as of the newest checkpoint; `details` as for `FilesAsOf`."""
     if view.source not in ("", "files"):
         raise OptionError(
             "view: this state has no files",

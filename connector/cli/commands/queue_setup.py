@@ -159,7 +159,7 @@ _VERSION: Final = "2012-10-17"
 """The version of the policy language that AWS expects in each policy."""
 
 
-class Place(NamedTuple):
+class BucketPrefix(NamedTuple):
     """A prefix of a bucket; without slashes at either end."""
 
     bucket: str
@@ -171,7 +171,7 @@ class Place(NamedTuple):
         return f"arn:aws:s3:::{self.bucket}/" + (f"{self.prefix}/*" if self.prefix else "*")
 
 
-def _place_of(url: str, option: str) -> Place:
+def _place_of(url: str, option: str) -> BucketPrefix:
     """The bucket and prefix of a URL."""
     scheme, _, rest = url.partition("://")
     bucket, _, key = rest.partition("/")
@@ -183,11 +183,16 @@ def _place_of(url: str, option: str) -> Place:
             "s3://bucket/prefix without wildcards, or abfss://... for a container of Azure",
             "Name the directory that the query loads, up to the first wildcard.",
         )
-    return Place(bucket, key.strip("/"))
+    return BucketPrefix(bucket, key.strip("/"))
 
 
 def _query_policy(
-    data: Place, state: Place | None, archive: Place | None, arns: dict[str, str], *, cleans: bool
+    data: BucketPrefix,
+    state: BucketPrefix | None,
+    archive: BucketPrefix | None,
+    arns: dict[str, str],
+    *,
+    cleans: bool,
 ) -> dict[str, Any]:
     """The policy for the role of the driver and the executors of one query."""
     deletes = ["s3:DeleteObject"] if cleans else []
@@ -219,7 +224,7 @@ def _queue_policy(queue: str, bucket: str, account: str) -> dict[str, Any]:
     return {"Version": _VERSION, "Statement": [statement]}
 
 
-def _bucket(name: str, place: Place, actions: Sequence[str]) -> list[dict[str, Any]]:
+def _bucket(name: str, place: BucketPrefix, actions: Sequence[str]) -> list[dict[str, Any]]:
     # Without s3:ListBucket S3 answers 403 for an object that is not there, not 404. A condition on
     # s3:prefix does not hold for such a request, so the whole bucket may be listed.
     bucket = f"arn:aws:s3:::{place.bucket}"

@@ -33,7 +33,7 @@ from ....errors import SluiceError
 
 
 @dataclass(frozen=True)
-class Finding:
+class Damage:
     """Something that is not as it was written."""
 
     object: str
@@ -49,7 +49,7 @@ class Verification:
     def __init__(self, store: StateStore, referred: Sequence[CheckpointRef] = ()) -> None:
         """`referred` are checkpoints that Spark's offset log names and would start from."""
         self._store = store
-        self.findings: list[Finding] = []
+        self.findings: list[Damage] = []
         self.objects = 0
         self.bytes = 0
         self._referred = referred
@@ -82,11 +82,11 @@ class Verification:
         return any(known.object == name for known in self.findings)
 
     def _damaged(self, name: str, what: object) -> None:
-        self.findings.append(Finding(name, "damaged", str(what)))
+        self.findings.append(Damage(name, "damaged", str(what)))
 
     def _missing(self, name: str, what: str) -> None:
         if not self._is_reported(name):
-            self.findings.append(Finding(name, "missing", what))
+            self.findings.append(Damage(name, "missing", what))
 
     def _read(self, name: str) -> bytes | None:
         try:

@@ -28,7 +28,7 @@ from ...views.state_view import StateView
 from ..state_argument import checkpoint_as_of, checkpoint_named, no_checkpoint
 from ..view_filter import check_state
 from .file_check import unreadable
-from .known_files import KnownFiles, path_filter
+from .known_files import FilesOfInterest, path_filter
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def requeued(
         )
     if in_state:
         check_state("files", in_state)
-    known = KnownFiles(view, pattern, in_range)
+    known = FilesOfInterest(view, pattern, in_range)
     if quarantined and not in_state:
         # A version that was found later is read by itself.
         newest = known.newest_versions({s.file.path for s in known.quarantined.values()})
@@ -111,7 +111,7 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
             "To list the checkpoints, run: sluice checkpoints",
         )
     ref = checkpoint_named(view, to) if to else checkpoint_as_of(view, "--to-time", to_time)
-    known = KnownFiles(view, pattern)
+    known = FilesOfInterest(view, pattern)
     if ref not in {link.ref for link in known.chain}:
         found = f"{ref}, which is not on the chain of this query"
         raise no_checkpoint(view, found, "a checkpoint that the query has resumed from")
@@ -133,7 +133,7 @@ def forgotten(view: StateView, pattern: str, *, quarantined: bool) -> Chosen:
             "--matching, --quarantined, or both",
             "To discard all pending files, add --matching '*'.",
         )
-    known = KnownFiles(view, pattern)
+    known = FilesOfInterest(view, pattern)
     if not quarantined:
         # A checkpoint that was cut ahead of Spark may never be taken up: then this is pending.
         pending, begun = splits_of(known.pending), splits_of(known.under_way)
@@ -178,7 +178,7 @@ def waived(
     return Chosen(lost, rewound_to=link.ref, rows=sum(rows[split] for split in lost))
 
 
-def _read_again(known: KnownFiles, wanted: ByteRanges, released: Sequence[str] = ()) -> Chosen:
+def _read_again(known: FilesOfInterest, wanted: ByteRanges, released: Sequence[str] = ()) -> Chosen:
     chosen = splits_of(wanted)
     # What is under way is read when the query starts in any case; an order would read it a second
     # time.
