@@ -30,11 +30,10 @@ _FIGURES = ("bytes", "rows", "microseconds")
 
 @dataclass(frozen=True)
 class _Part:
-    """What one reader has in one checkpoint, in bytes."""
+    """What one reader has in one checkpoint."""
 
-    sent: float
     left: float
-    """What its budget is expected to leave."""
+    """Bytes that its budget is expected to leave."""
 
     paths: frozenset[str]
 
@@ -185,7 +184,6 @@ class PartPlans:
             }
         self._cut[checkpoint] = {
             r: _Part(
-                new[r],
                 max(0.0, need[r] - self._expected(budgets[r], 1)) if budgets else 0.0,
                 frozenset(split.file.path for split in sent.get(r, ())),
             )

@@ -24,7 +24,6 @@ from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.file_columns import numbers_in
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.coordinator.restore import restore
-from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.offline_state import OfflineState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
@@ -35,6 +34,7 @@ from ..offline_edit import Plan
 from ..state_argument import check_is_of_files, checkpoint_as_of, checkpoint_named, no_checkpoint
 from ..view_filter import matching_pattern
 from .new_state import Target, in_use, write_seed
+from .offline_source import OfflineEnumerator, OfflineFileSource
 
 _SHOWN = 10
 _ORIGIN = ("state", "checkpoint", "epoch", "known_to_be_complete")
