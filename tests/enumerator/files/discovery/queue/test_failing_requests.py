@@ -159,21 +159,32 @@ REQUESTS = [
 ONE_OF_A_KIND = dict(REQUESTS).items()
 """The last one of each."""
 
-MORE = "the others of a kind; the queue answers each alike"
-
-
-@pytest.mark.effect_of("discoveryMode", "queueUrl")
-@pytest.mark.parametrize(
-    ("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__, reason=MORE)
+any_request = pytest.mark.parametrize(
+    ("kind", "position"),
+    sampled(
+        REQUESTS,
+        ONE_OF_A_KIND.__contains__,
+        reason="the others of a kind; the queue answers each alike",
+    ),
 )
-def test_an_available_now_run_that_ends_without_an_error_has_delivered_everything(
-    service, make_stream, kind, position
-):
-    stream = make_stream()
+
+
+def begun(service, stream, kind, position):
+    """Old objects, of which the queue announces three, and the fault that their requests meet."""
     stream.put(*OLD, told=OLD[:3])
     stream.send("no event")
     fault = Refused(service, kind, position)
     service.faulty(fault)
+    return fault
+
+
+@pytest.mark.effect_of("discoveryMode", "queueUrl")
+@any_request
+def test_an_available_now_run_that_ends_without_an_error_has_delivered_everything(
+    service, make_stream, kind, position
+):
+    stream = make_stream()
+    fault = begun(service, stream, kind, position)
     error = stream.available_now()
     if error is None:
         assert sorted(stream.delivered) == OLD
@@ -184,17 +195,12 @@ def test_an_available_now_run_that_ends_without_an_error_has_delivered_everythin
     assert sorted(stream.delivered) == sorted(OLD + NEW)
 
 
-@pytest.mark.parametrize(
-    ("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__, reason=MORE)
-)
+@any_request
 def test_a_continuous_run_delivers_each_object_once_when_any_request_fails(
     service, make_stream, kind, position
 ):
     stream = make_stream()
-    stream.put(*OLD, told=OLD[:3])
-    stream.send("no event")
-    fault = Refused(service, kind, position)
-    service.faulty(fault)
+    fault = begun(service, stream, kind, position)
     stream.until(OLD)
     stream.put(*NEW, told=NEW)
     stream.until(OLD + NEW)
@@ -204,18 +210,13 @@ def test_a_continuous_run_delivers_each_object_once_when_any_request_fails(
     assert sorted(stream.delivered) == sorted(OLD + NEW)
 
 
-@pytest.mark.parametrize(
-    ("kind", "position"), sampled(REQUESTS, ONE_OF_A_KIND.__contains__, reason=MORE)
-)
+@any_request
 def test_what_was_there_at_the_start_is_never_read_as_new_when_any_request_fails(
     service, make_stream, kind, position
 ):
     # Every pass is a full listing.
     stream = make_stream(includeExistingFiles="false", fullListingInterval="1")
-    stream.put(*OLD, told=OLD[:3])
-    stream.send("no event")
-    fault = Refused(service, kind, position)
-    service.faulty(fault)
+    begun(service, stream, kind, position)
     stream.available_now()
     service.faulty(None)
     if stream.start == NO_CHECKPOINT:
