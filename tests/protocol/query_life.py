@@ -23,6 +23,9 @@ from .spark_query import Concurrent, Habits, Job, Logs, Query, Setting, Sink, Wo
 LONGEST = 40_000
 """Steps in which a healthy query has read everything."""
 
+LONGEST_BEAT = 2.5 * HEARTBEAT_SECONDS
+"""Seconds after which a query that nothing disturbs has written a heartbeat."""
+
 AFTERMATH = 130.0
 """Seconds for which what has happened explains an error."""
 
@@ -190,6 +193,7 @@ class QueryLife(World):
     def _let_run(self, steps: int, seconds: float = 30.0) -> None:
         self.scheduler.run(steps, seconds)
         self._look()
+        self._check_heartbeat()
         if self._find is not None:
             raise self._find
 
@@ -294,13 +298,18 @@ class QueryLife(World):
             raise Find(f"rows doubled: {more}")
         if self.missing() and not self.damaged:
             raise Find(f"rows lost: {self.missing()}")
+
+    def _check_heartbeat(self) -> None:
+        query, now = self.query, self.scheduler.now
+        assert query is not None
+        troubles = [*self.weather.until.values(), self.disturbed_at, self.others_at, query.began]
+        calm = now - max(*troubles, query.process.paused_until)
+        if calm < LONGEST_BEAT or query.is_over or self.damaged:
+            return
         for directory in self.directories:
             beats = [directory.born[n] for n in directory.objects if n.startswith("heartbeats/")]
-            age = self.scheduler.now - max(beats, default=-1e9)
-            if age > 3 * HEARTBEAT_SECONDS and self.query and self.query.began < (
-                self.scheduler.now - 3 * HEARTBEAT_SECONDS
-            ):  # fmt: skip
-                raise Find(f"no heartbeat for {age} s")
+            if now - max(beats, default=-LONGEST_BEAT) > LONGEST_BEAT:
+                raise Find(f"no heartbeat: since {max(beats, default=0.0)}, and it is {now}")
 
     def deleted(self, number: int, file: FileVersion, query: Query, began: float) -> None:
         """The source has lost a file."""
