@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -81,8 +82,10 @@ def test_a_query_that_runs_is_not_interfered_with(tmp_path, capsys):
     assert "FencedError: a query is using this state" in capsys.readouterr().err
     (leaf,) = query.store.list("epochs")
     claim = without_checksum(query.store.read(f"epochs/{leaf}"))
-    query.store.delete(f"epochs/{leaf}")
-    query.store.publish(f"epochs/{leaf}", with_checksum({**claim, "host": "elsewhere"}))
+    # In one step: the query looks for its claim at any time.
+    elsewhere = tmp_path / "claim"
+    elsewhere.write_bytes(with_checksum({**claim, "host": "elsewhere"}))
+    elsewhere.replace(Path(query.store.location, "epochs", leaf))
     assert main([*again, "--yes"]) == 4
     assert "add --force" in capsys.readouterr().err
     assert query.store.list("orders") == []
