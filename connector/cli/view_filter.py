@@ -46,7 +46,7 @@ _STATES: Final = {
     "files": STATES,
     "splits": STATES,
     "skipped": ("skipped",),
-    "checkpoints": ("orphan", "running", "complete"),
+    "checkpoints": ("orphan", "in flight", "complete"),
     "readers": ("assigned", "read", "abandoned"),
 }
 """View -> what its column `state` may say."""

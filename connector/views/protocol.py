@@ -55,7 +55,7 @@ SCHEMAS: Final = pa.schema(
 def checkpoints(view: StateView) -> pa.Table:
     """What is retained, the newest first: rows of `CHECKPOINTS`.
 
-    `state` is running (the newest; perhaps not taken up yet), complete, or orphan: on no chain,
+    `state` is in flight (the newest; perhaps not taken up yet), complete, or orphan: on no chain,
     since Spark never took it up.
     """
     bases = set(view.history.bases())
@@ -89,7 +89,7 @@ def _progress(link: CheckpointSnapshot | None) -> Mapping[str, Any]:
         return {"state": "orphan", "acknowledged": 0}
     commits = link.commits.values()
     return {
-        "state": "complete" if link.is_complete else "running",
+        "state": "complete" if link.is_complete else "in flight",
         "committed": pa.scalar(link.completed, TIME),
         "acknowledged": len(commits),
         "rows": sum(sum(commit.rows) for commit in commits),

@@ -47,7 +47,7 @@ from .formats.api import BadRecord, Decoded, FileFormat, FormatContext, Parsed
 from .formats.record_format import METADATA, asks_row_index
 from .formats.registry import make_format
 from .io.compressed.cut_places import CutPlaces
-from .io.file_kinds import another_kind, recognised
+from .io.file_kinds import another_kind, recognised, refuse_unfit
 from .io.file_version import DirectoryMark
 from .io.memory_bounds import Spool
 from .io.source_file import SourceFile, contents, limit_requests
@@ -248,6 +248,7 @@ class FileSplitReader(SplitReader[FileSplit]):
 
     def _decoded(self, split: FileSplit) -> Iterator[Item]:
         rows, dropped, seconds, skipped = 0, 0, 0.0, ""
+        fits = self._options.accept_unrelated_files
         present: FileSplit | None = None
         steps = self._batches(split)
         while True:
@@ -274,6 +275,8 @@ class FileSplitReader(SplitReader[FileSplit]):
             batch, decoded = step
             rows += self._rows_in(batch)
             dropped += decoded.dropped_records
+            fits = fits or bool(decoded.batch.num_rows)
+            refuse_unfit((present or split).file, 0 if fits else dropped)
             yield from _left_out(decoded.bad)
             if batch.num_rows:
                 yield batch

@@ -31,7 +31,7 @@ def _inspected(view: StateView, name: str) -> dict[str, Any]:
     header = link.checkpoint.header.model_dump()
     state = "orphan"
     if ref in on_chain:
-        state = "complete" if link.is_complete else "running"
+        state = "complete" if link.is_complete else "in flight"
     rows = [row for batch in link.checkpoint.state for row in batch.to_pylist()]
     return {
         "object": checkpoint_object(ref) if link.checkpoint.header.kind == "delta" else "base",

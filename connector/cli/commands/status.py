@@ -128,6 +128,7 @@ def _rate(links: Sequence[CheckpointSnapshot]) -> dict[str, Any] | None:
         "seconds": seconds,
         "rows": rows,
         "bytes": size,
+        "dropped_records": sum(sum(commit.dropped_records.values()) for commit in commits),
         "splits": sum(len(commit.rows) for commit in commits),
         "rows_per_second": rows / seconds if seconds > 0 else None,
         "bytes_per_second": size / seconds if seconds > 0 else None,
@@ -163,7 +164,7 @@ def status_lines(status: dict[str, Any], owner: str) -> dict[str, str]:
         lines["made by"] = (
             f"sluice {seed['purpose']} of {of}, {when} ago, {seed['user']} on {seed['host']}"
         )
-    newest, rate, pending = status["newest"], status["rate"], status["pending"]
+    newest, pending = status["newest"], status["pending"]
     if newest is None:
         lines["checkpoint"] = "none yet"
     else:
@@ -189,16 +190,28 @@ def status_lines(status: dict[str, Any], owner: str) -> dict[str, str]:
             age = format_duration(pending["oldest_modified_seconds"])
             lines["oldest pending"] = f"written {age} ago"
     lines |= _event_time_lines(status["event_time"]) | _landing_lines(status["landed_schema"])
-    if rate is not None and rate["bytes_per_second"]:
-        lines["rate"] = (
-            f"{rate['rows_per_second']:,.0f} rows and {format_bytes(rate['bytes_per_second'])} "
-            f"a second, over {counted(rate['checkpoints'], 'checkpoint')}"
-        )
-        if pending is not None and pending["bytes"] and not is_dead(status):
-            lines["backlog read in"] = format_duration(time_left(status))
+    lines |= _rate_lines(status)
     lines["quarantined"] = counted(status["quarantined"], "split")
     if status["orders_waiting"]:
         lines["orders"] = f"{status['orders_waiting']:,} are carried out at the next start"
+    return lines
+
+
+def _rate_lines(status: dict[str, Any]) -> dict[str, str]:
+    rate, pending, lines = status["rate"], status["pending"], dict[str, str]()
+    if rate is None:
+        return lines
+    batches = counted(rate["checkpoints"], "checkpoint")
+    if rate["bytes_per_second"]:
+        lines["rate"] = (
+            f"{rate['rows_per_second']:,.0f} rows and {format_bytes(rate['bytes_per_second'])} "
+            f"a second, over {batches}"
+        )
+        if pending is not None and pending["bytes"] and not is_dead(status):
+            lines["backlog read in"] = format_duration(time_left(status))
+    if bad := rate["dropped_records"]:
+        share = bad / (bad + rate["rows"])
+        lines["bad records"] = f"{bad:,} in the last {batches}, {share:.1%} of the records"
     return lines
 
 

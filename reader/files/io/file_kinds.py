@@ -25,6 +25,10 @@ _LINES = tuple(map(FileFormatName, ("json", "csv", "text")))
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
+_IS_HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
+_UNFIT_RECORDS = 100
+
+
 @dataclass(frozen=True)
 class _Kind:
     """A kind of file; `option` is how it is read, empty if it is not."""
@@ -62,6 +66,7 @@ _KINDS = (
     _Kind("a PDF document", b"%PDF-1."),
     _Kind("a message encrypted with PGP", b"-----BEGIN PGP MESSAGE-----"),
 )
+_HTML = _Kind("an HTML page", b"<html")
 _ANY = re.compile(
     b"|".join(b".{%d}%s" % (kind.position, re.escape(kind.magic)) for kind in _KINDS), re.DOTALL
 )
@@ -76,9 +81,11 @@ def another_kind(
     `beginning` is decompressed, unless `is_stored`.
     """
     # Thousands of small files are looked at in a row, and nearly all of them are what they should.
-    if _ANY.match(beginning) is None:
+    is_html = options.file_format in ("json", "csv") and bool(_IS_HTML.match(beginning))
+    if not is_html and _ANY.match(beginning) is None:
         return None
-    kind = next(kind for kind in _KINDS if beginning.startswith(kind.magic, kind.position))
+    starts = (kind for kind in _KINDS if beginning.startswith(kind.magic, kind.position))
+    kind = _HTML if is_html else next(starts)
     if kind.is_text and not _CONTROL.search(beginning, 0, 64):
         return None
     codec = codec_of(file.path, options.compression)
@@ -96,6 +103,7 @@ def another_kind(
     is_once = options.file_format in _MAY_BE_COMPRESSED and (is_stored or codec is Compression.NONE)
     may_be_told = kind.option in ("fileFormat", "encoding") or is_once
     way = f"Set {kind.option}={kind.value}" if kind.option and may_be_told else "Unpack it"
+    way = "Remove the error page" if is_html else way
     return MalformedDataError(
         f"the file is not {options.file_format}",
         file.path,
@@ -113,3 +121,20 @@ def recognised(file: FileVersion, options: ReaderOptions) -> MalformedDataError 
             beginning = source.read_at(0, min(HEAD, file.size))
         return another_kind(beginning, file, options, is_stored=True)
     return None
+
+
+def refuse_unfit(file: FileVersion, dropped: int) -> None:
+    """Refuse a file whose first records are all malformed, where they would be dropped.
+
+    Raises:
+        MalformedDataError: a hundred records or more, and no other.
+    """
+    if dropped >= _UNFIT_RECORDS:
+        raise MalformedDataError(
+            "the file has no record that fits the schema",
+            file.path,
+            f"{dropped:,} malformed records and no other",
+            "at least one record that fits",
+            "It may have another separator, another layout or another format: repair or remove "
+            "it. To drop all of its records, set acceptUnrelatedFiles.",
+        )

@@ -80,8 +80,9 @@ class SchemaOptions(BaseModel):
 
     accept_unrelated_files: bool = Field(
         False,
-        description="Read a file that has no column of the inferred schema; by default it is an "
-        "error, because it is more often an error page, or has another separator.",
+        description="Read a file that has no column of the inferred schema, or of which a hundred "
+        "records and more are dropped and none fits; by default it is an error, because it is more "
+        "often an error page, or has another separator.",
     )
     max_new_columns: int = Field(
         1000,

@@ -195,7 +195,7 @@ def test_checkpoints_say_what_has_finished_and_what_spark_never_took_up(query):
     query.batch()
     rows = table_of(query.store, "checkpoints").to_pylist()
     assert [(r["checkpoint"], r["epoch"], r["state"]) for r in rows] == [
-        (2, 2, "running"),
+        (2, 2, "in flight"),
         (2, 1, "orphan"),
         (1, 1, "complete"),
     ]

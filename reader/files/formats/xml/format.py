@@ -38,7 +38,7 @@ from .elements import Names, parsed
 from .record_scanner import beginning, is_read_in_place, records, starts
 from .xml_types import Shape, common_type, temporal_of
 
-BLOCK_STEP = 1024 * 1024
+BLOCK_STEP = 16 * 1024
 """How far apart files are cut, at least."""
 
 

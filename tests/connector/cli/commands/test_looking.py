@@ -13,6 +13,7 @@ import pytest
 
 import pyspark_sluice
 from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.cli.commands.status import status_lines
 from pyspark_sluice.connector.cli.commands.watch import Backlog
 from pyspark_sluice.connector.cli.view_filter import matching_pattern
 from pyspark_sluice.tests.connector.queries import Query
@@ -56,6 +57,11 @@ def test_the_status_tells_who_what_and_how_much(query, capsys):
     text = told(capsys, "status", str(query.location)).out
     assert "2 of epoch 1" in text
     assert "it runs" in text
+    assert "bad records" not in text
+    found["rate"]["dropped_records"] = 2
+    assert status_lines(found, "")["bad records"] == (
+        "2 in the last 2 checkpoints, 20.0% of the records"
+    )
 
 
 def test_the_status_names_the_schema_of_landed_files(tmp_path, capsys):
@@ -106,7 +112,7 @@ def test_a_checkpoint_is_shown_whole(query, capsys):
     assert sum(row["rows"] for row in found["splits"]) == 6
     assert documents(capsys, "inspect", query.state, "1-1") == found
     text = told(capsys, "inspect", query.state, "2").out
-    assert "2 of epoch 1: running" in text
+    assert "2 of epoch 1: in flight" in text
     assert "c.json" in text
     error = told(capsys, "inspect", query.state, "9", code=2).err
     assert "found '9'; expected an id from 1 to 2" in error

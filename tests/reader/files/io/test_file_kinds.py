@@ -165,6 +165,33 @@ def test_formats_with_metadata_name_it_too_and_no_codec_that_they_do_not_take(tm
         rows_of(path, fileFormat=name)
 
 
+@pytest.mark.parametrize("more", [{"header": "true"}, {"badRecordsPath": "/bad"}, {}])
+@pytest.mark.parametrize("name", ["csv", "json"])
+@pytest.mark.parametrize("page", ["<!DOCTYPE html>\n<p>No", "\ufeff \n<HTML lang='en'>"])
+def test_an_html_page_becomes_neither_rows_nor_the_schema(tmp_path, name, page, more):
+    path = tmp_path / "data"
+    path.write_text(page)
+    options = {"fileFormat": name, **(more if name == "csv" or "header" not in more else {})}
+    with pytest.raises(MalformedDataError, match=f"the file is not {name}.*an HTML page.*Remove"):
+        rows_of(path, **options)
+    options = {"path": str(path), "fileFormat": name, "header": str(name == "csv")}
+    with pytest.raises(MalformedDataError, match=f"the file is not {name}.*an HTML page"):
+        schema_without_one_given(parse_options(options, streaming=False))
+
+
+def test_a_file_of_which_no_record_fits_is_refused_where_records_are_dropped(tmp_path):
+    path = tmp_path / "data"
+    dropping = {"fileFormat": "json", "mode": "DROPMALFORMED"}
+    path.write_bytes(b"order;customer\n" * 100)
+    with pytest.raises(MalformedDataError, match=r"no record that fits .* 100 malformed"):
+        rows_of(path, **dropping)
+    read_anyway = rows_of(path, **dropping, acceptUnrelatedFiles="true")
+    assert [i.dropped_records for i in read_anyway if isinstance(i, SplitFinished)] == [100]
+    path.write_bytes(LINE + path.read_bytes())
+    done = [item for item in rows_of(path, **dropping) if isinstance(item, SplitFinished)]
+    assert [(report.rows, report.dropped_records) for report in done] == [(1, 100)]
+
+
 def test_text_that_begins_like_another_kind_is_read(tmp_path):
     path = tmp_path / "data"
     for beginning in ("PAR1", "ORC", "BZh"):
