@@ -281,7 +281,7 @@ class QueryLife(World):
         assert self.query is not None
         if self.setting.is_bounded:
             return not self.missing()
-        return self.query.quiet > 150 or (self.query.quiet > 20 and not self.missing())
+        return self.query.quiet > 100 or (self.query.quiet > 20 and not self.missing())
 
     # What has to hold -------------------------------------------------------------------------
 

@@ -137,7 +137,8 @@ class Query:
                     self.quiet += 1
                     if self.setting.is_bounded:
                         return
-                    sleep(0.01)
+                    # A trigger's interval, once nothing comes.
+                    sleep(0.01 if self.quiet < 20 else 1.0)
                     continue
                 self._log(batch, found)
                 end = found
