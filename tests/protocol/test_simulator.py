@@ -21,6 +21,7 @@ def simulated():
         yield
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_doubled_deleted_or_without_a_name():
     search = Search()
     found = search.first(range(1000, 1014))

@@ -30,6 +30,8 @@ from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.tests.thorough import sampled
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
 
