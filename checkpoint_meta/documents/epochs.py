@@ -8,6 +8,7 @@ owner's own nonce.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
@@ -161,11 +162,18 @@ def newest_epoch(store: StateStore, before: int = 0) -> int:
 
 def claim_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
     """What the claim of `epoch` says; empty where it cannot be read. It counts by its name."""
-    try:
-        # A damaged claim must not stop a query, see FORMAT.md.
+    with contextlib.suppress(FileNotFoundError, ValueError):
         return without_checksum(store.read(epoch_object(epoch)))
-    except (FileNotFoundError, ValueError):
-        return {}
+    return {}
+
+
+def _is_ours(store: StateStore, epoch: int, nonce: str, *, is_newest: bool) -> bool:
+    try:
+        return without_checksum(store.read(epoch_object(epoch))).get("nonce") == nonce
+    except FileNotFoundError:
+        return False
+    except ValueError:
+        return is_newest  # A damaged claim counts by its name, see FORMAT.md.
 
 
 def purpose_of(store: StateStore, epoch: int) -> str:
@@ -187,10 +195,10 @@ def check_not_fenced(store: StateStore, epoch: int, nonce: str = "") -> None:
     newest = newest_epoch(store)
     if newest <= epoch and not nonce:
         return
-    claim = claim_of(store, max(newest, epoch))
-    # An old listing may not show the claim yet, and a damaged one counts by its name.
-    if newest <= epoch and claim.get("nonce", nonce if newest == epoch else "") == nonce:
+    # An old listing may not show the claim yet, or still show it where it is gone.
+    if newest <= epoch and _is_ours(store, epoch, nonce, is_newest=newest == epoch):
         return
+    claim = claim_of(store, max(newest, epoch))
     owner = "a query whose claim cannot be read"
     if {"pid", "host"} <= claim.keys():
         owner = f"process {claim['pid']} on {claim['host']}"

@@ -190,6 +190,14 @@ def test_a_damaged_claim_counts_by_its_name(store):
         check_not_fenced(store, epoch, "mine")
 
 
+def test_a_claim_that_an_old_listing_still_shows_is_gone(store, monkeypatch):
+    epoch = claim_epoch(store, nonce="mine")
+    store.delete("epochs/0000000001.json")
+    monkeypatch.setattr(store, "list", lambda _: ["0000000001.json"])
+    with pytest.raises(FencedError, match="no longer in the state directory"):
+        check_not_fenced(store, epoch, "mine")
+
+
 def test_a_claim_that_is_refused_for_ever_ends_by_name():
     class Refusing(MemoryStateStore):
         """Says of everything that it is there, and shows nothing."""
