@@ -24,7 +24,7 @@ Public names:
     run_with_evolution  runs a query and restarts it whenever new columns stop it
     HybridSource        reads one source to its end and then another
     DefaultSource       the class that Spark finds and registers as "sluice"
-    tables              sinks that add landed files to Delta and Iceberg tables, or list them
+    tables              sinks that add data files to Delta and Iceberg tables, or list them
     errors              the exceptions that a query raises, subclasses of `errors.SluiceError`
     __version__         the version of the installed package
 

@@ -18,7 +18,7 @@ SluiceError
 ├── NewColumnsError        the data has columns that the schema does not have
 │   └── SchemaEvolvedError     and the schema that has them is stored: start again
 ├── ReplayError            a second attempt cannot repeat what the first one acknowledged
-├── TableError             the table: a batch of landed files that does not fit it
+├── TableError             the table: a batch of data files that does not fit it
 ├── WaitTimeoutError       a wait timed out
 └── ProtocolError          a bug in an enumerator, a reader or in Sluice itself
 """
@@ -151,7 +151,7 @@ class ReplayError(SluiceError):
 
 
 class TableError(SluiceError):
-    """A batch of landed files does not fit its table, or is not the next one."""
+    """A batch of data files does not fit its table, or is not the next one."""
 
 
 class WaitTimeoutError(SluiceError):

@@ -70,16 +70,16 @@ _READ = f"""{_PREPARED}
 rows = sum(batch.num_rows for batch in batches)
 print(json.dumps([rows, peak(), peak() - began]))
 """
-_LAND = f"""{_PREPARED}
+_WRITE = f"""{_PREPARED}
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
-from pyspark_sluice.reader.landing.file_writer import DataFileWriter
-from pyspark_sluice.reader.landing.landing_options import LandingOptions
-from pyspark_sluice.reader.landing.place import LocalPlace
+from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
+from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
+from pyspark_sluice.reader.direct_write.write_options import WriteOptions
+from pyspark_sluice.reader.direct_write.place import LocalPlace
 
 name = FileName("0" * 16, CheckpointRef(1, 1), 0, "0" * 12)
 with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
-    writer = DataFileWriter(LocalPlace(Path(folder)), name, schema, LandingOptions())
+    writer = DataFileWriter(LocalPlace(Path(folder)), name, schema, WriteOptions())
     for batch in batches:
         writer.write(batch)
     rows = sum(file.rows for file in writer.finish())
@@ -91,7 +91,7 @@ def memory(bench: Bench) -> Iterator[Result]:
     """Peak resident size of a reader by format, over a file of 2 GB and one of a tenth."""
     for name in _KINDS:
         yield _flat(bench, name, _READ, name)
-    yield from landing_memory(bench)
+    yield from direct_write_memory(bench)
     for name, (write, options) in _LONGEST.items():
         path = _file(bench, f"longest_{name}", write, LONGEST_MB)
         _, grown = _peak(path, options, *(_PARTS if options["file_format"] == "json" else ()))
@@ -101,10 +101,10 @@ def memory(bench: Bench) -> Iterator[Result]:
         yield Result(work, grown / 2**20, bound / 2**20, "MiB", "the bound", note)
 
 
-def landing_memory(bench: Bench) -> Iterator[Result]:
+def direct_write_memory(bench: Bench) -> Iterator[Result]:
     """The same for a reader whose rows go into data files."""
-    for name in _LANDED:
-        yield _flat(bench, name, _LAND, f"{name}, landed")
+    for name in _WRITTEN:
+        yield _flat(bench, name, _WRITE, f"{name}, written")
 
 
 def _flat(bench: Bench, name: str, program: str, work: str) -> Result:
@@ -254,7 +254,7 @@ _KINDS: dict[str, tuple[Callable[[Path, int], None], dict[str, Any]]] = {
 }
 
 
-_LANDED = ("json", "csv", "text", "parquet")
+_WRITTEN = ("json", "csv", "text", "parquet")
 
 
 def _one(before: bytes, after: bytes) -> Callable[[Path, int], None]:

@@ -1,4 +1,4 @@
-"""Into a table: rows that are landed, against Spark's file source into its Parquet sink.
+"""Into a table: direct writes, against Spark's file source into its Parquet sink.
 
 `python -m benchmarks tables` prints it, as docs/tables.md has it. What is in the tables is compared
 before anything is measured: the number of rows and a hash over all columns. Not here: rows that
@@ -31,7 +31,7 @@ from .streams import PATIENCE, Input
 
 _WITHOUT_PEER = frozenset({"avro"})
 _WARM_UPS = 2
-_LANDED: Final = ("parquet", "delta")
+_WRITTEN: Final = ("parquet", "delta")
 _INTO: Final = {
     "parquet": "Parquet, manifests",
     "delta": "Delta",
@@ -65,7 +65,7 @@ def into_tables(bench: Bench) -> Iterator[str]:
         measured[work] = _measured(bench, read)
         yield from _lines(work, measured[work])
     yield from _frames(bench)
-    for kind in _LANDED:
+    for kind in _WRITTEN:
         times = {
             work: runs["spark"].batches / runs[kind].batches for work, runs in measured.items()
         }
@@ -117,7 +117,7 @@ def _measured(
     read: Input,
     turns: int | None = None,
     warm_ups: int = _WARM_UPS,
-    kinds: Sequence[str] = (*_LANDED, "spark"),
+    kinds: Sequence[str] = (*_WRITTEN, "spark"),
 ) -> Mapping[str, _Run]:
     """The medians of each kind of table."""
     runs: dict[str, list[_Run]] = {kind: [] for kind in kinds}
@@ -206,7 +206,7 @@ def _started(spark: SparkSession, kind: str, read: Input, root: Path) -> Any:
     else:
         reader = reader.options(**read.options).format("sluice")
         reader = reader.option("fileFormat", read.file_format)
-        reader = reader.option("landAt", table).option("landSchema", read.schema)
+        reader = reader.option("writeTo", table).option("writeSchema", read.schema)
         frame = reader.option("checkpointLocation", checkpoint).load(str(read.path))
         sink = tables.delta(table) if kind == "delta" else tables.manifest(str(root / "manifests"))
         writer = frame.writeStream.foreachBatch(sink)

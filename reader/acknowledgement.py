@@ -93,20 +93,20 @@ class Replay:
     earlier: ReaderCommit | None
     """The commit of an earlier attempt; None for the first one, which may read as it likes."""
 
-    def check_landing(self, *, lands: bool) -> None:
+    def check_direct_write(self, *, writes: bool) -> None:
         """Refuse a batch that was first read with rows in data files and now without, or reversed.
 
         Raises:
             ReplayError: the option has changed in the middle of the batch.
         """
         # Otherwise the same rows could be in Spark's sink and in the files of a table.
-        if self.earlier is None or (self.earlier.landed is not None) == lands:
+        if self.earlier is None or (self.earlier.written_files is not None) == writes:
             return
-        was = "rows went to Spark" if lands else "rows were written into data files"
+        was = "rows went to Spark" if writes else "rows were written into data files"
         raise ReplayError(
-            "this batch was first read without landAt"
-            if lands
-            else "this batch was first read with landAt, which is no longer set",
+            "this batch was first read without writeTo"
+            if writes
+            else "this batch was first read with writeTo, which is no longer set",
             self.where,
             f"a commit by which {was}",
             "the same option for the whole batch",

@@ -37,7 +37,7 @@ from .api import (
     SplitT,
 )
 from .budget import RemainingBudget
-from .written_files import SCHEMA, Landing, Recording, rows_about
+from .written_files import SCHEMA, Recording, RowsWriter, rows_about
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Lander(Generic[SplitT]):
+class DirectWrite(Generic[SplitT]):
     """How rows go into data files instead of Spark."""
 
-    begin: Callable[[Assignment[SplitT]], Landing]
+    begin: Callable[[Assignment[SplitT]], RowsWriter]
     rows: pa.Schema = SCHEMA
     """The columns that Spark gets, about the files."""
 
@@ -106,7 +106,7 @@ class ReaderTask(Generic[SplitT]):
     shape: Mapping[str, Any] = field(default_factory=dict)
     """What shapes rows now: written into commits, and never a secret."""
 
-    lander: Lander[SplitT] | None = None
+    writes: DirectWrite[SplitT] | None = None
     """Given where rows go into data files."""
 
     recorder: Callable[[Assignment[SplitT]], Recording] | None = None
@@ -118,7 +118,7 @@ class ReaderTask(Generic[SplitT]):
         Abandoned half-way it acknowledges nothing, since Spark does not read the rest, and leaves
         a record of that where it still can.
 
-        Rows that are landed are written into data files first, then the commit that lists them is
+        Under a direct write rows go into data files first, then the commit that lists them is
         published, and then there is a row for each file of the commit that counts: nothing that
         Spark does with those rows makes anything be read or written again.
 
@@ -134,24 +134,24 @@ class ReaderTask(Generic[SplitT]):
         if earlier is not None and earlier.abandoned:
             return  # Spark completed the checkpoint without this reader.
         replay = Replay(assignment.place, self.shape, earlier)
-        replay.check_landing(lands=self.lander is not None)
+        replay.check_direct_write(writes=self.writes is not None)
         # What an earlier attempt has acknowledged it has recorded, too.
         recording = self.recorder(assignment) if self.recorder and earlier is None else None
         run = _Run(replace(self, commits=commits), assignment, attempt, replay, recording)
-        if self.lander is None:
+        if self.writes is None:
             yield from run.read()
             # A query that begins claims the state, then looks for commits. This is the other order,
             # so of two queries that begin at once one finds the other.
             self._check_claim(assignment)
             return
         # With a commit nothing is written again: its files are there, and durable.
-        counted = earlier or run.land(self.lander.begin(assignment), self.lander.schema)
+        counted = earlier or run.write(self.writes.begin(assignment), self.writes.schema)
         self._check_claim(assignment)
         yield from rows_about(
-            counted.landed or (),
+            counted.written_files or (),
             assignment.ref,
             assignment.reader,
-            self.lander.rows,
+            self.writes.rows,
             assignment.lineage,
         )
 
@@ -186,7 +186,7 @@ class _Run(Generic[SplitT]):
                 counted, f"{split}: {mine.verdict(index)}", counted.verdict(index)
             )
 
-    def land(self, landing: Landing, schema: Mapping[str, Any] | None) -> ReaderCommit:
+    def write(self, writer: RowsWriter, schema: Mapping[str, Any] | None) -> ReaderCommit:
         steps = self._steps()
         try:
             while True:
@@ -196,19 +196,21 @@ class _Run(Generic[SplitT]):
                     mine: ReaderCommit = end.value
                     break
                 try:
-                    landing.write(batch)
+                    writer.write(batch)
                 except Exception as error:  # noqa: BLE001 - the reader is closed by it, not abandoned
                     steps.throw(error)
-            files = landing.finish()
+            files = writer.finish()
         except BaseException:
-            landing.discard()
+            writer.discard()
             if self.recording is not None:
                 self.recording.discard()
             raise
         # If this fails, the commit may have been published, so its files have to stay.
-        counted = self._publish(mine.model_copy(update={"landed": files, "landed_schema": schema}))
-        if {file.path for file in files}.isdisjoint(file.path for file in counted.landed or ()):
-            landing.discard()
+        update = {"written_files": files, "written_schema": schema}
+        counted = self._publish(mine.model_copy(update=update))
+        own = {file.path for file in files}
+        if own.isdisjoint(file.path for file in counted.written_files or ()):
+            writer.discard()
         self.replay.check_wanted(counted)
         return counted
 

@@ -1,6 +1,6 @@
 """What a task writes next to its reader commit: data files, and what is left out of the rows.
 
-Where rows are landed, the stream has a row for each data file instead.
+Under a direct write the stream has a row for each data file instead.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ..checkpoint_meta.documents.landed_file import BadRecordsFile, LandedFile
+from ..checkpoint_meta.documents.written_file import BadRecordsFile, WrittenFile
 from .api import LeftOut
 
 
-class Landing(Protocol):
+class RowsWriter(Protocol):
     """Takes the rows of one assignment instead of Spark, which gets a row for each data file."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take some rows, in order."""
 
-    def finish(self) -> Sequence[LandedFile]:
+    def finish(self) -> Sequence[WrittenFile]:
         """The files that hold all rows, complete and durable."""
 
     def discard(self) -> None:
@@ -64,12 +64,12 @@ def rows_schema(*, in_place: bool) -> pa.Schema:
     return SCHEMA_IN_PLACE if in_place else SCHEMA
 
 
-# With landCopy=never a commit may list any number of files, which one batch need not hold.
+# With writeCopy=never a commit may list any number of files, which one batch need not hold.
 _AT_ONCE = 10_000
 
 
 def rows_about(
-    files: Sequence[LandedFile], ref: CheckpointRef, reader: int, schema: pa.Schema, lineage: str
+    files: Sequence[WrittenFile], ref: CheckpointRef, reader: int, schema: pa.Schema, lineage: str
 ) -> Iterator[pa.RecordBatch]:
     """The rows about the files of one reader commit, in their order."""
     for start in range(0, len(files), _AT_ONCE):

@@ -1,4 +1,4 @@
-"""Sinks for streams with `landAt`: each batch is added to a table exactly once.
+"""Sinks for streams with `writeTo`: each batch is added to a table exactly once.
 
 Readers write the rows into Parquet files, and the stream has one row for each file. Pass a sink to
 `foreachBatch`. It adds the files of a batch to its table in one transaction, which records the
@@ -8,8 +8,8 @@ query and the checkpoint. If Spark repeats the batch, the sink finds that record
     >>> files = (
     ...     spark.readStream.format("sluice")
     ...     .option("fileFormat", "json")
-    ...     .option("landAt", table)
-    ...     .option("landSchema", "id long, name string")
+    ...     .option("writeTo", table)
+    ...     .option("writeSchema", "id long, name string")
     ...     .option("checkpointLocation", checkpoint)
     ...     .load(landing)
     ... )
@@ -48,7 +48,7 @@ def delta(table: str, *, storage_options: Mapping[str, Any] | None = None) -> Si
         2
 
     Args:
-        table: directory or URL of the table. `landAt` must be the same or below it.
+        table: directory or URL of the table. `writeTo` must be the same or below it.
         storage_options: like the option `storageOptions` of the stream.
 
     The sink raises `TableError` if the table already contains a later batch of this query, or a

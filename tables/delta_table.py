@@ -1,4 +1,4 @@
-"""Landed files into a Delta table: one transaction a batch, recognized by application transactions.
+"""Data files into a Delta table: one transaction a batch, recognized by application transactions.
 
 Each commit carries two `txn` actions of the Delta protocol: the query's lineage with the checkpoint
 id, and one with a digest of the list of files. delta-rs accepts a `txn` that is there already
@@ -18,10 +18,10 @@ from typing_extensions import override
 from ..checkpoint_meta.storage.client_options import client_config
 from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
 from ..errors import TableError
-from ..reader.landing.field_ids import to_text
-from ..reader.landing.statistics import Path
-from .landed_batch import LandedBatch
+from ..reader.direct_write.field_ids import to_text
+from ..reader.direct_write.statistics import Path
 from .table_sink import TableSink
+from .written_batch import WrittenBatch
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable, Schema
@@ -72,7 +72,7 @@ class DeltaSink(TableSink):
         table = self.opened()
         return None if table is None else to_text(pa.schema(table.schema().to_arrow()))
 
-    def _create(self, batch: LandedBatch) -> None:
+    def _create(self, batch: WrittenBatch) -> None:
         """With the files. Another writer may be first: then the table is there at the next try."""
         from deltalake.transaction import create_table_with_add_actions
 
@@ -88,7 +88,7 @@ class DeltaSink(TableSink):
             commit_properties=_identity(batch),
         )
 
-    def _additions(self, batch: LandedBatch) -> list[AddAction]:
+    def _additions(self, batch: WrittenBatch) -> list[AddAction]:
         from deltalake.transaction import AddAction
 
         now = int(time.time() * 1000)
@@ -108,7 +108,7 @@ class DeltaSink(TableSink):
         return 0 if table is None else table.transaction_version(lineage) or 0
 
     @override
-    def _has_files(self, table: DeltaTable, batch: LandedBatch) -> bool:
+    def _has_files(self, table: DeltaTable, batch: WrittenBatch) -> bool:
         return table.transaction_version(_files_of(batch)) == _number(batch)
 
     @override
@@ -141,7 +141,7 @@ class DeltaSink(TableSink):
         return Schema.from_json(json.dumps(whole))
 
     @override
-    def _commit(self, table: DeltaTable | None, batch: LandedBatch) -> None:
+    def _commit(self, table: DeltaTable | None, batch: WrittenBatch) -> None:
         if table is None:
             self._create(batch)
             return
@@ -150,7 +150,7 @@ class DeltaSink(TableSink):
             raise TableError(
                 "the table is partitioned by other columns than the files",
                 self._name,
-                f"landPartitionBy={','.join(batch.files[0].partition)}",
+                f"writePartitionBy={','.join(batch.files[0].partition)}",
                 f"the table's partition columns: {', '.join(partitions) or 'none'}",
             )
         known = table.schema()
@@ -172,7 +172,7 @@ class DeltaSink(TableSink):
             commit_properties=_identity(batch),
         )
 
-    def _check_rules(self, table: DeltaTable, known: Any, batch: LandedBatch) -> None:
+    def _check_rules(self, table: DeltaTable, known: Any, batch: WrittenBatch) -> None:
         """Refuse what the table does not allow in rows; they are in files, and nobody looks."""
         rules = [
             f"{name}={value}"
@@ -191,11 +191,11 @@ class DeltaSink(TableSink):
                 self._name,
                 ", ".join(rules),
                 "no CHECK constraints, generated or identity columns, invariants, column mapping",
-                "Remove them from the table, or write to it with Delta's own sink, without landAt.",
+                "Remove them from the table, or write to it with Delta's own sink.",
             )
         batch.check_never_null(never_null, self._name)
 
-    def _check_partitions(self, known: Schema, batch: LandedBatch) -> None:
+    def _check_partitions(self, known: Schema, batch: WrittenBatch) -> None:
         """A value that is not of the column's type would make the whole table unreadable."""
         kinds = pa.schema(known.to_arrow())
         for name in batch.files[0].partition:
@@ -210,7 +210,7 @@ class DeltaSink(TableSink):
                     self._name,
                     f"{name}: {error}",
                     f"values of type {kind}",
-                    "Land the column with that type (landSchema), or into another table.",
+                    "Write the column with that type (writeSchema), or into another table.",
                 ) from error
 
     def _plain_column(self, known: Schema, partitions: Sequence[str]) -> str:
@@ -232,7 +232,7 @@ class DeltaSink(TableSink):
         return found
 
 
-def _identity(batch: LandedBatch) -> CommitProperties:
+def _identity(batch: WrittenBatch) -> CommitProperties:
     """What says that the batch is in the table; a conflict is not resolved before a look at it."""
     from deltalake import CommitProperties, Transaction
 
@@ -243,11 +243,11 @@ def _identity(batch: LandedBatch) -> CommitProperties:
     return CommitProperties(max_commit_retries=0, app_transactions=transactions)
 
 
-def _files_of(batch: LandedBatch) -> str:
+def _files_of(batch: WrittenBatch) -> str:
     return f"{batch.lineage}-files"
 
 
-def _number(batch: LandedBatch) -> int:
+def _number(batch: WrittenBatch) -> int:
     # Versions of transactions are 64 bits with a sign.
     return int(batch.digest[:15], 16)
 
@@ -261,7 +261,7 @@ def _check_name(path: str, table: str) -> None:
             repr(path),
             "no tab or line break; and no colon directly in the table's directory, because Spark "
             "takes what is before it for the scheme of a URL",
-            "Rename the file, move it into a folder, or land without landCopy=never.",
+            "Rename the file, move it into a folder, or write without writeCopy=never.",
         )
 
 

@@ -1,6 +1,6 @@
-"""Landed files as Iceberg's manifests describe them, with columns found by field ids.
+"""Data files as Iceberg's manifests describe them, with columns found by field ids.
 
-Files without ids (of Spark Connect, and those of `landCopy=never`) are read by the name mapping of
+Files without ids (of Spark Connect, and those of `writeCopy=never`) are read by the name mapping of
 the table, which keeps the names that it has.
 """
 
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..checkpoint_meta.documents.landed_file import FileName, LandedFile
+from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
 from ..errors import TableError
-from ..reader.landing.field_ids import has_field_ids, with_field_ids, without_field_ids
-from ..reader.landing.place import place_of
-from ..reader.landing.statistics import leaves
-from .landed_batch import LandedBatch
+from ..reader.direct_write.field_ids import has_field_ids, with_field_ids, without_field_ids
+from ..reader.direct_write.place import place_of
+from ..reader.direct_write.statistics import leaves
+from .written_batch import WrittenBatch
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 _COPY: Final = "ids-"
 NAME_MAPPING: Final = "schema.name-mapping.default"
-Entry = tuple[LandedFile, pq.FileMetaData]
+Entry = tuple[WrittenFile, pq.FileMetaData]
 
 
-def data_files(transaction: Transaction, batch: LandedBatch, table: str) -> Sequence[DataFile]:
+def data_files(transaction: Transaction, batch: WrittenBatch, table: str) -> Sequence[DataFile]:
     """The files of a batch for a table that has all of their columns.
 
     Raises:
@@ -55,13 +55,13 @@ def data_files(transaction: Transaction, batch: LandedBatch, table: str) -> Sequ
     return [_data_file(transaction, *entry) for entry in entries]
 
 
-def is_in_place(file: LandedFile) -> bool:
-    """True if someone else wrote the file (`landCopy=never`)."""
+def is_in_place(file: WrittenFile) -> bool:
+    """True if someone else wrote the file (`writeCopy=never`)."""
     leaf = file.path.rpartition("/")[2]
     return FileName.parse(leaf) is None and not leaf.startswith(_COPY)
 
 
-def keep_names(transaction: Transaction, before: str | None, batch: LandedBatch) -> None:
+def keep_names(transaction: Transaction, before: str | None, batch: WrittenBatch) -> None:
     """Keep the name mapping that a table had `before` its columns were added.
 
     pyiceberg gives the old name of a renamed column to a new column of that name: rows of files
@@ -114,13 +114,14 @@ def _check_names(
         path,
         f"{problem}, in {NAME_MAPPING} of {table}",
         "a name mapping that gives each column of the file the column of that name",
-        "Correct that property of the table. Files have field ids, and need no name mapping, "
-        "without landCopy=never and Spark Connect, and if the sink is the first action on a batch.",
+        "Correct that property of the table. Files have field ids, and need no name "
+        "mapping, without writeCopy=never and Spark Connect, and if the sink is the "
+        "first action on a batch.",
     )
 
 
 def _copied(
-    file: LandedFile, footer: pq.FileMetaData, schema: pa.Schema, batch: LandedBatch
+    file: WrittenFile, footer: pq.FileMetaData, schema: pa.Schema, batch: WrittenBatch
 ) -> Entry:
     """A copy of a file with other field ids.
 
@@ -133,7 +134,7 @@ def _copied(
             file.path,
             "other field ids",
             "those of the table's columns of the same name, or none",
-            "Land without landCopy=never: Sluice then writes a file with the table's ids.",
+            "Write without writeCopy=never: Sluice then writes a file with the table's ids.",
         )
     folder, _, name = file.path.rpartition("/")
     token = hashlib.sha256(schema.serialize()).hexdigest()[:12]
@@ -163,7 +164,7 @@ def _columns(footer: pq.FileMetaData) -> Iterator[pq.ColumnChunkMetaData]:
         yield from map(footer.row_group(number).column, range(footer.num_columns))
 
 
-def _data_file(transaction: Transaction, file: LandedFile, footer: pq.FileMetaData) -> DataFile:
+def _data_file(transaction: Transaction, file: WrittenFile, footer: pq.FileMetaData) -> DataFile:
     from pyiceberg.io.pyarrow import (
         MetricModeTypes,
         MetricsMode,
@@ -192,7 +193,7 @@ def _data_file(transaction: Transaction, file: LandedFile, footer: pq.FileMetaDa
     )
 
 
-def _unbounded(file: LandedFile, footer: pq.FileMetaData) -> Iterator[str]:
+def _unbounded(file: WrittenFile, footer: pq.FileMetaData) -> Iterator[str]:
     """The columns whose bounds are not those of all values, or dates that Python does not have."""
     if is_in_place(file):
         # Whether floats are not-a-number is only in the rows.

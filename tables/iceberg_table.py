@@ -1,4 +1,4 @@
-"""Landed files into an Iceberg table: one transaction a batch, recognized by table properties.
+"""Data files into an Iceberg table: one transaction a batch, recognized by table properties.
 
 The properties are set in the transaction that adds the files, so both are there or neither is.
 Properties of snapshots would expire with them.
@@ -13,11 +13,11 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ..errors import TableError
-from ..reader.landing.field_ids import to_text
-from ..reader.landing.statistics import leaves
+from ..reader.direct_write.field_ids import to_text
+from ..reader.direct_write.statistics import leaves
 from .iceberg_files import NAME_MAPPING, data_files, is_in_place, keep_names
-from .landed_batch import LandedBatch
 from .table_sink import TableSink
+from .written_batch import WrittenBatch
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -37,7 +37,7 @@ class IcebergSink(TableSink):
                 str(table.spec()),
                 "a table without partitions",
                 "Iceberg finds values of partitions in the files, which Hive's layout leaves out. "
-                "landSortBy keeps the rows of a file together instead.",
+                "writeSortBy keeps the rows of a file together instead.",
             )
         super().__init__(str(table.name()), storage_options or {})
         self._table = table
@@ -80,7 +80,7 @@ class IcebergSink(TableSink):
         return newest_checkpoint(table.properties, lineage)
 
     @override
-    def _has_files(self, table: Table, batch: LandedBatch) -> bool:
+    def _has_files(self, table: Table, batch: WrittenBatch) -> bool:
         return table.properties.get(_files_of(batch)) == batch.digest
 
     @override
@@ -88,13 +88,13 @@ class IcebergSink(TableSink):
         return ""
 
     @override
-    def _commit(self, table: Table, batch: LandedBatch) -> None:
+    def _commit(self, table: Table, batch: WrittenBatch) -> None:
         if any(file.partition for file in batch.files):
             raise TableError(
                 "files with partition values cannot be added to an Iceberg table",
                 batch.files[0].path,
-                f"landPartitionBy={','.join(batch.files[0].partition)}",
-                "no landPartitionBy",
+                f"writePartitionBy={','.join(batch.files[0].partition)}",
+                "no writePartitionBy",
             )
         self._check_new(table, batch)
         for schema in batch.schemas:
@@ -114,7 +114,7 @@ class IcebergSink(TableSink):
                 for file in files:
                     append.append_data_file(file)
 
-    def _check_new(self, table: Table, batch: LandedBatch) -> None:
+    def _check_new(self, table: Table, batch: WrittenBatch) -> None:
         """Refuse files of others that another query may have added; our own names are unique."""
         paths = {file.path for file in batch.files if is_in_place(file)}
         marks = {name for name in table.properties if name.startswith(_MARK)}
@@ -126,10 +126,10 @@ class IcebergSink(TableSink):
                     min(known),
                     f"it in {self._name}, added by another query",
                     "files that are not in the table",
-                    "Continue that query from its checkpoint, or land into another table.",
+                    "Continue that query from its checkpoint, or write into another table.",
                 )
 
-    def _add_columns(self, transaction: Transaction, batch: LandedBatch) -> None:
+    def _add_columns(self, transaction: Transaction, batch: WrittenBatch) -> None:
         from pyiceberg.exceptions import ValidationError
 
         try:
@@ -169,7 +169,7 @@ class IcebergSink(TableSink):
                 "the columns of the files do not fit the table's",
                 self._name,
                 "; ".join(problems),
-                "columns of the same names; NOT NULL in landSchema where they are required",
+                "columns of the same names; NOT NULL in writeSchema where they are required",
                 "Make the columns optional in the table, or name them as the table does.",
             )
 
@@ -200,5 +200,5 @@ def _checkpoint_of(lineage: str) -> str:
     return f"{_MARK}{lineage}.checkpoint"
 
 
-def _files_of(batch: LandedBatch) -> str:
+def _files_of(batch: WrittenBatch) -> str:
     return f"{_MARK}{batch.lineage}.files"

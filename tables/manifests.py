@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..checkpoint_meta.storage.urls import absolute, hadoop_pattern
 from ..checkpoint_meta.stores.open_store import open_store
 from ..errors import TableError
-from .landed_batch import LandedBatch, not_next
+from .written_batch import WrittenBatch, not_next
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,11 +32,11 @@ class Manifests:
         Raises:
             TableError: it is there with other files, or the files are gone.
         """
-        batch = LandedBatch.of(frame, self._storage_options)
+        batch = WrittenBatch.of(frame, self._storage_options)
         if batch is not None:
             self.add(batch)
 
-    def add(self, batch: LandedBatch) -> None:
+    def add(self, batch: WrittenBatch) -> None:
         """See `__call__`."""
         batch.check_there()
         name = f"{_FOLDER}/{batch.lineage}-{batch.checkpoint:010d}.json"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..checkpoint_meta.storage.storage_errors import delays
 from ..errors import TableError
-from ..reader.landing.field_ids import TABLE_COLUMNS
-from .landed_batch import LandedBatch, not_next
+from ..reader.direct_write.field_ids import TABLE_COLUMNS
+from .written_batch import WrittenBatch, not_next
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,7 +48,7 @@ class TableSink(ABC):
             context.setLocalProperty(TABLE_COLUMNS, self.columns())
         try:
             # The readers run here, and write the files.
-            batch = LandedBatch.of(frame, self._storage_options)
+            batch = WrittenBatch.of(frame, self._storage_options)
         finally:
             if context is not None:
                 context.setLocalProperty(TABLE_COLUMNS, None)
@@ -59,7 +59,7 @@ class TableSink(ABC):
     def columns(self) -> str | None:
         """The columns of the table for `field_ids.from_text`; None without a table."""
 
-    def add(self, batch: LandedBatch) -> None:
+    def add(self, batch: WrittenBatch) -> None:
         """See `__call__`."""
         pauses = delays(0.05)
         checked = False
@@ -84,8 +84,8 @@ class TableSink(ABC):
                         self._name,
                         f"{type(error).__name__}: {error}",
                         "a table that this sink can write to, and values of its types",
-                        "Nothing is lost: change the table and start the query again, or land into "
-                        "another table.",
+                        "Nothing is lost: change the table and start the query again, or write "
+                        "into another table.",
                     ) from error
                 conflict = error
                 time.sleep(next(pauses))
@@ -97,7 +97,7 @@ class TableSink(ABC):
             "Nothing is lost: the query adds the batch when you start it again.",
         ) from conflict
 
-    def _has(self, table: Any, batch: LandedBatch) -> bool:
+    def _has(self, table: Any, batch: WrittenBatch) -> bool:
         known = self.newest(table, batch.lineage)
         if known < batch.checkpoint:
             return False
@@ -113,7 +113,7 @@ class TableSink(ABC):
         """The checkpoint of the newest batch of a query in the table; 0 without one."""
 
     @abstractmethod
-    def _has_files(self, table: Any, batch: LandedBatch) -> bool:
+    def _has_files(self, table: Any, batch: WrittenBatch) -> bool:
         """True if the newest batch in the table has the files of this one."""
 
     @abstractmethod
@@ -121,7 +121,7 @@ class TableSink(ABC):
         """Which version of the table was looked at, as errors say it; empty without one."""
 
     @abstractmethod
-    def _commit(self, table: Any, batch: LandedBatch) -> None:
+    def _commit(self, table: Any, batch: WrittenBatch) -> None:
         """Add the files to the table as it was opened.
 
         Raises:

@@ -26,10 +26,10 @@ from pyspark_sluice.enumerator.files.file_options import (
     EnumeratorOptions,
     EventTimeOptions,
 )
+from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 from pyspark_sluice.reader.files.formats.registry import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
-from pyspark_sluice.reader.landing.landing_options import LandingOptions
 from pyspark_sluice.tools import option_types
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -165,7 +165,7 @@ def groups() -> dict[str, list[str]]:
     batches = [n for n in EnumeratorOptions.model_fields if n not in (*discovery, *event_time)]
     schemas = list(SchemaOptions.model_fields)
     reading = [n for n in ReaderOptions.model_fields if n not in (*schemas, *discovery)]
-    cleaning, landing = list(CleaningOptions.model_fields), list(LandingOptions.model_fields)
+    cleaning, landing = list(CleaningOptions.model_fields), list(WriteOptions.model_fields)
     others = {*discovery, *event_time, *batches, *schemas, *reading, *cleaning, *landing}
     own = [name for name in SluiceOptions.model_fields if name not in others]
     return {
@@ -176,7 +176,7 @@ def groups() -> dict[str, list[str]]:
         "Cleaning up": cleaning,
         "Schema": schemas,
         "Reading": reading,
-        "Landing": landing,
+        "Direct write": landing,
     }
 
 

@@ -76,7 +76,7 @@ NO_CHECKPOINT = CheckpointRef(0, 0)
 
 def new_lineage() -> CheckpointIdentity:
     """What the first checkpoint of a query begins with: nothing but a lineage of its own."""
-    # 16 digits, which is what names of landed files have room for (`landed_file.py`).
+    # 16 digits, which is what names of data files have room for (`written_file.py`).
     return CheckpointIdentity(NO_CHECKPOINT, secrets.token_hex(8), "")
 
 

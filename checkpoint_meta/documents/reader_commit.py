@@ -23,7 +23,6 @@ from ...errors import StateNotSharedError
 from ..stores.contract import StateStore, in_parallel
 from .checkpoint_ref import CheckpointRef
 from .checksummed_json import parsed, with_checksum
-from .landed_file import BadRecordsFile, LandedFile
 from .layout import (
     READERS,
     abandoned_directory,
@@ -33,6 +32,7 @@ from .layout import (
     reader_object,
 )
 from .visibility_check import look_again
+from .written_file import BadRecordsFile, WrittenFile
 
 if TYPE_CHECKING:
     from .serializer import VersionedSerializer
@@ -128,10 +128,10 @@ class ReaderCommit(_OfAttempt):
     """What else than the splits shaped the rows, as JSON values; never a secret. A later attempt
     reads under the same."""
 
-    landed: Sequence[LandedFile] | None = None
+    written_files: Sequence[WrittenFile] | None = None
     """Data files that hold the rows, where they are not handed to Spark; else None."""
 
-    landed_schema: Mapping[str, Any] | None = None
+    written_schema: Mapping[str, Any] | None = None
     """Spark's JSON of the struct of these rows, partition columns included."""
 
     bad_records: Sequence[BadRecordsFile] = ()
@@ -182,7 +182,7 @@ class ReaderCommit(_OfAttempt):
     @property
     def written(self) -> Sequence[str]:
         """The paths of all files that the attempt wrote in addition to this commit."""
-        return [f.path for f in self.landed or ()] + [f.path for f in self.bad_records]
+        return [f.path for f in self.written_files or ()] + [f.path for f in self.bad_records]
 
     @property
     def returned_indexes(self) -> Sequence[int]:

@@ -71,8 +71,8 @@ def _text(name: str, value: object) -> str | None:
         return str(value)
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
-    # landPartitionBy and landSortBy are lists with commas; all other lists are JSON.
-    if isinstance(value, list | tuple) and name.startswith("land"):
+    # writePartitionBy and writeSortBy are lists with commas; all other lists are JSON.
+    if isinstance(value, list | tuple) and name.startswith("write"):
         return ",".join(map(str, value))
     if isinstance(value, list | tuple | Mapping):
         try:

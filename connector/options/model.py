@@ -23,10 +23,10 @@ from ...checkpoint_meta.storage.urls import joined, loaded_paths
 from ...enumerator.files.discovery.selection.name_patterns import glob_pattern
 from ...enumerator.files.file_options import CleaningOptions, EnumeratorOptions
 from ...errors import OptionError
+from ...reader.direct_write.write_options import WriteOptions
 from ...reader.files.formats.registry import format_class, refused
 from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
 from ...reader.files.options.values import json_or_none
-from ...reader.landing.landing_options import LandingOptions
 from .aliases import in_our_names
 from .rules import broken_rules
 from .validation import (
@@ -74,7 +74,7 @@ def _savepoint(value: str) -> str:
 _JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 
 
-class SluiceOptions(EnumeratorOptions, CleaningOptions, LandingOptions, ReaderOptions):
+class SluiceOptions(EnumeratorOptions, CleaningOptions, WriteOptions, ReaderOptions):
     """Every option of `format("sluice")`; Spark hands them over in lower case."""
 
     model_config = ConfigDict(
@@ -299,8 +299,8 @@ def _file_problems(options: SluiceOptions, *, path_follows: bool) -> Iterator[st
 
 def _place_problems(options: SluiceOptions) -> Iterator[str]:
     places = {"badRecordsPath": options.bad_records_path}
-    if options.source == "files" and options.land_copy != "never":
-        places["landAt"] = options.land_at
+    if options.source == "files" and options.write_copy != "never":
+        places["writeTo"] = options.write_to
     for option, place in places.items():
         if place:
             yield from (f"{option}: {line}" for line in overlaps(place, options.path))

@@ -133,26 +133,6 @@ class OptionTypes(TypedDict, total=False):
     ingest_again: bool
     int96RebaseMode: Literal["CORRECTED", "LEGACY", "EXCEPTION"]
     int96_rebase_mode: Literal["CORRECTED", "LEGACY", "EXCEPTION"]
-    landAt: str
-    landCompression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
-    landCopy: Literal["always", "never"]
-    landFileBytes: int | str
-    landFormat: Literal["parquet"]
-    landPartitionBy: Sequence[str] | str
-    landSchema: str
-    landSortBy: Sequence[str] | str
-    landTransform: str
-    landTransformSchema: str
-    land_at: str
-    land_compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
-    land_copy: Literal["always", "never"]
-    land_file_bytes: int | str
-    land_format: Literal["parquet"]
-    land_partition_by: Sequence[str] | str
-    land_schema: str
-    land_sort_by: Sequence[str] | str
-    land_transform: str
-    land_transform_schema: str
     lineSep: str
     line_sep: str
     locale: str
@@ -286,3 +266,23 @@ class OptionTypes(TypedDict, total=False):
     wholetext: bool
     wildcardColName: str
     wildcard_col_name: str
+    writeCompression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
+    writeCopy: Literal["always", "never"]
+    writeFileBytes: int | str
+    writeFormat: Literal["parquet"]
+    writePartitionBy: Sequence[str] | str
+    writeSchema: str
+    writeSortBy: Sequence[str] | str
+    writeTo: str
+    writeTransform: str
+    writeTransformSchema: str
+    write_compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
+    write_copy: Literal["always", "never"]
+    write_file_bytes: int | str
+    write_format: Literal["parquet"]
+    write_partition_by: Sequence[str] | str
+    write_schema: str
+    write_sort_by: Sequence[str] | str
+    write_to: str
+    write_transform: str
+    write_transform_schema: str

@@ -12,9 +12,9 @@ from pydantic.alias_generators import to_camel
 
 from ...enumerator.files.ledger.pending import FileOrder
 from ...enumerator.files.ledger.sifting import OnOverwrite
+from ...reader.direct_write.write_options import WriteOptions
 from ...reader.files.options import FileFormatName, ParseMode
 from ...reader.files.options.schema_options import EvolutionMode
-from ...reader.landing.landing_options import LandingOptions
 
 UNSET: Final = object()
 """Among the values of a rule: the option is left out."""
@@ -65,8 +65,8 @@ def _rules(options: str | Iterable[str], *rule: Any, **parts: Any) -> list[Rule]
 _TABLE_HAS_FILES = ", since the table has the files themselves"
 _NOT_IN_ROWS = ", since malformed records are not in the rows"
 _LINES = ", since it needs lines that each are a record"
-_LANDING = sorted(LandingOptions.model_fields)
-_NOT_WRITTEN = {"land_at", "land_copy", "land_format", "land_schema"}
+_LANDING = sorted(WriteOptions.model_fields)
+_NOT_WRITTEN = {"write_to", "write_copy", "write_format", "write_schema"}
 """Options of landing that apply to files that stay where they are, too."""
 
 OF_EVERY_SOURCE: Final = (
@@ -97,19 +97,19 @@ OF_FILES: Final = (
         reason=": an SQS queue or an Azure Storage Queue that receives the events of the bucket",
     ),
     Rule("clean_source", "source_archive_dir", value="archive"),
-    *_rules((name for name in _LANDING if name != "land_at"), "land_at"),
-    Rule("land_transform", "land_transform_schema"),
-    Rule("land_transform_schema", "land_transform"),
+    *_rules((name for name in _LANDING if name != "write_to"), "write_to"),
+    Rule("write_transform", "write_transform_schema"),
+    Rule("write_transform_schema", "write_transform"),
     *_rules(
         ["filter", *(name for name in _LANDING if name not in _NOT_WRITTEN)],
-        "land_copy",
+        "write_copy",
         ("always",),
         reason=", since nothing is written with never",
     ),
-    Rule("land_copy", "file_format", (FileFormatName.PARQUET,), "never"),
-    Rule("land_copy", "clean_source", ("off",), "never", _TABLE_HAS_FILES),
-    Rule("land_copy", "on_overwrite", (OnOverwrite.IGNORE,), "never", _TABLE_HAS_FILES),
-    Rule("schema_evolution_mode", "land_copy", ("always",), EvolutionMode.RESCUE),
+    Rule("write_copy", "file_format", (FileFormatName.PARQUET,), "never"),
+    Rule("write_copy", "clean_source", ("off",), "never", _TABLE_HAS_FILES),
+    Rule("write_copy", "on_overwrite", (OnOverwrite.IGNORE,), "never", _TABLE_HAS_FILES),
+    Rule("schema_evolution_mode", "write_copy", ("always",), EvolutionMode.RESCUE),
     Rule(
         "on_overwrite",
         "clean_source",

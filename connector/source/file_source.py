@@ -109,7 +109,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             fresh_share=options.fresh_share,
             event_time=event_time,
             alignment=self.alignment(),
-            whole_files=options.land_copy == "never",
+            whole_files=options.write_copy == "never",
             ledger=LedgerPolicy(
                 order, options.on_overwrite, self._whole_records if grows else None, read_times
             ),
@@ -179,8 +179,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         from .schema_evolution import EvolvingReader
 
         make = FileSplitReader
-        if self.options.land_copy == "never":
-            from ...reader.landing.in_place import InPlaceReader
+        if self.options.write_copy == "never":
+            from ...reader.direct_write.in_place import InPlaceReader
 
             make = InPlaceReader
         # A batch read has nobody that would hand out another version.
@@ -252,7 +252,7 @@ class _FormatBoundaries:
         except SplitReadError:
             # The reader meets the same error, where onSplitError decides what it means.
             return None
-        if self._source.options.land_copy == "never":
+        if self._source.options.write_copy == "never":
             # A table refers to whole files, so there is nothing to cut.
             return [Block(0, file.size, -1)]
         return blocks

@@ -17,6 +17,7 @@ from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSch
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import NewColumnsError, ProtocolError, SchemaEvolvedError, SluiceError
 from ...reader.api import Report, SplitReader
+from ...reader.direct_write.field_ids import unfit
 from ...reader.files.evolution.new_columns import NewColumnsSeen, refuse_unrelated
 from ...reader.files.evolution.type_growth import added_or_widened, aligned, grown
 from ...reader.files.formats.json.json_values import without_nulls
@@ -24,7 +25,6 @@ from ...reader.files.formats.record_format import METADATA
 from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName
 from ...reader.files.schemas.inference import found_columns, partition_columns
-from ...reader.landing.field_ids import unfit
 from ..options.model import SluiceOptions
 from .schemas import arrow_schema_of, json_of, table_columns
 
@@ -112,7 +112,7 @@ def evolved(
             "inferSampleBytes.",
         )
 
-    columns = None if options.land_transform else table_columns()
+    columns = None if options.write_transform else table_columns()
     more = [] if columns is None else unfit(grown(schema, found, widen=mode.widens), columns)
     if more:
         # Nothing is stored or committed yet: later, the batch would come again and again.

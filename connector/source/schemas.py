@@ -17,9 +17,9 @@ from pyspark.sql.types import StructType
 from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
 from ...enumerator.files.discovery.tree_discovery import all_files
 from ...errors import OptionError
+from ...reader.direct_write.field_ids import TABLE_COLUMNS, from_text
 from ...reader.files.options import FileFormatName
 from ...reader.files.options.schema_options import EvolutionMode
-from ...reader.landing.field_ids import TABLE_COLUMNS, from_text
 from ..options.model import SluiceOptions
 from .discovery import make_discovery
 from .state_location import open_state

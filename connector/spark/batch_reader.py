@@ -72,14 +72,14 @@ class SluiceBatchReader(DataSourceReader):
     def _source(self) -> FileSource:
         from ...errors import OptionError
         from ..options.model import parse_options
+        from ..source.direct_write import refuse_direct_write
         from ..source.file_source import FileSource
-        from ..source.landing import refuse_landing
         from ..source.loading import load_source
         from ..source.schemas import arrow_schema, resolved
         from .partitions import with_session_time_zone
 
         # Data files are named by reader commits, and a batch read has none.
-        refuse_landing(self._options, "spark.read hands rows to Spark")
+        refuse_direct_write(self._options, "spark.read hands rows to Spark")
         options = with_session_time_zone(parse_options(self._options, streaming=False))
         options = resolved(options, self._schema.names, inferred=self._inferred)
         schema = arrow_schema(self._schema)

@@ -40,7 +40,7 @@ class SluiceDataSource(DataSource):
     _inferred = False
     """True if the schema did not come from `.schema(...)`."""
 
-    _landed: StructType | None = None
+    _written_schema: StructType | None = None
     """Schema of the rows that go into data files; the stream's own is another one."""
 
     @classmethod
@@ -63,14 +63,14 @@ class SluiceDataSource(DataSource):
             return columns_of(given)
         # Whether this is a stream is not known here; a missing checkpointLocation comes later.
         options = parse_options(given, streaming=False)
-        if options.land_at:
+        if options.write_to:
             from pyspark.sql.pandas.types import from_arrow_schema
 
             from ...reader.written_files import rows_schema
-            from ..source.landing import landed_schema
+            from ..source.direct_write import written_schema
 
-            self._landed = landed_schema(options, partial(self._of_the_data, options))
-            return from_arrow_schema(rows_schema(in_place=options.land_copy == "never"))
+            self._written_schema = written_schema(options, partial(self._of_the_data, options))
+            return from_arrow_schema(rows_schema(in_place=options.write_copy == "never"))
         return self._of_the_data(options)
 
     def _of_the_data(self, options: SluiceOptions) -> StructType | str:
@@ -86,7 +86,7 @@ class SluiceDataSource(DataSource):
                 "a schema is needed",
                 f"source={options.source}",
                 "no .schema(...)",
-                '.schema("id long, name string") or a StructType before .load(); or landSchema',
+                '.schema("id long, name string") or a StructType before .load(); or writeSchema',
             )
         from ..source.schemas import schema_without_one_given
 
@@ -107,10 +107,13 @@ class SluiceDataSource(DataSource):
 
             reader_class = LimitedReader
         # What Spark passes then describes the rows about files, which is the stream's own schema.
-        if self._landed is not None:
-            schema = self._landed
+        if self._written_schema is not None:
+            schema = self._written_schema
         return reader_class(
-            dict(self.options), schema, inferred=self._inferred, lands=self._landed is not None
+            dict(self.options),
+            schema,
+            inferred=self._inferred,
+            writes_files=self._written_schema is not None,
         )
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -16,12 +16,12 @@ from ...enumerator.batch_budget import BatchLimits
 from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings, StartingState
 from ...errors import OptionError
+from ...reader.direct_write.unreferenced_files import sweep
 from ...reader.files.io.compressed.cut_places import take_over
-from ...reader.landing.unreferenced_files import sweep
 from ..options.model import SluiceOptions, parse_options
 from ..session.processes import is_process_of_spark, leave_pandas_out
+from ..source.direct_write import written_places
 from ..source.file_source import driver_cores
-from ..source.landing import written_places
 from ..source.loading import load_source
 from ..source.schemas import arrow_schema, resolved
 from ..source.state_location import (

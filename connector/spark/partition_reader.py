@@ -22,7 +22,7 @@ from ...reader.files.options import ReaderOptions
 from ...reader.files.options.schema_options import SchemaOptions
 from ...reader.task import Assignment, ReaderTask
 from ..options.model import SluiceOptions, parse_options
-from ..source.landing import lander_of, recorder_of
+from ..source.direct_write import direct_write_of, recorder_of
 from ..source.loading import load_source
 from ..source.schemas import arrow_schema, resolved
 from ..source.state_location import check_query_id
@@ -60,7 +60,7 @@ def read_partition(
         source.reader_event_types,
         may_return=options.on_split_error == "return",
         shape=shape_of(options, expected),
-        lander=lander_of(options, expected),
+        writes=direct_write_of(options, expected),
         recorder=recorder_of(options),
     )
     attempt = current_attempt()

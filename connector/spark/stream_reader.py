@@ -34,10 +34,10 @@ class SluiceStreamReader(DataSourceStreamReader):
         schema: StructType,
         *,
         inferred: bool = False,
-        lands: bool = False,
+        writes_files: bool = False,
     ) -> None:
-        """With `lands` the schema is that of rows that go into data files, not the stream's."""
-        self._lands = lands
+        """With `writes_files` the schema is that of the rows in data files."""
+        self._writes_files = writes_files
         self._options = dict(options)
         self._schema = schema
         self._inferred = inferred
@@ -49,15 +49,17 @@ class SluiceStreamReader(DataSourceStreamReader):
 
     def _opened(self) -> StreamDriver:
         if self._driver is None:
-            from ..source.landing import refuse_landing
+            from ..source.direct_write import refuse_direct_write
             from ..views.view_reader import refuse_as_stream
             from .driver import StreamDriver
 
             # Not in `streamReader()`: Spark puts an error of its own after one that is raised
             # there.
             refuse_as_stream(self._options)
-            if not self._lands:
-                refuse_landing(self._options, "describe the rows of the data files with landSchema")
+            if not self._writes_files:
+                refuse_direct_write(
+                    self._options, "describe the rows of the data files with writeSchema"
+                )
             self._driver = StreamDriver(self._options, self._schema, inferred=self._inferred)
         return self._driver
 

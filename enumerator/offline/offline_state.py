@@ -230,7 +230,7 @@ class Compaction:
             self._epoch,
             self._check_still_ours,
             self._attachments,
-            commits_go=self._without_landed,
+            commits_go=self._without_data_files,
         )
         oldest = retention.oldest(newest, retained, younger_than)
         if oldest is not None and oldest != newest and self._may_write(oldest):
@@ -244,13 +244,13 @@ class Compaction:
             CheckpointHistory(self._store).drop_base(ref)
         retention.prune(newest, retained, younger_than)
 
-    def _without_landed(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
+    def _without_data_files(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
         """Those whose commits name no other files: only the query knows where to sweep first."""
         commits = ReaderCommits(self._store)
         return [
             ref
             for ref in refs
-            if not any(c.landed is not None or c.bad_records for c in commits.of(ref))
+            if not any(c.written_files is not None or c.bad_records for c in commits.of(ref))
         ]
 
     def _may_write(self, ref: CheckpointRef) -> bool:

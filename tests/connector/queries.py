@@ -16,8 +16,8 @@ from pyspark_sluice.checkpoint_meta.stores.testing import (
     MemoryStateStore,
 )
 from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.direct_write import direct_write_of
 from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.connector.source.landing import lander_of
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
@@ -55,7 +55,7 @@ class Query:
             ReaderCommits(self.store),
             self.source.reader_event_types,
             may_return=options.on_split_error == "return",
-            lander=lander_of(options, SCHEMA),
+            writes=direct_write_of(options, SCHEMA),
         )
 
     def land(self, *names: str, rows: int = 3, text: str | None = None) -> None:

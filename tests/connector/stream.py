@@ -47,7 +47,7 @@ class Stream:
         lowered = {name.lower(): value for name, value in given.items()}
         self.reader: Any = SluiceDataSource(lowered).streamReader(schema)
         self.at = self.reader.initialOffset()
-        self._landed = 0
+        self._files = 0
 
     def land(self, *names: str, at: float | None = None) -> None:
         """Files of one row each, modified at the time `at` (seconds)."""
@@ -55,11 +55,11 @@ class Stream:
             path = self.data / name
             path.parent.mkdir(parents=True, exist_ok=True)
             hidden = path.with_name(f".{path.name}")
-            hidden.write_text(json.dumps({"id": self._landed}) + "\n")
+            hidden.write_text(json.dumps({"id": self._files}) + "\n")
             if at is not None:
                 os.utime(hidden, (at, at))
             hidden.rename(path)
-            self._landed += 1
+            self._files += 1
 
     def plan(self) -> tuple[Any, list[Any]]:
         """The next offset and its partitions; the same offset and none if there is nothing new."""

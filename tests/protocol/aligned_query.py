@@ -83,7 +83,7 @@ class AlignedQuery:
         self._pace = pace
         self.messages = MemoryStateStore("messages")
         self._handles = []
-        self._landed = 0
+        self._files = 0
         self.files = {f"s{number}": [] for number in range(len(hours))}
         for name, of in zip(self.files, hours, strict=True):
             for hour in of:
@@ -113,9 +113,9 @@ class AlignedQuery:
     # What happens -----------------------------------------------------------------------------
 
     def land(self, name, hour, rows=2):
-        self._landed += 1
-        path = f"date=2026-01-{1 + hour // 24:02}/hour={hour % 24:02}/{name}-{self._landed}"
-        self.files[name].append(FileVersion(path, rows, self._landed))
+        self._files += 1
+        path = f"date=2026-01-{1 + hour // 24:02}/hour={hour % 24:02}/{name}-{self._files}"
+        self.files[name].append(FileVersion(path, rows, self._files))
 
     def turn(self, name, count):
         """The background of one source's process."""
@@ -251,7 +251,7 @@ class AlignedQuery:
 
     def _pass_time(self):
         # Ten looks, until an idle source is known to be one; the rest are batches.
-        for _ in range(60 + 4 * self._landed):
+        for _ in range(60 + 4 * self._files):
             self.clock += IDLE / 10
             for name in self.sources:
                 self.turn(name, 3)

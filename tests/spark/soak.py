@@ -185,7 +185,7 @@ class Soak:
 
     def _count(self) -> None:
         ingested = self._ground.ids()
-        if self._ground.lands:
+        if self._ground.direct:
             self.figures.swept, self.figures.unnamed = self._ground.unnamed()
         self.figures.landed = self._lander.rows
         self.figures.ingested = ingested.total()
@@ -200,7 +200,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(16))
-    parser.add_argument("--land", action="store_true", help="rows are landed in a Delta table")
+    parser.add_argument("--write-to", action="store_true", help="into a Delta table")
     parser.add_argument("--cluster-share", type=float, default=0.0)
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
@@ -213,7 +213,7 @@ def main() -> int:
         for kind, kills in ((OneMachine, arguments.kills - on_cluster), (Cluster, on_cluster)):
             if kills:
                 with contextlib.closing(
-                    kind(Path(root) / kind.__name__, lands=arguments.land)
+                    kind(Path(root) / kind.__name__, direct=arguments.write_to)
                 ) as ground:
                     soak = Soak(ground, kills, seconds * kills, arguments.seed)
                     figures.append(soak.run())

@@ -20,8 +20,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from pyspark_sluice.checkpoint_meta.stores.open_store import StateStore, open_store
 from pyspark_sluice.examples.demo.driver import descendants
-from pyspark_sluice.reader.landing.place import place_of
-from pyspark_sluice.reader.landing.unreferenced_files import sweep
+from pyspark_sluice.reader.direct_write.place import place_of
+from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.spark.standalone import BUCKET, S3Server, StandaloneCluster
 
@@ -46,15 +46,15 @@ class Ground(ABC):
     pause: float
     """Seconds between two looks for a new epoch."""
 
-    def __init__(self, root: Path, *, lands: bool = False) -> None:
+    def __init__(self, root: Path, *, direct: bool = False) -> None:
         self.root = root
-        self.lands = lands
+        self.direct = direct
         root.mkdir(parents=True)
 
     @property
     @abstractmethod
     def table_url(self) -> str:
-        """Of the table, where rows are landed."""
+        """Of the table of a direct write."""
 
     @property
     def storage_options(self) -> Mapping[str, Any]:
@@ -68,7 +68,7 @@ class Ground(ABC):
 
     def batches(self) -> int:
         """How many batches the sink has."""
-        if not self.lands:
+        if not self.direct:
             return len(list((self.root / "sink").iterdir()))
         try:
             return int(self._table().version())
@@ -78,7 +78,7 @@ class Ground(ABC):
     def ids(self) -> Counter[int]:
         """The rows that the sink has."""
         found: Counter[int] = Counter()
-        if self.lands:
+        if self.direct:
             rows = self._table().to_pyarrow_table(columns=["id"])
             found.update(rows.column("id").to_pylist())
             return found
@@ -138,7 +138,7 @@ class OneMachine(Ground):
             "master": "local[2,4]",
             "source": str(self.root / "landing"),
             "options": {},
-            "table": self.table_url if self.lands else "",
+            "table": self.table_url if self.direct else "",
         }
 
     @property
@@ -166,8 +166,8 @@ class Cluster(Ground):
     files_a_second = 1.5
     pause = 0.3
 
-    def __init__(self, root: Path, *, lands: bool = False) -> None:
-        super().__init__(root, lands=lands)
+    def __init__(self, root: Path, *, direct: bool = False) -> None:
+        super().__init__(root, direct=direct)
         self._ends = contextlib.ExitStack()
         self._server = S3Server(root / "s3")
         self._ends.callback(self._server.kill)
@@ -191,7 +191,7 @@ class Cluster(Ground):
             "master": self._cluster.url,
             "source": f"s3a://{BUCKET}/in",
             "options": options,
-            "table": self.table_url if self.lands else "",
+            "table": self.table_url if self.direct else "",
         }
 
     @property

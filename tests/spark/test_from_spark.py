@@ -19,7 +19,7 @@ CASES: dict[str, Callable[[Any], None]] = {}
 ELSEWHERE = {
     "values that Spark's readers silently lose": "reader/readings/test_tables.py",
     "a listing that fails": "enumerator/files/test_enumerator.py",
-    "Spark's own vectorised readers": "spark/test_landing.py",
+    "Spark's own vectorised readers": "spark/test_direct_write.py",
 }
 """Rows that are shown by tests of their own."""
 

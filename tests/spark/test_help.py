@@ -49,7 +49,7 @@ def names(spark, tmp_path):
     table = str(tmp_path / "table")
     state = {"checkpointLocation": checkpoint}
     reader = spark.readStream.format("sluice").options(fileFormat="json", **state)
-    landed = reader.options(landAt=table, landSchema="id long, name string").load(str(landing))
+    landed = reader.options(writeTo=table, writeSchema="id long, name string").load(str(landing))
     whole = spark.readStream.format("sluice").options(fileFormat="binaryFile", **state)
     whole = whole.schema("path string").load(str(landing))
     now = {"availableNow": True}

@@ -52,7 +52,7 @@ def test_a_new_column_stops_the_query_once_and_a_restart_has_all_of_it(lake):
     assert len(list((lake.state / "schemas").iterdir())) == 2
 
 
-@pytest.mark.thorough("the helper starts the query of test_landing.py again")
+@pytest.mark.thorough("the helper starts the query of test_direct_write.py again")
 def test_the_helper_starts_a_query_again_until_it_ends_and_only_for_new_columns(lake):
     for number in range(2):
         land(lake, f"{number}.json", {"id": number, f"column{number}": "x"})

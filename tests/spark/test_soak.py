@@ -15,7 +15,7 @@ from pyspark_sluice.tests.spark.soak_grounds import OneMachine
     "kills", [3, pytest.param(5, marks=pytest.mark.thorough("two kills more"))]
 )
 def test_random_kills_of_a_stream_into_a_table_leave_each_row_and_no_file_too_many(tmp_path, kills):
-    ground = OneMachine(tmp_path / "soak", lands=True)
+    ground = OneMachine(tmp_path / "soak", direct=True)
     figures = Soak(ground, kills=kills, seconds=PATIENCE, seed=12).run()
     print(figures)
     assert figures.kills.total() == kills

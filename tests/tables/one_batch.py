@@ -20,18 +20,18 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
 from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-from pyspark_sluice.reader.landing import place
-from pyspark_sluice.reader.landing.file_writer import DataFileWriter
-from pyspark_sluice.reader.landing.landing_options import LandingOptions
-from pyspark_sluice.reader.task import Assignment, Attempt, Lander, ReaderTask
+from pyspark_sluice.reader.direct_write import place
+from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
+from pyspark_sluice.reader.direct_write.write_options import WriteOptions
+from pyspark_sluice.reader.task import Assignment, Attempt, DirectWrite, ReaderTask
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tables.iceberg_table import IcebergSink
-from pyspark_sluice.tables.landed_batch import LandedBatch
 from pyspark_sluice.tables.manifests import Manifests
+from pyspark_sluice.tables.written_batch import WrittenBatch
 from pyspark_sluice.tests.protocol.row_reader import SCHEMA, reader_maker
 from pyspark_sluice.tests.protocol.rows import Row
 from pyspark_sluice.tests.tables.sinks import LINEAGE
@@ -73,7 +73,7 @@ class OneBatch:
         return place.place_of(str(self.root / "table"), {})
 
     def run(self, step: str = "") -> None:
-        """Land the rows and add the files to the table; ends at `step`, if one is given."""
+        """Write the rows and add the files to the table; ends at `step`, if one is given."""
         if step:
             self._kill_at(step)
         commits = ReaderCommits(self.store)
@@ -83,12 +83,12 @@ class OneBatch:
             commits,
             frozenset(),
             may_return=False,
-            lander=Lander(self._writer),
+            writes=DirectWrite(self._writer),
         )
         list(task.read(Assignment(REF, 0, FILES, lineage=LINEAGE), Attempt()))
         commit = commits.find(REF, 0)
         assert commit is not None
-        self._sink().add(LandedBatch.of_files(commit.landed or (), {}))
+        self._sink().add(WrittenBatch.of_files(commit.written_files or (), {}))
 
     def rows(self) -> list[Row]:
         """What is in the table, in order."""
@@ -106,7 +106,7 @@ class OneBatch:
 
     def _writer(self, assignment: Assignment[FileSplit]) -> DataFileWriter:
         name = FileName(LINEAGE, assignment.ref, assignment.reader, secrets.token_hex(6))
-        return DataFileWriter(self.place, name, SCHEMA, LandingOptions(), None)
+        return DataFileWriter(self.place, name, SCHEMA, WriteOptions(), None)
 
     def _sink(self) -> Any:
         if self.kind == "delta":

@@ -1,4 +1,4 @@
-"""Landed batches for the tests of sinks, without Spark: what readers have written."""
+"""Batches of data files for the tests of sinks, without Spark: what readers have written."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit
-from pyspark_sluice.reader.landing.field_ids import from_text
-from pyspark_sluice.reader.landing.file_writer import DataFileWriter
-from pyspark_sluice.reader.landing.landing_options import LandingOptions
-from pyspark_sluice.reader.landing.place import place_of
+from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
+from pyspark_sluice.reader.direct_write.field_ids import from_text
+from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
+from pyspark_sluice.reader.direct_write.place import place_of
+from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tables.iceberg_table import IcebergSink
-from pyspark_sluice.tables.landed_batch import LandedBatch
 from pyspark_sluice.tables.manifests import Manifests
+from pyspark_sluice.tables.written_batch import WrittenBatch
 from pyspark_sluice.tests.patience import PATIENCE
 
 LINEAGE = "0123456789abcdef"
@@ -30,7 +30,7 @@ LINEAGE = "0123456789abcdef"
 
 def batch_of(
     url: str | Path, checkpoint: int, table: pa.Table, *, storage: Any = None, **options: Any
-) -> LandedBatch:
+) -> WrittenBatch:
     """One batch of one reader whose rows are `table`; `columns` as an Iceberg sink passes them."""
     lineage = options.pop("lineage", LINEAGE)
     token = options.pop("token", f"{checkpoint:012x}")
@@ -38,16 +38,16 @@ def batch_of(
     ref = CheckpointRef(checkpoint, options.pop("epoch", 1))
     name = FileName(lineage, ref, reader, token)
     text = options.pop("columns", None)
-    made = LandingOptions.model_validate({f"land_{k}": v for k, v in options.items()})
+    made = WriteOptions.model_validate({f"write_{k}": v for k, v in options.items()})
     columns = from_text(text) if text else None
     place = place_of(str(url), storage or {})
     writer = DataFileWriter(place, name, table.schema, made, None, columns)
     for batch in table.to_batches():
         writer.write(batch)
-    return LandedBatch.of_files(writer.finish(), storage or {})
+    return WrittenBatch.of_files(writer.finish(), storage or {})
 
 
-def commit_of(batch: LandedBatch, reader: int = 0, epoch: int = 1) -> ReaderCommit:
+def commit_of(batch: WrittenBatch, reader: int = 0, epoch: int = 1) -> ReaderCommit:
     """By which the files of a batch count."""
     return ReaderCommit(
         checkpoint=batch.checkpoint,
@@ -57,28 +57,28 @@ def commit_of(batch: LandedBatch, reader: int = 0, epoch: int = 1) -> ReaderComm
         rows=[3],
         input_bytes=[1],
         microseconds=[1],
-        landed=batch.files,
+        written_files=batch.files,
     )
 
 
-def add_to_delta(table: str, batch: LandedBatch, gate: Barrier) -> None:
+def add_to_delta(table: str, batch: WrittenBatch, gate: Barrier) -> None:
     """In a process of its own: once the other one is there, too."""
     gate.wait(PATIENCE)
     DeltaSink(table, {}).add(batch)
 
 
-def add_to_manifests(directory: str, batch: LandedBatch, gate: Barrier) -> None:
+def add_to_manifests(directory: str, batch: WrittenBatch, gate: Barrier) -> None:
     """As `add_to_delta`."""
     gate.wait(PATIENCE)
     Manifests(directory, {}).add(batch)
 
 
-def add_to_iceberg(catalog: dict[str, str], table: str, batch: LandedBatch, gate: Barrier) -> None:
+def add_to_iceberg(catalog: dict[str, str], table: str, batch: WrittenBatch, gate: Barrier) -> None:
     """As `add_to_delta`; both have looked at the table before one of them commits."""
     sink: Any = IcebergSink(SqlCatalog("x", **catalog).load_table(table))
     commit, tries = sink._commit, iter([gate])
 
-    def at_once(opened: Any, batch: LandedBatch) -> bool:
+    def at_once(opened: Any, batch: WrittenBatch) -> bool:
         for first in tries:
             first.wait(PATIENCE)
         return commit(opened, batch)

@@ -1,4 +1,4 @@
-"""Landed batches in a Delta table: each once, through repeats, races and lost answers."""
+"""Batches of data files in a Delta table: each once, through repeats, races and lost answers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from pyspark_sluice.checkpoint_meta.documents.landed_file import LandedFile
+from pyspark_sluice.checkpoint_meta.documents.written_file import WrittenFile
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables import table_sink
 from pyspark_sluice.tables.delta_table import DeltaSink
-from pyspark_sluice.tables.landed_batch import LandedBatch
+from pyspark_sluice.tables.written_batch import WrittenBatch
 from pyspark_sluice.tests.tables.sinks import (
     LINEAGE,
     add_to_delta,
@@ -81,7 +81,7 @@ def test_a_batch_before_the_table_s_newest_is_refused_by_name(tmp_path):
     assert rows_of(tmp_path) == [3, 4, 5]
 
 
-def test_two_queries_may_land_in_one_table(tmp_path):
+def test_two_queries_may_write_to_one_table(tmp_path):
     sink = DeltaSink(str(tmp_path), {})
     sink.add(batch_of(tmp_path, 5, ids(0)))
     sink.add(batch_of(tmp_path, 1, ids(3), lineage="f" * 16))
@@ -151,7 +151,7 @@ def test_a_file_without_statistics_stays_when_columns_are_added(tmp_path):
     sink = DeltaSink(str(tmp_path), {})
     first = batch_of(tmp_path, 1, ids(0))
     plain = [file.model_copy(update={"statistics": "{}"}) for file in first.files]
-    sink.add(LandedBatch.of_files(plain, {}))
+    sink.add(WrittenBatch.of_files(plain, {}))
     sink.add(batch_of(tmp_path, 2, ids(3, text="new")))
     assert rows_of(tmp_path) == [*range(6)]
 
@@ -264,8 +264,8 @@ def in_place(folder, name):
     pq.write_table(ids(0), folder / name)
     size = (folder / name).stat().st_size
     text = json.dumps({"numRecords": 3, "minValues": {}, "maxValues": {}, "nullCount": {}})
-    file = LandedFile(path=str(folder / name), rows=3, bytes=size, statistics=text)
-    return LandedBatch._of_owners([file], [(LINEAGE, 1)], {}, [file])
+    file = WrittenFile(path=str(folder / name), rows=3, bytes=size, statistics=text)
+    return WrittenBatch._of_owners([file], [(LINEAGE, 1)], {}, [file])
 
 
 @pytest.mark.parametrize("name", ["a:b.parquet", "a\tb.parquet", "a\nb.parquet"])

@@ -1,4 +1,4 @@
-"""Landed batches in an Iceberg table: each once."""
+"""Batches of data files in an Iceberg table: each once."""
 
 from __future__ import annotations
 
@@ -144,5 +144,5 @@ def test_an_earlier_batch_and_partition_values_are_refused_by_name(catalog, tabl
     sink.add(batch_of(tmp_path / "data", 2, ids(0)))
     with pytest.raises(TableError, match="found checkpoint 2 of the query"):
         sink.add(batch_of(tmp_path / "data", 1, ids(3)))
-    with pytest.raises(TableError, match="no landPartitionBy"):
+    with pytest.raises(TableError, match="no writePartitionBy"):
         sink.add(batch_of(tmp_path / "data", 3, ids(3, who="a"), partition_by="who"))

@@ -1,4 +1,4 @@
-"""Columns of an Iceberg table are found by the field ids in landed files."""
+"""Columns of an Iceberg table are found by the field ids in data files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pyiceberg.manifest import ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, LongType, StringType
 
-from pyspark_sluice.checkpoint_meta.documents.landed_file import LandedFile
+from pyspark_sluice.checkpoint_meta.documents.written_file import WrittenFile
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.iceberg_table import IcebergSink
-from pyspark_sluice.tables.landed_batch import LandedBatch
+from pyspark_sluice.tables.written_batch import WrittenBatch
 from pyspark_sluice.tests.tables.sinks import LINEAGE, batch_of, ids
 
 MAPPING = "schema.name-mapping.default"
@@ -171,13 +171,13 @@ def test_a_batch_reads_no_manifest_of_earlier_batches(lake, monkeypatch):
 
 def in_place(path, rows, lineage):
     pq.write_table(rows, path)
-    file = LandedFile(
+    file = WrittenFile(
         path=str(path),
         rows=len(rows),
         bytes=path.stat().st_size,
         statistics=json.dumps({"nullCount": {}}),
     )
-    return LandedBatch._of_owners([file], [(lineage, 1)], {}, [file])
+    return WrittenBatch._of_owners([file], [(lineage, 1)], {}, [file])
 
 
 def test_files_of_others_have_no_bounds_of_floats_and_are_added_once(lake, tmp_path):

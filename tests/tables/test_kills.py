@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from pyspark_sluice.reader.landing.unreferenced_files import sweep
+from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.tables.one_batch import KINDS, ROWS, STEPS, OneBatch

@@ -1,4 +1,4 @@
-"""Landed batches as manifests: each once, with the files that it had first."""
+"""Batches of data files as manifests: each once, with the files that it had first."""
 
 from __future__ import annotations
 

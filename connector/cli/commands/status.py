@@ -48,7 +48,7 @@ def _status(view: StateView) -> dict[str, Any]:
         "files_seen": files and files["seen"],
         "pending": files and files["pending"],
         "event_time": _event_time(links),
-        "landed_schema": _landed_schema(links),
+        "written_schema": _written_schema(links),
         "rate": _rate(links),
         "quarantined": quarantined,
         # If orders are lost, `sluice verify` reports it.
@@ -105,10 +105,10 @@ def _event_time(links: Sequence[CheckpointSnapshot]) -> dict[str, Any] | None:
     return None if cursors is None else event_time_figures(cursors)
 
 
-def _landed_schema(links: Sequence[CheckpointSnapshot]) -> Mapping[str, Any] | None:
-    """Spark's JSON of the rows in the newest data files; None for a query that lands none."""
+def _written_schema(links: Sequence[CheckpointSnapshot]) -> Mapping[str, Any] | None:
+    """Spark's JSON of the rows in the newest data files; None for a query that writes none."""
     commits = (commit for link in links for commit in link.commits.values())
-    return next((c.landed_schema for c in commits if c.landed_schema is not None), None)
+    return next((c.written_schema for c in commits if c.written_schema is not None), None)
 
 
 def _rate(links: Sequence[CheckpointSnapshot]) -> dict[str, Any] | None:
@@ -189,7 +189,7 @@ def status_lines(status: dict[str, Any], owner: str) -> dict[str, str]:
         if pending["oldest_modified_seconds"] is not None:
             age = format_duration(pending["oldest_modified_seconds"])
             lines["oldest pending"] = f"written {age} ago"
-    lines |= _event_time_lines(status["event_time"]) | _landing_lines(status["landed_schema"])
+    lines |= _event_time_lines(status["event_time"]) | _data_file_lines(status["written_schema"])
     lines |= _rate_lines(status)
     lines["quarantined"] = counted(status["quarantined"], "split")
     if status["orders_waiting"]:
@@ -225,9 +225,9 @@ def _event_time_lines(figures: dict[str, Any] | None) -> dict[str, str]:
     return lines
 
 
-def _landing_lines(schema: Mapping[str, Any] | None) -> dict[str, str]:
+def _data_file_lines(schema: Mapping[str, Any] | None) -> dict[str, str]:
     if schema is None:
         return {}
     kinds = ((field["name"], field["type"]) for field in schema["fields"])
     named = (f"{name} {k if isinstance(k, str) else k['type']}" for name, k in kinds)
-    return {"lands": ", ".join(named)}
+    return {"writes": ", ".join(named)}

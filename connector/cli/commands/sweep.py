@@ -16,11 +16,11 @@ _SHOWN = 20
 
 def sweep(
     given: ViewArguments,
-    land_at: Annotated[
+    write_to: Annotated[
         str,
         typer.Argument(
-            metavar="LAND_AT",
-            help="Search this directory: the query's landAt, or its badRecordsPath.",
+            metavar="WRITE_TO",
+            help="Search this directory: the query's writeTo, or its badRecordsPath.",
         ),
     ],
     table: Annotated[
@@ -37,13 +37,13 @@ def sweep(
     Without --yes, they are only listed. The query may be running.
     """
     from ....checkpoint_meta.storage.urls import absolute
-    from ....reader.landing.place import place_of
-    from ....reader.landing.unreferenced_files import sweep as look
+    from ....reader.direct_write.place import place_of
+    from ....reader.direct_write.unreferenced_files import sweep as look
     from ..state_argument import parsed_storage_options
 
     storage = parsed_storage_options(given.storage_options)
     store = given.opened()
-    place = place_of(absolute(land_at), storage)
+    place = place_of(absolute(write_to), storage)
     found = look(place, store, delete=yes)
     # A batch may become part of a table meanwhile.
     tables = [_membership(one, storage) for one in table]
@@ -75,8 +75,8 @@ def sweep(
 
 
 def _membership(table: str, storage_options: Mapping[str, Any]) -> Callable[[str], bool]:
-    """What says of the path of a landed file whether it is or was part of a table."""
-    from ....checkpoint_meta.documents.landed_file import FileName
+    """What says of the path of a data file whether it is or was part of a table."""
+    from ....checkpoint_meta.documents.written_file import FileName
     from ....errors import TableError
     from ....tables.manifests import Manifests
 

@@ -1,4 +1,4 @@
-"""`schemaHints` and `landSchema`: types of columns in Spark's DDL, read without Spark.
+"""`schemaHints` and `writeSchema`: types of columns in Spark's DDL, read without Spark.
 
 Spark's own parser is in the JVM, which the process that asks for a schema cannot reach.
 """

@@ -42,10 +42,10 @@ def test_names_of_both_kinds_become_what_spark_takes(tmp_path):
 
 
 def test_lists_and_paths_are_written_as_their_options_want_them():
-    made = checked({"paths": ["/a,b", "/c"], "landAt": Path("/out"), "land_sort_by": ["x", "y"]})
+    made = checked({"paths": ["/a,b", "/c"], "writeTo": Path("/out"), "write_sort_by": ["x", "y"]})
     options = parse_options(made, streaming=False)
     assert options.path == r"/a\,b,/c"
-    assert (options.land_at, options.land_sort_by) == ("/out", ["x", "y"])
+    assert (options.write_to, options.write_sort_by) == ("/out", ["x", "y"])
 
 
 @pytest.mark.parametrize(

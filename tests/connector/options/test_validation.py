@@ -11,8 +11,8 @@ from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
 from pyspark_sluice.connector.options.validation import ONLY_STREAMS, refuse_streaming_options
 from pyspark_sluice.connector.source.discovery import event_times, place_bounds
 from pyspark_sluice.errors import OptionError
+from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.reader.landing.landing_options import LandingOptions
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_what_only_a_stream_can_do_is_refused_and_its_default_is_not(name):
 
 
 def test_each_option_is_for_streams_only_or_counts_in_batches_too():
-    of_rows = ReaderOptions.model_fields.keys() | LandingOptions.model_fields.keys()
+    of_rows = ReaderOptions.model_fields.keys() | WriteOptions.model_fields.keys()
     of_rows -= {"bad_records_path"}  # Of reading, and a batch read has no commit to name them.
     assert SluiceOptions.model_fields.keys() - of_rows == ONLY_STREAMS | IN_BATCHES_TOO
     assert not ONLY_STREAMS & IN_BATCHES_TOO

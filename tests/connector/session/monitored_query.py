@@ -50,7 +50,7 @@ class MonitoredQuery:
         self._batch = -1
         self._id = uuid.uuid4()
         self._run = uuid.uuid4()
-        self._landed = 0
+        self._files = 0
         self.begin()
 
     def begin(self) -> None:
@@ -66,8 +66,8 @@ class MonitoredQuery:
     def land(self, count: int = 1, *, age: float = 0.0, text: str | None = None) -> None:
         """Files that were written `age` seconds ago."""
         for _ in range(count):
-            name = f"{self._landed:05d}.json"
-            self._landed += 1
+            name = f"{self._files:05d}.json"
+            self._files += 1
             self.query.land(f".{name}", text=text)
             written = self.now - age
             os.utime(self.query.data / f".{name}", (written, written))

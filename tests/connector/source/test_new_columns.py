@@ -18,13 +18,13 @@ from pyspark_sluice.connector.source import schema_evolution
 from pyspark_sluice.connector.source.schema_evolution import evolved
 from pyspark_sluice.connector.source.schemas import arrow_schema
 from pyspark_sluice.errors import NewColumnsError, SchemaEvolvedError, SchemaMismatchError
+from pyspark_sluice.reader.direct_write.field_ids import from_text, to_text
 from pyspark_sluice.reader.files.evolution.hints import with_hints
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 from pyspark_sluice.reader.files.testing import CONTEXT, cut, version
-from pyspark_sluice.reader.landing.field_ids import from_text, to_text
 
 pytestmark = pytest.mark.slow
 

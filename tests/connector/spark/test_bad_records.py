@@ -15,18 +15,18 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.landed_file import BAD_RECORDS_SUFFIX, FileName
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.written_file import BAD_RECORDS_SUFFIX, FileName
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.spark.batch_reader import SluiceBatchReader
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.api import SCHEMA_LEFT_OUT, LeftOut
+from pyspark_sluice.reader.direct_write import bad_records
+from pyspark_sluice.reader.direct_write.place import place_of
+from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.reader.landing import bad_records
-from pyspark_sluice.reader.landing.place import place_of
-from pyspark_sluice.reader.landing.unreferenced_files import sweep
 from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
 from pyspark_sluice.tests.connector import stream as streams
 from pyspark_sluice.tests.patience import wait_until

@@ -1,6 +1,6 @@
 """Reads records of which some are bad until all is read; somebody kills it on the way.
 
-Usage: bad_records_query.py ROOT FORMAT SINK, where SINK is parquet or delta (which lands rows).
+Usage: bad_records_query.py ROOT FORMAT SINK, where SINK is parquet or delta (with a direct write).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main(root: Path, file_format: str, sink: str) -> None:
     reader = reader.option("maxFilesPerTrigger", "6").option("parallelism", "4")
     schema, table = "id long, text string", str(root / "sink")
     if sink == "delta":
-        reader = reader.option("landAt", table).option("landSchema", schema)
+        reader = reader.option("writeTo", table).option("writeSchema", schema)
         frame = reader.load(str(root / "landing"))
         writer = frame.writeStream.foreachBatch(tables.delta(table))
     else:

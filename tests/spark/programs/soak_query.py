@@ -1,7 +1,7 @@
 """The query under soak: a stream into Parquet, one folder a batch; the sink fails at random.
 
 Usage: soak_query.py ROOT SEED QUERY, the last a JSON object of `master`, `source`, `options` and
-`table`. With a table the stream's rows are landed in it, and go into a Delta table.
+`table`. With a table the stream's rows are written into it, a Delta table.
 Runs until ROOT/until exists, then drains and prints `drained`. A query that fails is started again
 in the same session; a driver that dies is started again by the soak.
 """
@@ -76,7 +76,7 @@ class Soak:
             .options(**self._query["options"])
         )
         if self._query["table"]:
-            reader = reader.option("landAt", self._query["table"]).option("landSchema", SCHEMA)
+            reader = reader.option("writeTo", self._query["table"]).option("writeSchema", SCHEMA)
         else:
             reader = reader.schema(SCHEMA)
         frame = reader.load(self._query["source"])

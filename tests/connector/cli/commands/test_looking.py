@@ -64,12 +64,12 @@ def test_the_status_tells_who_what_and_how_much(query, capsys):
     )
 
 
-def test_the_status_names_the_schema_of_landed_files(tmp_path, capsys):
-    made = Query(tmp_path, landAt=str(tmp_path / "table"))
+def test_the_status_names_the_schema_of_data_files(tmp_path, capsys):
+    made = Query(tmp_path, writeTo=str(tmp_path / "table"))
     made.land("a.json")
     (path,) = made.batch()
     made.coordinator.close()
-    found = documents(capsys, "status", str(made.location))["landed_schema"]
+    found = documents(capsys, "status", str(made.location))["written_schema"]
     kinds = {field["name"]: field["type"] for field in found["fields"]}
     assert kinds == {"id": "long"}
     assert pq.read_schema(path).names == [*kinds]

@@ -266,7 +266,7 @@ def test_hints_that_are_not_understood_are_refused_with_their_place(text):
 
 def test_columns_may_be_not_null_and_hints_may_not():
     text = "id long NOT NULL, o struct<x: int not null, y string>, not int"
-    assert parse_columns(text, "landSchema") == [
+    assert parse_columns(text, "writeSchema") == [
         pa.field("id", pa.int64(), nullable=False),
         pa.field("o", pa.struct([pa.field("x", pa.int32(), nullable=False), ("y", TEXT)])),
         pa.field("not", pa.int32()),
@@ -274,8 +274,8 @@ def test_columns_may_be_not_null_and_hints_may_not():
     with pytest.raises(OptionError, match="found 'NOT NULL'"):
         parse_hints("id long NOT NULL")
     for wrong in ("id long NOT", "id long NULL", "id long NOT NULL NOT NULL", "a.b int"):
-        with pytest.raises(OptionError, match="landSchema: "):
-            parse_columns(wrong, "landSchema")
+        with pytest.raises(OptionError, match="writeSchema: "):
+            parse_columns(wrong, "writeSchema")
 
 
 def test_a_hint_that_reaches_into_text_is_refused():

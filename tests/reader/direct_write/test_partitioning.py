@@ -7,7 +7,7 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.reader.landing.partitioning import Partitioning
+from pyspark_sluice.reader.direct_write.partitioning import Partitioning
 
 
 # With null, each column below has sixteen values: of 17 columns there are 2^68 combinations.

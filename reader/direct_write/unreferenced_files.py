@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ...checkpoint_meta.documents.landed_file import FileName
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...checkpoint_meta.documents.written_file import FileName
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
 from .place import PARTIAL, Place
@@ -38,7 +38,7 @@ def sweep(
     """Look at all files of one query, or of some of its checkpoints.
 
     Args:
-        place: what `landAt` or `badRecordsPath` names.
+        place: what `writeTo` or `badRecordsPath` names.
         store: the query's state.
         refs: of which checkpoints; None for all.
         delete: whether files of attempts that lost are deleted.

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...checkpoint_meta.documents.landed_file import FileName, LandedFile
+from ...checkpoint_meta.documents.written_file import FileName, WrittenFile
 from ...errors import OptionError
 from .field_ids import finds_by_id, with_field_ids
-from .landing_options import LandingOptions
 from .partitioning import Partitioning, Values
 from .place import Draft, Place
 from .statistics import Leaf, float_arrays, leaves, statistics_of
+from .write_options import WriteOptions
 
 _BUFFERED: Final = 64 * 1024 * 1024
 """Bytes in Arrow's form that wait for their row group, of all partitions together."""
@@ -66,7 +66,7 @@ class DataFileWriter:
         place: Place,
         name: FileName,
         schema: pa.Schema,
-        options: LandingOptions,
+        options: WriteOptions,
         transform: Transform | None = None,
         columns: pa.Schema | None = None,
     ) -> None:
@@ -82,18 +82,18 @@ class DataFileWriter:
         self._options = options
         self._transform = transform
         self._input = schema
-        self._partitioning = Partitioning(schema, options.land_partition_by)
-        missing = [c for c in options.land_sort_by if c not in self._partitioning.schema.names]
+        self._partitioning = Partitioning(schema, options.write_partition_by)
+        missing = [c for c in options.write_sort_by if c not in self._partitioning.schema.names]
         if missing:
             expected = f"columns of the files: {', '.join(self._partitioning.schema.names)}"
-            raise OptionError("landSortBy: there are no such columns", "", str(missing), expected)
+            raise OptionError("writeSortBy: there are no such columns", "", str(missing), expected)
         schema = self._partitioning.schema
         has_ids = columns is not None and finds_by_id(columns)
         self._file_schema = with_field_ids(schema, columns) if has_ids else schema
         self._partitions: dict[Values, _Partition] = {}
         self._buffered = 0
         self._spill = _Spill(self._partitioning.schema)
-        self._landed: list[LandedFile] = []
+        self._files: list[WrittenFile] = []
         self._not_a_number: set[str] = set()
         # A name has six digits for it.
         self._numbers = iter(range(10**6))
@@ -102,12 +102,12 @@ class DataFileWriter:
         """Take some rows.
 
         Raises:
-            OptionError: landTransform does not return what landTransformSchema says.
+            OptionError: writeTransform does not return what writeTransformSchema says.
             OSError: a file cannot be written.
         """
         if self._transform is not None:
             batch = _checked(self._transform(batch), self._input)
-        group_bytes = min(_BUFFERED, self._options.land_file_bytes)
+        group_bytes = min(_BUFFERED, self._options.write_file_bytes)
         for values, rows in self._partitioning.split(batch):
             partition = self._partitions.setdefault(values, _Partition(values))
             partition.batches.append(rows)
@@ -119,7 +119,7 @@ class DataFileWriter:
         while self._buffered >= _BUFFERED:
             self._flush(max(self._partitions.values(), key=lambda p: p.size))
 
-    def finish(self) -> Sequence[LandedFile]:
+    def finish(self) -> Sequence[WrittenFile]:
         """Everything is written and durable; the files in the order in which they were begun."""
         for partition in self._partitions.values():
             # What was spilled came before what is still in memory, and rows keep their order.
@@ -129,7 +129,7 @@ class DataFileWriter:
                 self._append(partition, self._taken(partition))
             self._close(partition)
         self._spill.close()
-        return sorted(self._landed, key=lambda file: file.path.rsplit("/", 1)[-1])
+        return sorted(self._files, key=lambda file: file.path.rsplit("/", 1)[-1])
 
     def discard(self) -> None:
         """Remove what was written, as far as possible: nobody will refer to it."""
@@ -138,9 +138,9 @@ class DataFileWriter:
         for partition in self._partitions.values():
             if partition.file is not None:
                 partition.file.abandon()
-        for landed in self._landed:
+        for file in self._files:
             with contextlib.suppress(OSError):
-                self._place.delete(landed.path)
+                self._place.delete(file.path)
 
     def _taken(self, partition: _Partition) -> pa.Table:
         table = pa.Table.from_batches(partition.batches, self._partitioning.schema)
@@ -160,8 +160,8 @@ class DataFileWriter:
             self._append(partition, table)
 
     def _append(self, partition: _Partition, table: pa.Table) -> None:
-        if self._options.land_sort_by:
-            keys = [(name, "ascending") for name in self._options.land_sort_by]
+        if self._options.write_sort_by:
+            keys = [(name, "ascending") for name in self._options.write_sort_by]
             table = table.take(pc.sort_indices(table, sort_keys=keys))
         floats = _floats(table)
         self._not_a_number.update(name for name, (_, has_nan) in floats.items() if has_nan)
@@ -171,17 +171,17 @@ class DataFileWriter:
             name = str(replace(self._name, number=next(self._numbers)))
             directory = self._partitioning.directory(partition.values)
             draft = self._place.begin(directory + name)
-            compression = self._options.land_compression
+            compression = self._options.write_compression
             partition.file = _DataFile(draft, self._file_schema, compression, self._not_a_number)
         partition.file.write(table, floats)
         # Only what was sorted at once is in order, so each sorted part is a file of its own.
-        if self._options.land_sort_by or partition.file.size >= self._options.land_file_bytes:
+        if self._options.write_sort_by or partition.file.size >= self._options.write_file_bytes:
             self._close(partition)
 
     def _close(self, partition: _Partition) -> None:
         if partition.file is not None:
             mapping = self._partitioning.mapping(partition.values)
-            self._landed.append(partition.file.close(mapping))
+            self._files.append(partition.file.close(mapping))
             partition.file = None
 
 
@@ -234,7 +234,7 @@ class _DataFile:
             )
         self._opened.write_table(table, row_group_size=_ROW_GROUP)
 
-    def close(self, mapping: Mapping[str, str | None]) -> LandedFile:
+    def close(self, mapping: Mapping[str, str | None]) -> WrittenFile:
         """The file is whole, durable and visible."""
         assert self._opened is not None
         self._opened.close()
@@ -244,7 +244,7 @@ class _DataFile:
         # Before `publish`: an error must not leave a file under its name.
         statistics = statistics_of(footer, self._schema, self._nulls, self._nulls)
         path = self._draft.publish()
-        return LandedFile(
+        return WrittenFile(
             path=path, rows=footer.num_rows, bytes=size, partition=mapping, statistics=statistics
         )
 
@@ -290,7 +290,7 @@ class _Spill:
     def put(self, table: pa.Table) -> int:
         """Keep some rows; returns where they are."""
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="sluice-landing-")  # noqa: SIM115 - closed by close
+            self._file = tempfile.TemporaryFile(prefix="sluice-write-")  # noqa: SIM115 - closed by close
         # Each table is a stream of its own, which can be read from where it starts.
         start = self._file.seek(0, 2)
         with pa.ipc.new_stream(self._file, self._schema) as writer:
@@ -332,7 +332,7 @@ def _checked(batch: object, schema: pa.Schema) -> pa.RecordBatch:
         return batch
     found = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
     raise OptionError(
-        "landTransform: the function does not return what landTransformSchema declares",
+        "writeTransform: the function does not return what writeTransformSchema declares",
         "",
         str(found),
         f"a pyarrow.RecordBatch with {schema}",

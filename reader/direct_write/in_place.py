@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.file_split import FileSplit
-from ...checkpoint_meta.documents.landed_file import LandedFile
+from ...checkpoint_meta.documents.written_file import WrittenFile
 from ...errors import SchemaMismatchError
 from ..files.formats.api import Decoded
 from ..files.formats.parquet import int96
@@ -68,7 +68,7 @@ class InPlaceReader(FileSplitReader):
             return
         given = self._columns.partition(path)
         floats = [leaf.name for leaf in leaves(found) if _types.is_floating(leaf.type)]
-        file = LandedFile(
+        file = WrittenFile(
             path=path,
             rows=parquet.metadata.num_rows,
             bytes=split.file.size,
@@ -89,23 +89,23 @@ class FilesInPlace:
     """Takes the batches of an `InPlaceReader`: nothing is written, and nothing is to be removed."""
 
     def __init__(self) -> None:
-        self._landed: list[LandedFile] = []
+        self._files: list[WrittenFile] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take what is known of some files."""
-        self._landed += _files(batch)
+        self._files += _files(batch)
 
-    def finish(self) -> Sequence[LandedFile]:
+    def finish(self) -> Sequence[WrittenFile]:
         """The files, in their order."""
-        return self._landed
+        return self._files
 
     def discard(self) -> None:
         """The files are the user's."""
 
 
-def _files(batch: pa.RecordBatch) -> list[LandedFile]:
+def _files(batch: pa.RecordBatch) -> list[WrittenFile]:
     texts = batch.column("file").to_pylist()
-    return [LandedFile.model_validate_json(text) for text in texts]
+    return [WrittenFile.model_validate_json(text) for text in texts]
 
 
 def is_same(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -136,10 +136,10 @@ def is_same(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _differs(path: str, found: str, expected: str) -> SchemaMismatchError:
     return SchemaMismatchError(
-        "a file cannot be added to a table as it is (landCopy=never)",
+        "a file cannot be added to a table as it is (writeCopy=never)",
         path,
         found,
         expected,
-        "Without landCopy=never the rows of all files are written with the types of the "
-        "schema; or give landSchema the columns that the files have.",
+        "Without writeCopy=never the rows of all files are written with the types of the "
+        "schema; or give writeSchema the columns that the files have.",
     )

@@ -63,8 +63,8 @@ class Place(ABC):
         """
 
 
-def place_of(url: str, storage_options: Mapping[str, Any], option: str = "landAt") -> Place:
-    """The place that `landAt`, or another option, names; touches nothing.
+def place_of(url: str, storage_options: Mapping[str, Any], option: str = "writeTo") -> Place:
+    """The place that `writeTo`, or another option, names; touches nothing.
 
     Raises:
         OptionError: a file system on which no file can be created whole or not at all.
@@ -161,7 +161,7 @@ class _BucketDraft(Draft):
 
     def __init__(self, bucket: Bucket, key: str) -> None:
         self._bucket, self._key = bucket, key
-        self.sink = tempfile.TemporaryFile(prefix="sluice-landing-")  # noqa: SIM115 - closed by both ends
+        self.sink = tempfile.TemporaryFile(prefix="sluice-write-")  # noqa: SIM115 - closed by both ends
 
     @override
     def publish(self) -> str:

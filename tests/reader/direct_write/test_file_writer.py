@@ -18,19 +18,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.landed_file import FileName
+from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
 from pyspark_sluice.errors import OptionError
-from pyspark_sluice.reader.landing import file_writer as writer_module
-from pyspark_sluice.reader.landing.file_writer import DataFileWriter
-from pyspark_sluice.reader.landing.landing_options import LandingOptions
-from pyspark_sluice.reader.landing.place import LocalPlace, place_of
+from pyspark_sluice.reader.direct_write import file_writer as writer_module
+from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
+from pyspark_sluice.reader.direct_write.place import LocalPlace, place_of
+from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 
 NAME = FileName("0123456789abcdef", CheckpointRef(7, 2), 3, "a" * 12)
 PLAIN = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
 
 def writer(folder, schema=PLAIN, transform=None, **options):
-    made = LandingOptions.model_validate({f"land_{k}": v for k, v in options.items()})
+    made = WriteOptions.model_validate({f"write_{k}": v for k, v in options.items()})
     return DataFileWriter(LocalPlace(folder), NAME, schema, made, transform)
 
 
@@ -123,9 +123,9 @@ def test_rows_are_sorted_within_each_file(tmp_path):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"partition_by": "nowhere"}, "landPartitionBy.*nowhere"),
+        ({"partition_by": "nowhere"}, "writePartitionBy.*nowhere"),
         ({"partition_by": "id,text"}, "at least one other column"),
-        ({"sort_by": "nowhere"}, "landSortBy.*no such columns"),
+        ({"sort_by": "nowhere"}, "writeSortBy.*no such columns"),
     ],
 )
 def test_columns_that_are_not_there_are_refused_by_name(tmp_path, options, expected):
@@ -138,7 +138,7 @@ def test_a_function_changes_rows_on_their_way_and_what_it_returns_is_checked(tmp
     made.write(rows(PLAIN, [1, 2], ["a", "b"]))
     assert ids(made.finish()) == [1]
     made = writer(tmp_path, transform=lambda batch: batch.select(["id"]))
-    with pytest.raises(OptionError, match="landTransformSchema"):
+    with pytest.raises(OptionError, match="writeTransformSchema"):
         made.write(rows(PLAIN, [1, 2], ["a", "b"]))
 
 
@@ -184,7 +184,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing_behind(tmp_path):
             hidden.symlink_to(FULL)
             return super().begin(name)
 
-    fails_on_a_full_disk(Full(tmp_path), LandingOptions())
+    fails_on_a_full_disk(Full(tmp_path), WriteOptions())
     assert list(tmp_path.rglob("*.parquet*")) == []
 
 
@@ -194,7 +194,7 @@ def test_a_full_temporary_directory_is_an_error_and_nothing_is_in_the_bucket(
 ):
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: FULL.open("wb"))
     place = place_of(f"s3://{bucket}/table", server.options)
-    fails_on_a_full_disk(place, LandingOptions())
+    fails_on_a_full_disk(place, WriteOptions())
     assert list(place.files()) == []
 
 
@@ -203,7 +203,7 @@ def test_a_temporary_directory_that_is_full_for_waiting_rows_is_an_error(tmp_pat
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: FULL.open("wb"))
     monkeypatch.setattr(writer_module, "_MOST_OPEN", 0)
     monkeypatch.setattr(writer_module, "_BUFFERED", 1024 * 1024)
-    fails_on_a_full_disk(LocalPlace(tmp_path), LandingOptions())
+    fails_on_a_full_disk(LocalPlace(tmp_path), WriteOptions())
     assert list(tmp_path.rglob("*.parquet*")) == []
 
 

@@ -1,4 +1,4 @@
-"""The files of one batch of a stream whose rows are landed, and the identity of that batch."""
+"""The files of one batch of a direct write, and the identity of that batch."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..checkpoint_meta.documents.file_split import FileVersion
-from ..checkpoint_meta.documents.landed_file import FileName, LandedFile
+from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
 from ..checkpoint_meta.storage.bucket import open_bucket
 from ..checkpoint_meta.storage.urls import absolute
 from ..errors import FileChangedError, FileVanishedError, TableError
+from ..reader.direct_write.field_ids import without_field_ids
+from ..reader.direct_write.statistics import Path, leaves, null_count
 from ..reader.files.io.source_file import SourceFile
-from ..reader.landing.field_ids import without_field_ids
-from ..reader.landing.statistics import Path, leaves, null_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,10 +33,10 @@ _AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True)
-class LandedBatch:
+class WrittenBatch:
     """What a sink is given: at least one file."""
 
-    files: Sequence[LandedFile]
+    files: Sequence[WrittenFile]
     lineage: str
     """Names the query: each of its batches has a higher checkpoint than the one before."""
 
@@ -44,26 +44,26 @@ class LandedBatch:
     """The newest one of the batch."""
 
     storage_options: Mapping[str, Any]
-    _typical: Sequence[LandedFile]
+    _typical: Sequence[WrittenFile]
     """Those that have all schemas between them."""
 
     @classmethod
-    def of(cls, frame: DataFrame, storage_options: Mapping[str, Any]) -> LandedBatch | None:
+    def of(cls, frame: DataFrame, storage_options: Mapping[str, Any]) -> WrittenBatch | None:
         """The batch that `foreachBatch` hands over; None if it has no files.
 
         Raises:
-            TableError: the rows are not about landed files, or those of one query.
+            TableError: the rows are not about data files, or those of one query.
         """
-        missing = set(LandedFile.model_fields) - set(frame.columns)
+        missing = set(WrittenFile.model_fields) - set(frame.columns)
         if missing:
             raise TableError(
-                "the table sink received rows that do not come from landAt",
+                "the table sink received rows that do not come from writeTo",
                 "",
                 f"columns {frame.columns}",
-                "the unchanged rows of a stream with landAt",
+                "the unchanged rows of a stream with writeTo",
             )
         rows = frame.collect()
-        files = [LandedFile(**{n: row[n] for n in LandedFile.model_fields}) for row in rows]
+        files = [WrittenFile(**{n: row[n] for n in WrittenFile.model_fields}) for row in rows]
         if not files:
             return None
         if "lineage" not in frame.columns:
@@ -74,8 +74,8 @@ class LandedBatch:
 
     @classmethod
     def of_files(
-        cls, files: Sequence[LandedFile], storage_options: Mapping[str, Any]
-    ) -> LandedBatch:
+        cls, files: Sequence[WrittenFile], storage_options: Mapping[str, Any]
+    ) -> WrittenBatch:
         """The batch of these files, whose names say whose they are."""
         names = [(file, FileName.parse(file.path)) for file in files]
         owners = [(name.lineage, name.ref.checkpoint) for _, name in names if name is not None]
@@ -86,11 +86,11 @@ class LandedBatch:
     @classmethod
     def _of_owners(
         cls,
-        files: Sequence[LandedFile],
+        files: Sequence[WrittenFile],
         owners: Sequence[tuple[str, int]],
         storage_options: Mapping[str, Any],
-        typical: Sequence[LandedFile],
-    ) -> LandedBatch:
+        typical: Sequence[WrittenFile],
+    ) -> WrittenBatch:
         lineages = {lineage for lineage, _ in owners}
         if len(owners) < len(files) or len(lineages) != 1:
             raise TableError(
@@ -116,7 +116,7 @@ class LandedBatch:
     def schemas(self) -> Sequence[pa.Schema]:
         """The distinct schemas of the files, without partition columns and without metadata."""
         footers = _of_each(self._footer_of, self._typical)
-        # Files that others wrote (`landCopy=never`) may differ in metadata only.
+        # Files that others wrote (`writeCopy=never`) may differ in metadata only.
         return list(dict.fromkeys(without_field_ids(f.schema.to_arrow_schema()) for f in footers))
 
     @cached_property
@@ -161,18 +161,18 @@ class LandedBatch:
                         file.path,
                         f"nulls in {'.'.join(path)}, or no such column",
                         f"a value in each row, since the column is NOT NULL in {table}",
-                        "Make the column nullable in the table, or fill it in landTransform.",
+                        "Make the column nullable in the table, or fill it in writeTransform.",
                     )
 
-    def opened(self, file: LandedFile) -> AbstractContextManager[pa.NativeFile]:
+    def opened(self, file: WrittenFile) -> AbstractContextManager[pa.NativeFile]:
         """A file of the batch, for reading."""
         return SourceFile(_version(file), self.storage_options).native()
 
-    def _footer_of(self, file: LandedFile) -> pq.FileMetaData:
+    def _footer_of(self, file: WrittenFile) -> pq.FileMetaData:
         with self.opened(file) as source:
             return pq.read_metadata(source)
 
-    def _size_of(self, file: LandedFile) -> int | None:
+    def _size_of(self, file: WrittenFile) -> int | None:
         try:
             return SourceFile(_version(file), self.storage_options).present_version().size
         # A file that is empty by now is reported as changed.
@@ -195,7 +195,7 @@ class LandedBatch:
                     "a data file is outside the directory of its table",
                     file.path,
                     f"the table {table}",
-                    "landAt that is the table's directory, or below it",
+                    "writeTo that is the table's directory, or below it",
                 )
         return [file.path.removeprefix(root) for file in self.files]
 
@@ -209,12 +209,12 @@ class LandedBatch:
         return (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
-def _of_each(ask: Callable[[LandedFile], T], files: Sequence[LandedFile]) -> Sequence[T]:
+def _of_each(ask: Callable[[WrittenFile], T], files: Sequence[WrittenFile]) -> Sequence[T]:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(ask, files))
 
 
-def _is_never_null(file: LandedFile, footer: pq.FileMetaData, path: Path) -> bool:
+def _is_never_null(file: WrittenFile, footer: pq.FileMetaData, path: Path) -> bool:
     # Of columns with NaN the footer has no statistics.
     if null_count(file.statistics, path) == 0:
         return True
@@ -230,12 +230,12 @@ def _is_never_null(file: LandedFile, footer: pq.FileMetaData, path: Path) -> boo
     return len(path) == 1 and path[0] in schema.names and not schema.field(path[0]).nullable
 
 
-def _version(file: LandedFile) -> FileVersion:
+def _version(file: WrittenFile) -> FileVersion:
     # No reader commit records its time, so only the size is compared.
     return FileVersion(file.path, file.bytes, -1)
 
 
-def not_next(batch: LandedBatch, table: str, found: str) -> TableError:
+def not_next(batch: WrittenBatch, table: str, found: str) -> TableError:
     """The error for a batch that the table has otherwise, or has gone beyond."""
     return TableError(
         "the last batch in the table is not the one before this batch",
@@ -244,5 +244,5 @@ def not_next(batch: LandedBatch, table: str, found: str) -> TableError:
         f"checkpoint {batch.checkpoint} of query {batch.lineage} to be new, or there with the "
         "same files",
         "Either the query was restored to an earlier state, or two queries share one state. "
-        "Restore the table to the version before, or land into another table.",
+        "Restore the table to the version before, or write into another table.",
     )

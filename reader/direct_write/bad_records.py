@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...checkpoint_meta.documents.landed_file import BadRecordsFile, FileName
+from ...checkpoint_meta.documents.written_file import BadRecordsFile, FileName
 from ..api import LeftOut
 from .place import Draft, Place
 

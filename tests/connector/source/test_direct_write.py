@@ -1,4 +1,4 @@
-"""Rows that a stream lands in data files: their form, what shapes them, and what is refused."""
+"""Rows that a stream writes into data files: their form, what shapes them, and what is refused."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pyspark_sluice.tests.connector.stream import next_offset
 
 pytestmark = pytest.mark.slow
 
-IN_PLACE = {"fileFormat": "parquet", "landCopy": "never"}
+IN_PLACE = {"fileFormat": "parquet", "writeCopy": "never"}
 
 
-class Landing:
-    """Files of one directory, whose rows are landed in another one."""
+class Writing:
+    """Files of one directory, whose rows are written into another one."""
 
     def __init__(self, root):
         self.root, self.data = root, root / "in"
@@ -38,8 +38,8 @@ class Landing:
             "path": self.data,
             "fileFormat": "json",
             "stateLocation": self.root / "state",
-            "landAt": self.root / "table",
-            "landSchema": "id long, text string",
+            "writeTo": self.root / "table",
+            "writeSchema": "id long, text string",
             "acknowledgementTimeout": "0ms",
         }
         given = {key: value for key, value in {**usual, **options}.items() if value is not None}
@@ -64,11 +64,11 @@ class Landing:
 
 @pytest.fixture
 def landing(tmp_path):
-    return Landing(tmp_path)
+    return Writing(tmp_path)
 
 
-@pytest.mark.effect_of("landAt", "landSchema", "landPartitionBy", "landSortBy")
-def test_what_shapes_rows_shapes_what_is_landed(landing):
+@pytest.mark.effect_of("writeTo", "writeSchema", "writePartitionBy", "writeSortBy")
+def test_what_shapes_rows_shapes_what_is_written(landing):
     (landing.data / "0.json").unlink()
     landing.add("day=2024-01-02/0.json", *({"id": number} for number in range(10)))
     (landing.data / "day=2024-01-02" / "1.json").write_text('{"id": 10}\n{"id": "bad"\n')
@@ -76,8 +76,8 @@ def test_what_shapes_rows_shapes_what_is_landed(landing):
         "id long, text string, day date, _corrupt_record string, "
         "_metadata struct<file_name: string>"
     )
-    more = {"mode": "PERMISSIVE", "landPartitionBy": "day", "landSortBy": "id"}
-    seen = landing.land(landSchema=schema, parallelism=1, **more)
+    more = {"mode": "PERMISSIVE", "writePartitionBy": "day", "writeSortBy": "id"}
+    seen = landing.land(writeSchema=schema, parallelism=1, **more)
     assert {dict(row["partition"])["day"] for row in seen} == {"2024-01-02"}
     rows = pa.concat_tables(pq.read_table(row["path"], partitioning=None) for row in seen)
     rows = rows.to_pylist()
@@ -86,7 +86,7 @@ def test_what_shapes_rows_shapes_what_is_landed(landing):
     assert {row["_metadata"]["file_name"] for row in rows} == {"0.json", "1.json"}
 
 
-def test_a_limit_on_rows_holds_for_what_is_landed(landing):
+def test_a_limit_on_rows_holds_for_direct_writes(landing):
     landing.add("1.json", *({"id": number} for number in range(10, 15)))
     source = landing.source(maxRowsPerTrigger=4)
     reader = source.streamReader(source.schema())
@@ -106,18 +106,18 @@ def test_a_limit_on_rows_holds_for_what_is_landed(landing):
 
 def test_a_column_that_is_not_null_has_no_null_in_any_file(landing):
     schema = "id long NOT NULL, text string"
-    (row,) = landing.land(landSchema=schema)
+    (row,) = landing.land(writeSchema=schema)
     found = pq.read_schema(row["path"])
     assert [(field.name, field.nullable) for field in found] == [("id", False), ("text", True)]
     landing.add("1.json", {"id": None, "text": "x"})
     with pytest.raises(SluiceError, match="column 'id' does not fit the schema"):
-        landing.land(landSchema=schema, stateLocation=landing.root / "other")
+        landing.land(writeSchema=schema, stateLocation=landing.root / "other")
 
 
-@pytest.mark.effect_of("landFormat", "landCompression", "landFileBytes")
+@pytest.mark.effect_of("writeFormat", "writeCompression", "writeFileBytes")
 def test_the_form_of_the_files_is_as_the_options_say(landing):
     landing.add("0.json", *({"id": i, "text": os.urandom(20).hex()} for i in range(120_000)))
-    form = {"landFormat": "parquet", "landCompression": "gzip", "landFileBytes": "1m"}
+    form = {"writeFormat": "parquet", "writeCompression": "gzip", "writeFileBytes": "1m"}
     seen = landing.land(**form)
     assert len(seen) > 2
     groups = [pq.ParquetFile(row["path"]).metadata.row_group(0) for row in seen]
@@ -125,12 +125,12 @@ def test_the_form_of_the_files_is_as_the_options_say(landing):
     assert sum(row["rows"] for row in seen) == 120_000
 
 
-@pytest.mark.effect_of("landTransform", "landTransformSchema")
+@pytest.mark.effect_of("writeTransform", "writeTransformSchema")
 def test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way(landing):
     seen = landing.land(
         filter="id >= 5",
-        landTransform="pyspark_sluice.tests.spark.programs.landing_transform:doubled",
-        landTransformSchema="twice long",
+        writeTransform="pyspark_sluice.tests.spark.programs.write_transform:doubled",
+        writeTransformSchema="twice long",
     )
     rows = pa.concat_tables(pq.read_table(row["path"]) for row in seen)
     assert sorted(rows["twice"].to_pylist()) == [10, 12, 14, 16, 18]
@@ -139,18 +139,18 @@ def test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way(landing):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"landAt": None}, "landSchema: found without landAt"),
-        ({"landAt": "{in}/table"}, "expected a separate directory"),
-        ({"landTransform": "a:b"}, "found without landTransformSchema"),
-        ({"landAt": "hdfs://host/x"}, "data files cannot be written there"),
-        ({"landSchema": "v variant"}, "variant columns cannot be written to data files"),
-        ({"landPartitionBy": "nowhere"}, "landPartitionBy"),
-        ({"landCopy": "never"}, "found never with fileFormat=json; expected fileFormat=parquet"),
-        ({**IN_PLACE, "filter": "id > 1"}, "filter: found with landCopy=never"),
-        ({**IN_PLACE, "landFileBytes": "1g"}, "landFileBytes: found with landCopy=never"),
+        ({"writeTo": None}, "writeSchema: found without writeTo"),
+        ({"writeTo": "{in}/table"}, "expected a separate directory"),
+        ({"writeTransform": "a:b"}, "found without writeTransformSchema"),
+        ({"writeTo": "hdfs://host/x"}, "data files cannot be written there"),
+        ({"writeSchema": "v variant"}, "variant columns cannot be written to data files"),
+        ({"writePartitionBy": "nowhere"}, "writePartitionBy"),
+        ({"writeCopy": "never"}, "found never with fileFormat=json; expected fileFormat=parquet"),
+        ({**IN_PLACE, "filter": "id > 1"}, "filter: found with writeCopy=never"),
+        ({**IN_PLACE, "writeFileBytes": "1g"}, "writeFileBytes: found with writeCopy=never"),
         ({**IN_PLACE, "cleanSource": "delete"}, "found never with cleanSource=delete"),
         ({**IN_PLACE, "onOverwrite": "reprocess"}, "found never with onOverwrite=reprocess"),
-        ({**IN_PLACE, "schemaEvolutionMode": "rescue"}, "found rescue with landCopy=never"),
+        ({**IN_PLACE, "schemaEvolutionMode": "rescue"}, "found rescue with writeCopy=never"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_by_name(landing, options, expected):
@@ -161,7 +161,7 @@ def test_options_that_do_not_fit_are_refused_by_name(landing, options, expected)
 
 def test_a_schema_for_the_stream_and_a_batch_read_are_refused_by_name(landing):
     rows = StructType().add("id", "long").add("text", "string")
-    with pytest.raises(SluiceError, match="describe the rows of the data files with landSchema"):
+    with pytest.raises(SluiceError, match="describe the rows of the data files with writeSchema"):
         landing.source().streamReader(rows).initialOffset()
     with pytest.raises(SluiceError, match=r"spark\.read hands rows to Spark"):
         landing.source().reader(rows).partitions()
@@ -179,6 +179,6 @@ def test_a_file_that_would_have_to_be_changed_is_named_and_the_batch_fails(landi
     (landing.data / "0.json").unlink()
     pq.write_table(pa.table(columns), landing.data / "odd.parquet")
     with pytest.raises(SluiceError, match=r"cannot be added to a table as it is") as error:
-        landing.land(landAt=landing.data, **IN_PLACE)
+        landing.land(writeTo=landing.data, **IN_PLACE)
     assert "odd.parquet" in str(error.value)
     assert found in str(error.value)

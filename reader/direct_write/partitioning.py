@@ -115,5 +115,5 @@ def _quoted(text: str) -> str:
 
 def _refused(expected: str, found: object) -> OptionError:
     return OptionError(
-        "landPartitionBy: rows cannot be partitioned by these columns", "", str(found), expected
+        "writePartitionBy: rows cannot be partitioned by these columns", "", str(found), expected
     )

@@ -10,8 +10,8 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-from pyspark_sluice.reader.landing.place import place_of
-from pyspark_sluice.reader.landing.unreferenced_files import sweep
+from pyspark_sluice.reader.direct_write.place import place_of
+from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
 from pyspark_sluice.tests.tables.sinks import batch_of, commit_of, ids
 

@@ -1,4 +1,4 @@
-"""A reader task whose rows are landed: what is written, listed and discarded, and when."""
+"""A reader task of a direct write: what is written, listed and discarded, and when."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.documents.landed_file import LandedFile
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.written_file import WrittenFile
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.errors import MalformedDataError, ReplayError
-from pyspark_sluice.reader.task import Assignment, Attempt, Lander, ReaderTask
+from pyspark_sluice.reader.task import Assignment, Attempt, DirectWrite, ReaderTask
 from pyspark_sluice.tests.protocol.row_reader import reader_maker, rows_in
 
 REF = CheckpointRef(7, 2)
@@ -19,8 +19,8 @@ A, B = (FileSplit(FileVersion(name, 4, 0), 0, 4) for name in "ab")
 ASSIGNMENT = Assignment(REF, 3, [A, B])
 
 
-class Landing:
-    """Keeps rows in memory; a landing of its own for each attempt."""
+class Writing:
+    """Keeps rows in memory; a writing of its own for each attempt."""
 
     def __init__(self, name="own", fails_at=None):
         self.name, self.fails_at = name, fails_at
@@ -33,7 +33,7 @@ class Landing:
         self.rows += rows_in(batch)
 
     def finish(self):
-        return [LandedFile(path=self.name, rows=len(self.rows), bytes=1, statistics="{}")]
+        return [WrittenFile(path=self.name, rows=len(self.rows), bytes=1, statistics="{}")]
 
     def discard(self):
         self.discarded = True
@@ -47,14 +47,14 @@ class LosesAnswers(MemoryStateStore):
         raise OSError(5, "the answer is lost")
 
 
-def attempt(store, landing, *script):
+def attempt(store, writing, *script):
     task = ReaderTask(
         reader_maker(script, ""),
         FileSplitSerializer(),
         ReaderCommits(store),
         frozenset({"told"}),
         may_return=False,
-        lander=None if landing is None else Lander(lambda _: landing),
+        writes=None if writing is None else DirectWrite(lambda _: writing),
     )
     return task.read(ASSIGNMENT, Attempt())
 
@@ -64,32 +64,34 @@ def paths(batches):
 
 
 def test_the_commit_lists_the_files_before_there_is_a_row_about_them():
-    store, landing = MemoryStateStore(), Landing()
-    rows = attempt(store, landing)
+    store, writing = MemoryStateStore(), Writing()
+    rows = attempt(store, writing)
     first = next(rows)
     commit = ReaderCommits(store).find(REF, 3)
     assert commit is not None
     assert (
-        [file.path for file in commit.landed or ()] == first.column("path").to_pylist() == ["own"]
+        [file.path for file in commit.written_files or ()]
+        == first.column("path").to_pylist()
+        == ["own"]
     )
-    assert (len(landing.rows), landing.discarded) == (8, False)
+    assert (len(writing.rows), writing.discarded) == (8, False)
     rows.close()
     assert ReaderCommits(store).abandoned(REF) == []
 
 
 def test_a_later_attempt_reads_and_writes_nothing():
-    store, late = MemoryStateStore(), Landing("late")
-    assert paths(attempt(store, Landing())) == ["own"]
+    store, late = MemoryStateStore(), Writing("late")
+    assert paths(attempt(store, Writing())) == ["own"]
     assert paths(attempt(store, late, "fail")) == ["own"]
     assert (late.rows, late.discarded) == ([], False)
 
 
 def test_of_two_attempts_at_once_the_files_of_the_one_that_is_late_are_discarded(monkeypatch):
-    store, late = MemoryStateStore(), Landing("late")
+    store, late = MemoryStateStore(), Writing("late")
     finish = late.finish
 
     def overtaken():
-        assert paths(attempt(store, Landing())) == ["own"]
+        assert paths(attempt(store, Writing())) == ["own"]
         return finish()
 
     monkeypatch.setattr(late, "finish", overtaken)
@@ -101,26 +103,26 @@ def test_of_two_attempts_at_once_the_files_of_the_one_that_is_late_are_discarded
     ("script", "fails_at", "error"), [(("fail",), None, MalformedDataError), ((), 2, OSError)]
 )
 def test_an_attempt_that_fails_discards_its_files_and_commits_nothing(script, fails_at, error):
-    store, landing = MemoryStateStore(), Landing(fails_at=fails_at)
+    store, writing = MemoryStateStore(), Writing(fails_at=fails_at)
     with pytest.raises(error):
-        paths(attempt(store, landing, *script))
-    assert landing.discarded
+        paths(attempt(store, writing, *script))
+    assert writing.discarded
     assert store.objects == {}
 
 
 def test_files_stay_where_the_answer_to_their_commit_was_lost():
-    store, landing = LosesAnswers(), Landing()
+    store, writing = LosesAnswers(), Writing()
     with pytest.raises(OSError, match="the answer is lost"):
-        paths(attempt(store, landing))
-    assert not landing.discarded
-    late = Landing("late")
+        paths(attempt(store, writing))
+    assert not writing.discarded
+    late = Writing("late")
     assert paths(attempt(store, late)) == ["own"]
 
 
 def test_a_batch_is_read_in_one_way_only():
     for first, then, told in [
-        (Landing(), None, "with landAt"),
-        (None, Landing(), "without landAt"),
+        (Writing(), None, "with writeTo"),
+        (None, Writing(), "without writeTo"),
     ]:
         store = MemoryStateStore()
         list(attempt(store, first))

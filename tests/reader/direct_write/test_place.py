@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_sluice.errors import OptionError
-from pyspark_sluice.reader.landing.place import BucketPlace, LocalPlace, place_of
+from pyspark_sluice.reader.direct_write.place import BucketPlace, LocalPlace, place_of
 from pyspark_sluice.tests.patience import PATIENCE
 
 MIB = 1024 * 1024

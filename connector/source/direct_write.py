@@ -1,4 +1,4 @@
-"""Where rows are landed, and bad records: the schema of what is read, what writes it in a task."""
+"""Data files and bad records: the schema of the rows, and what writes them in a task."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from ...checkpoint_meta.documents.landed_file import BAD_RECORDS_SUFFIX, SUFFIX, FileName
+from ...checkpoint_meta.documents.written_file import BAD_RECORDS_SUFFIX, SUFFIX, FileName
 from ...checkpoint_meta.storage.urls import absolute
 from ...errors import OptionError
+from ...reader.direct_write.bad_records import BadRecordsWriter
+from ...reader.direct_write.file_writer import DataFileWriter, Transform
+from ...reader.direct_write.in_place import FilesInPlace
+from ...reader.direct_write.place import Place, place_of
 from ...reader.files.evolution.hints import parse_columns
 from ...reader.files.evolution.type_growth import is_variant
 from ...reader.files.formats.record_format import METADATA
-from ...reader.landing.bad_records import BadRecordsWriter
-from ...reader.landing.file_writer import DataFileWriter, Transform
-from ...reader.landing.in_place import FilesInPlace
-from ...reader.landing.place import Place, place_of
-from ...reader.task import Assignment, Lander
-from ...reader.written_files import Landing, Recording, rows_schema
+from ...reader.task import Assignment, DirectWrite
+from ...reader.written_files import Recording, RowsWriter, rows_schema
 from ..options.model import SluiceOptions
 from .loading import attribute_of
 from .schemas import json_of, spark_schema, table_columns
@@ -35,64 +35,64 @@ def described(text: str, option: str) -> pa.Schema:
     return pa.schema(parse_columns(text, option))
 
 
-def landed_schema(options: SluiceOptions, found: Callable[[], StructType | str]) -> StructType:
-    """The schema of the rows that are read: as `landSchema` says, else what `found` finds."""
-    schema = options.land_schema or found()
+def written_schema(options: SluiceOptions, found: Callable[[], StructType | str]) -> StructType:
+    """The schema of the rows that are read: as `writeSchema` says, else what `found` finds."""
+    schema = options.write_schema or found()
     if isinstance(schema, StructType):
         return schema
-    return spark_schema(described(schema, "landSchema"))
+    return spark_schema(described(schema, "writeSchema"))
 
 
-def refuse_landing(given: Mapping[str, str], way_out: str) -> None:
-    """Check that rows are not to be landed, where they go to Spark.
+def refuse_direct_write(given: Mapping[str, str], way_out: str) -> None:
+    """Check that no direct write is asked for where rows go to Spark.
 
     Raises:
-        OptionError: landAt is among the options.
+        OptionError: writeTo is among the options.
     """
     # By name, since it is asked before options are parsed.
-    if any(name.lower() == "landat" for name in given):
+    if any(name.lower() == "writeto" for name in given):
         raise OptionError(
-            "landAt: the stream has rows about data files, whose schema is its own",
+            "writeTo: the stream has rows about data files, whose schema is its own",
             "",
             "a schema given with .schema(...), or a batch read",
             f"readStream without .schema(...); {way_out}",
         )
 
 
-def lander_of(options: SluiceOptions, schema: pa.Schema) -> Lander[Any] | None:
+def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[Any] | None:
     """How rows go into data files; None where they go to Spark.
 
     Raises:
-        OptionError: landTransform cannot be imported, or rows cannot be landed as the options say.
+        OptionError: writeTransform cannot be imported, or the options cannot be met.
     """
-    if not options.land_at:
+    if not options.write_to:
         return None
-    if options.land_copy == "never":
+    if options.write_copy == "never":
         if METADATA in schema.names:
             found = f"{METADATA} in the schema"
             raise OptionError(
-                "landCopy=never: data files do not have this column", "", found, "none"
+                "writeCopy=never: data files do not have this column", "", found, "none"
             )
-        return Lander(lambda _: FilesInPlace(), rows_schema(in_place=True), json_of(schema))
-    place = place_of(absolute(options.land_at), options.storage_options)
-    transform = _transform(options.land_transform)
+        return DirectWrite(lambda _: FilesInPlace(), rows_schema(in_place=True), json_of(schema))
+    place = place_of(absolute(options.write_to), options.storage_options)
+    transform = _transform(options.write_transform)
     if transform is not None:
         # The function is code of the user's: only the option says what it returns.
-        schema = described(options.land_transform_schema, "landTransformSchema")
+        schema = described(options.write_transform_schema, "writeTransformSchema")
     odd = [field.name for field in schema if _holds_variant(field.type)]
     if odd:
         raise OptionError(
-            "landAt: variant columns cannot be written to data files",
+            "writeTo: variant columns cannot be written to data files",
             "",
             ", ".join(odd),
             "strings, or structs",
         )
 
-    def land(assignment: Assignment[Any]) -> Landing:
+    def begin(assignment: Assignment[Any]) -> RowsWriter:
         name = _name(assignment, SUFFIX)
         return DataFileWriter(place, name, schema, options, transform, table_columns())
 
-    return Lander(land, schema=json_of(schema))
+    return DirectWrite(begin, schema=json_of(schema))
 
 
 def recorder_of(options: SluiceOptions) -> Callable[[Assignment[Any]], Recording] | None:
@@ -119,9 +119,9 @@ def bad_records_place(options: SluiceOptions) -> Place:
 
 def written_places(options: SluiceOptions) -> Iterator[Place]:
     """Where tasks write files that their commits name."""
-    # With landCopy=never the table has the input files themselves: they must never be swept.
-    if options.land_at and options.land_copy == "always":
-        yield place_of(absolute(options.land_at), options.storage_options)
+    # With writeCopy=never the table has the input files themselves: they must never be swept.
+    if options.write_to and options.write_copy == "always":
+        yield place_of(absolute(options.write_to), options.storage_options)
     if options.bad_records_path:
         yield bad_records_place(options)
 
@@ -145,7 +145,7 @@ def _transform(name: str) -> Transform | None:
         made: Transform = attribute_of(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise OptionError(
-            "landTransform: cannot load it",
+            "writeTransform: cannot load it",
             name,
             f"{type(error).__name__}: {error}",
             "package.module:function",

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..files.evolution.type_growth import wider
 from .statistics import leaves
 
-TABLE_COLUMNS: Final = "sluice.landing.tableColumns"
+TABLE_COLUMNS: Final = "sluice.write.tableColumns"
 """Local property of Spark's jobs by which a sink passes the columns of its table to the tasks."""
 
 _ID: Final = b"PARQUET:field_id"

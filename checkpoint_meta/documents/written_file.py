@@ -24,7 +24,7 @@ _NAME = re.compile(
 )
 
 
-class LandedFile(BaseModel):
+class WrittenFile(BaseModel):
     """One file, complete and durable, as a reader commit lists it."""
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")

@@ -16,20 +16,20 @@ from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice import run_with_evolution, tables
-from pyspark_sluice.reader.landing.place import LocalPlace
+from pyspark_sluice.reader.direct_write.place import LocalPlace
 from pyspark_sluice.tests.patience import PATIENCE
 
 SCHEMA = "id long, text string"
-IN_PLACE = {"fileFormat": "parquet", "landCopy": "never"}
+IN_PLACE = {"fileFormat": "parquet", "writeCopy": "never"}
 
 
 def files_of(lake, **options):
-    """The stream of files; rows are landed in the sink's directory."""
+    """The stream of files; rows are written into the sink's directory."""
     usual = {
         "fileFormat": "json",
         "checkpointLocation": str(lake.checkpoint),
-        "landAt": str(lake.sink),
-        "landSchema": SCHEMA,
+        "writeTo": str(lake.sink),
+        "writeSchema": SCHEMA,
     }
     reader = lake.spark.readStream.format("sluice")
     for key, value in {**usual, **options}.items():
@@ -78,7 +78,7 @@ def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_i
     catalog.create_namespace("lake")
     table = catalog.create_table("lake.orders", pa.schema([("id", pa.int64())]))
     sink = tables.iceberg(table, storage_options=storage)
-    options = {"landAt": f"s3://{bucket}/rows", "storageOptions": json.dumps(storage)}
+    options = {"writeTo": f"s3://{bucket}/rows", "storageOptions": json.dumps(storage)}
     for number in range(2):
         lake.land(f"{number}.json", range(number * 10, number * 10 + 10))
         land(lake, sink, **options)
@@ -106,7 +106,7 @@ def test_the_schema_is_inferred_and_grows_and_so_does_the_table(lake):
     lake.land("0.json", range(10))
 
     def start():
-        options = {"landSchema": None, "inferColumnTypes": True}
+        options = {"writeSchema": None, "inferColumnTypes": True}
         writer = files_of(lake, **options).writeStream.foreachBatch(tables.delta(str(lake.sink)))
         writer = writer.option("checkpointLocation", str(lake.checkpoint))
         return lake.run(writer.trigger(availableNow=True))
@@ -125,7 +125,7 @@ def test_manifests_give_spark_exactly_the_files_of_their_batches(lake, tmp_path)
     lake.land("0.json", range(10), folder="who=a")
     lake.land("1.json", range(10, 20), folder="who=b")
     manifests = tables.manifest(str(tmp_path / "manifests"))
-    more = {"landSchema": f"{SCHEMA}, who string", "landPartitionBy": "who"}
+    more = {"writeSchema": f"{SCHEMA}, who string", "writePartitionBy": "who"}
     land(lake, manifests, maxFilesPerTrigger=1, **more)
     # What somebody else has put there is in no batch.
     pq.write_table(pa.table({"id": [99], "text": ["x"]}), lake.sink / "who=a" / "other.parquet")
@@ -139,7 +139,7 @@ def test_partition_values_mean_the_same_in_every_session(lake, tmp_path):
     spark, zone = lake.spark, "spark.sql.session.timeZone"
     lake.land("0.json", range(3), folder="who=01/at=2024-01-02 03%3A04%3A05")
     manifests = tables.manifest(str(tmp_path / "manifests"))
-    more = {"landSchema": f"{SCHEMA}, who string, at timestamp", "landPartitionBy": "who,at"}
+    more = {"writeSchema": f"{SCHEMA}, who string, at timestamp", "writePartitionBy": "who,at"}
     before = spark.conf.get(zone)
     try:
         spark.conf.set(zone, "America/New_York")
@@ -154,7 +154,7 @@ def test_partition_values_mean_the_same_in_every_session(lake, tmp_path):
         spark.conf.set(zone, before)
 
 
-def test_a_batch_that_was_read_without_landing_is_not_landed_later(lake):
+def test_a_batch_that_was_read_into_spark_is_not_written_later(lake):
     lake.land("0.json", range(10))
 
     def fails(batch, _):
@@ -166,7 +166,7 @@ def test_a_batch_that_was_read_without_landing_is_not_landed_later(lake):
     query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
     with pytest.raises(Exception, match="the sink is away"):
         query.awaitTermination(PATIENCE)
-    with pytest.raises(Exception, match="this batch was first read without landAt"):
+    with pytest.raises(Exception, match="this batch was first read without writeTo"):
         land(lake, tables.delta(str(lake.sink)))
     assert list(LocalPlace(lake.sink).files()) == []
 
@@ -182,13 +182,13 @@ def ids_of(first, count=5):
     return pa.array(range(first, first + count), pa.int64())
 
 
-@pytest.mark.effect_of("landCopy")
+@pytest.mark.effect_of("writeCopy")
 def test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are(lake, tmp_path):
     for number in range(4):
         parquet(lake, f"day={number}/{number}.parquet", id=ids_of(5 * number), x=[0.5] * 5)
     parquet(lake, "day=0/empty.parquet", id=ids_of(0, 0), x=pa.array([], pa.float64()))
     sink = tables.delta(str(lake.source))
-    options = {**IN_PLACE, "landSchema": "id long, x double, day int", "maxRowsPerTrigger": 7}
+    options = {**IN_PLACE, "writeSchema": "id long, x double, day int", "maxRowsPerTrigger": 7}
     land(lake, sink, **options)
     parquet(lake, "day=9/late.parquet", id=ids_of(20), x=[1.5] * 5)
     land(lake, sink, **options)

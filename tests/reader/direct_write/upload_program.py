@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-from pyspark_sluice.reader.landing.place import place_of
+from pyspark_sluice.reader.direct_write.place import place_of
 
 
 def memory() -> int:
