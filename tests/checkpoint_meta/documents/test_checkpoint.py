@@ -24,7 +24,8 @@ pytestmark = pytest.mark.slow
 
 PATHS = st.text(min_size=1, max_size=20).filter(lambda text: text.isprintable())
 FILES = st.builds(FileVersion, PATHS, st.integers(0, 2**60), st.integers(-1, 2**60), PATHS)
-SPLITS = st.builds(FileSplit, FILES, st.integers(0, 2**60), st.integers(0, 2**60))
+_BYTES = st.integers(0, 2**60)
+SPLITS = st.builds(FileSplit, FILES, _BYTES, _BYTES, read_bytes=_BYTES)
 SERIALIZER = FileSplitSerializer()
 
 

@@ -370,7 +370,11 @@ def test_bad_records_are_handed_on_in_batches_however_many_there_are(
     path.write_text("".join(bad(file_format, n) for n in range(100_000)))
     schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
     options = ReaderOptions(
-        fileFormat=file_format, mode="DROPMALFORMED", badRecordsPath="/bad", batchBytes="1m"
+        fileFormat=file_format,
+        mode="DROPMALFORMED",
+        badRecordsPath="/bad",
+        batchBytes="1m",
+        acceptUnrelatedFiles=True,
     )
     context = dataclasses.replace(CONTEXT, may_return=may_return)
     count = largest = 0
