@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 PATHS = st.text(min_size=1, max_size=20).filter(lambda text: text.isprintable())
 FILES = st.builds(FileVersion, PATHS, st.integers(0, 2**60), st.integers(-1, 2**60), PATHS)
 _BYTES = st.integers(0, 2**60)
-SPLITS = st.builds(FileSplit, FILES, _BYTES, _BYTES, read_bytes=_BYTES)
+SPLITS = st.builds(FileSplit, FILES, _BYTES, _BYTES, read_bytes=_BYTES, skip=_BYTES)
 SERIALIZER = FileSplitSerializer()
 
 

@@ -60,7 +60,6 @@ def test_a_store_that_stays_away_is_named_with_the_file(server, bucket, monkeypa
     _put(server, bucket, "in/a", b"abc")
     (file,) = _found(bucket, storage)
     waited = []
-    monkeypatch.setattr(storage_errors.time, "sleep", waited.append)
     server.fail_next(server.slow_down, times=999)
     monkeypatch.setattr(storage_errors.patiently, "__defaults__", (8, waited.append, 0.1))
     with pytest.raises(SplitReadError, match=r"in/a; found the store answered 503.*SlowDown"):
