@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import sys
 import threading
 import time
@@ -111,17 +110,26 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
         ):  # fmt: skip
             if attribute in vars(module):
                 yield module, attribute, simulated
-    for function in gc.get_objects():
+    for function in _functions():
         # Clocks and sleeps that are defaults of parameters.
-        if isinstance(function, types.FunctionType) and str(function.__module__).startswith(
-            "pyspark_sluice."
-        ):
-            found = function.__defaults__ or ()
-            if any(_is_real(value) for value in found):
-                new = tuple(_FUNCTIONS[v] if _is_real(v) else v for v in found)
-                yield function, "__defaults__", new
+        found = function.__defaults__ or ()
+        if any(_is_real(value) for value in found):
+            new = tuple(_FUNCTIONS[v] if _is_real(v) else v for v in found)
+            yield function, "__defaults__", new
     yield threads.BoundedLock, "wait_for", _wait_for
     yield threads.BoundedLock, "notify_all", _notify_all
+
+
+def _functions() -> Iterator[types.FunctionType]:
+    """Those of all modules and their classes: gc does not list what the tests have frozen."""
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("pyspark_sluice."):
+            continue
+        classes = [value for value in vars(module).values() if isinstance(value, type)]
+        for value in [v for owner in (module, *classes) for v in list(vars(owner).values())]:
+            function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+            if isinstance(function, types.FunctionType) and function.__module__ == name:
+                yield function
 
 
 def _is_real(value: Any) -> bool:
