@@ -23,8 +23,6 @@ _MAY_BE_COMPRESSED = tuple(map(FileFormatName, ("json", "csv", "text", "xml")))
 _LINES = tuple(map(FileFormatName, ("json", "csv", "text")))
 # Bytes that text does not have: control characters other than white space.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-
-
 _IS_HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _UNFIT_RECORDS = 100
 
@@ -42,6 +40,9 @@ class _Kind:
 
     position: int = 0
     """Where in the file the magic is."""
+
+    remedy: str = "Unpack it"
+    """What to do with it where no option reads it."""
 
 
 _KINDS = (
@@ -66,7 +67,7 @@ _KINDS = (
     _Kind("a PDF document", b"%PDF-1."),
     _Kind("a message encrypted with PGP", b"-----BEGIN PGP MESSAGE-----"),
 )
-_HTML = _Kind("an HTML page", b"<html")
+_HTML = _Kind("an HTML page", b"<html", remedy="Remove the error page")
 _ANY = re.compile(
     b"|".join(b".{%d}%s" % (kind.position, re.escape(kind.magic)) for kind in _KINDS), re.DOTALL
 )
@@ -102,8 +103,7 @@ def another_kind(
     # What is compressed twice can be decompressed once.
     is_once = options.file_format in _MAY_BE_COMPRESSED and (is_stored or codec is Compression.NONE)
     may_be_told = kind.option in ("fileFormat", "encoding") or is_once
-    way = f"Set {kind.option}={kind.value}" if kind.option and may_be_told else "Unpack it"
-    way = "Remove the error page" if is_html else way
+    way = f"Set {kind.option}={kind.value}" if kind.option and may_be_told else kind.remedy
     return MalformedDataError(
         f"the file is not {options.file_format}",
         file.path,
