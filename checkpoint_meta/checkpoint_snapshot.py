@@ -73,7 +73,7 @@ class CheckpointSnapshot:
 def in_flight(
     history: CheckpointHistory, ref: CheckpointRef, complete: CheckpointRef = NO_CHECKPOINT
 ) -> list[CheckpointSnapshot]:
-    """What was in flight when `ref` was cut, and `ref`, the newest first, without commits.
+    """Return what was in flight when `ref` was cut, and `ref`: newest first, without commits.
 
     Spark has read `complete` and all before it.
     """

@@ -116,12 +116,12 @@ class Orders:
         Args:
             contained: the newest order in the oldest of the checkpoints: later ones can name them.
         """
-        found: dict[CheckpointRef, list[Order]] = {}
+        by_checkpoint: dict[CheckpointRef, list[Order]] = {}
         for order in self.after(contained):
             if order.action == "waive":
                 of = CheckpointRef(order.to_checkpoint, order.to_epoch)
-                found.setdefault(of, []).append(order)
-        return found
+                by_checkpoint.setdefault(of, []).append(order)
+        return by_checkpoint
 
     def read(self, number: int) -> Order:
         """The order of that number; raises like `after`."""

@@ -73,7 +73,7 @@ class Bucket:
         self._s3: Any = None
         """boto3's client, made when it is first needed."""
         self.part_bytes, self.part_seconds = PART, 0.0
-        """How much readers request at once, and how long that may take; 0 is any time."""
+        """Bytes of one request of a reader, and the seconds that it may take; 0 is any time."""
         self._ends: dict[str, str] = {}
         """Prefix -> its last key, behind which nothing was when it was looked."""
         slow = {**config.connections, "timeout": _LARGE_TIMEOUT}

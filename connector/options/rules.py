@@ -65,9 +65,9 @@ def _rules(options: str | Iterable[str], *rule: Any, **parts: Any) -> list[Rule]
 _TABLE_HAS_FILES = ", since the table has the files themselves"
 _NOT_IN_ROWS = ", since malformed records are not in the rows"
 _LINES = ", since it needs lines that each are a record"
-_LANDING = sorted(WriteOptions.model_fields)
+_WRITE_OPTIONS = sorted(WriteOptions.model_fields)
 _NOT_WRITTEN = {"write_to", "write_copy", "write_format", "write_schema"}
-"""Options of landing that apply to files that stay where they are, too."""
+"""Options of direct writes that apply to files that stay where they are, too."""
 
 OF_EVERY_SOURCE: Final = (
     Rule("bad_records_path", "mode", (UNSET, ParseMode.DROPMALFORMED), reason=_NOT_IN_ROWS),
@@ -97,11 +97,11 @@ OF_FILES: Final = (
         reason=": an SQS queue or an Azure Storage Queue that receives the events of the bucket",
     ),
     Rule("clean_source", "source_archive_dir", value="archive"),
-    *_rules((name for name in _LANDING if name != "write_to"), "write_to"),
+    *_rules((name for name in _WRITE_OPTIONS if name != "write_to"), "write_to"),
     Rule("write_transform", "write_transform_schema"),
     Rule("write_transform_schema", "write_transform"),
     *_rules(
-        ["filter", *(name for name in _LANDING if name not in _NOT_WRITTEN)],
+        ["filter", *(name for name in _WRITE_OPTIONS if name not in _NOT_WRITTEN)],
         "write_copy",
         ("always",),
         reason=", since nothing is written with never",

@@ -232,17 +232,17 @@ class FileSplitEnumerator(LedgerEnumerator):
             if not self._pace.admits(split, budget):
                 break
             came_back = pending.is_returned(last=last)
-            taken = self._cutter.next_slice(split, budget, wanted, came_back=came_back)
-            if taken is None:
+            piece = self._cutter.next_slice(split, budget, wanted, came_back=came_back)
+            if piece is None:
                 break
-            pending.take(taken.remainder, last=last)
-            continues = taken.remainder is not None
-            budget.take(split.file.path, taken.split.length)
-            self._parts.took(taken.split, budget)
-            self._pace.took(taken.split)
+            pending.take(piece.remainder, last=last)
+            continues = piece.remainder is not None
+            budget.take(split.file.path, piece.split.length)
+            self._parts.took(piece.split, budget)
+            self._pace.took(piece.split)
             if last:
-                self._share.took(taken.split)
-            chosen.append(taken.split)
+                self._share.took(piece.split)
+            chosen.append(piece.split)
         if chosen:
             wanted = self._parts.most_readers(
                 self._parts.readers_wanted(self._spreader.readers_wanted(chosen))

@@ -23,7 +23,7 @@ Make = Callable[..., Any]
 
 @dataclass
 class Search:
-    """What some runs have come to."""
+    """Runs one after the other, and the outcome of them all."""
 
     make: Make = Coordinator
     only: Sequence[str] = ()
@@ -58,9 +58,9 @@ class Search:
         """The first find among these seeds."""
         for seed in seeds:
             plan = plan_of(seed, self.only)
-            found = self.run(plan)
-            if found is not None:
-                return plan, found
+            find = self.run(plan)
+            if find is not None:
+                return plan, find
         return None
 
     def shrunk(self, plan: Plan, kind: str, attempts: int = 300) -> Plan:
@@ -71,8 +71,8 @@ class Search:
                 fewer = plan.actions[:at] + plan.actions[at + size :]
                 smaller = replace(plan, actions=fewer)
                 attempts -= 1
-                found = self.run(smaller) if fewer != plan.actions else None
-                if found is not None and found.kind == kind:
+                find = self.run(smaller) if fewer != plan.actions else None
+                if find is not None and find.kind == kind:
                     plan = smaller
                     break
             else:

@@ -112,9 +112,9 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
                 yield module, attribute, simulated
     for function in _functions():
         # Clocks and sleeps that are defaults of parameters.
-        found = function.__defaults__ or ()
-        if any(_is_real(value) for value in found):
-            new = tuple(_FUNCTIONS[v] if _is_real(v) else v for v in found)
+        defaults = function.__defaults__ or ()
+        if any(_is_real(value) for value in defaults):
+            new = tuple(_FUNCTIONS[v] if _is_real(v) else v for v in defaults)
             yield function, "__defaults__", new
     yield threads.BoundedLock, "wait_for", _wait_for
     yield threads.BoundedLock, "notify_all", _notify_all

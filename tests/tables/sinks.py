@@ -38,10 +38,10 @@ def batch_of(
     ref = CheckpointRef(checkpoint, options.pop("epoch", 1))
     name = FileName(lineage, ref, reader, token)
     text = options.pop("columns", None)
-    made = WriteOptions.model_validate({f"write_{k}": v for k, v in options.items()})
+    chosen = WriteOptions.model_validate({f"write_{k}": v for k, v in options.items()})
     columns = from_text(text) if text else None
     place = place_of(str(url), storage or {})
-    writer = DataFileWriter(place, name, table.schema, made, None, columns)
+    writer = DataFileWriter(place, name, table.schema, chosen, None, columns)
     for batch in table.to_batches():
         writer.write(batch)
     return WrittenBatch.of_files(writer.finish(), storage or {})

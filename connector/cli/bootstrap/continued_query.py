@@ -51,7 +51,7 @@ class ContinuedQuery:
         return {"query": self.query_id, "batch": self.batch}
 
     def checkpoint(self) -> CheckpointRef:
-        """What a query with this source had read with the batch that it committed last."""
+        """Return what a query with this source had read with the batch it committed last."""
         try:
             offset = json.loads(self.offset)
         except ValueError:

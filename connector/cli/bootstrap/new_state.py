@@ -50,7 +50,7 @@ class Target:
 
     @property
     def report(self) -> dict[str, Any]:
-        """What a report of the command says of it."""
+        """The part of a report that is about this place."""
         return {"new": self.location, **self.continued}
 
     @property
@@ -147,7 +147,7 @@ def write_seed(
     target.check_unused()
     now = int(time.time() * 1_000_000)
     # Durable from here on, and yet nothing: without the seed no query starts after it.
-    made = publish_bootstrap(make(claim.attachments), claim, now)
+    identity = publish_bootstrap(make(claim.attachments), claim, now)
     claim.check()
     if target.continues is not None:
         try:
@@ -158,10 +158,10 @@ def write_seed(
     user, host = who_and_where()
     seed = Seed(
         purpose=purpose,
-        checkpoint=made.ref.checkpoint,
-        epoch=made.ref.epoch,
-        lineage=made.lineage,
-        checkpoint_checksum=made.checksum,
+        checkpoint=identity.ref.checkpoint,
+        epoch=identity.ref.epoch,
+        lineage=identity.lineage,
+        checkpoint_checksum=identity.checksum,
         origin={**origin, **target.continued},
         counts=dict(counts),
         written=now,

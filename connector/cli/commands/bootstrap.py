@@ -65,8 +65,8 @@ class _Import(SharedArguments):
         renamed = log.renamed(rewrites) if rewrites else log
 
         def decide() -> Plan:
-            found = imported(renamed, options, read_changed=self.read_changed, anyway=self.force)
-            return found.plan(target, purpose)
+            read = imported(renamed, options, read_changed=self.read_changed, anyway=self.force)
+            return read.plan(target, purpose)
 
         carry_out(decide, yes=self.yes, as_json=self.as_json)
 
@@ -114,10 +114,10 @@ def fork(
         at = continued.checkpoint().name
 
     def decide() -> Plan:
-        found = chosen_fork(store, at, at_time, matching)
+        fork = chosen_fork(store, at, at_time, matching)
         if continued is not None:
-            continued.check_ends_at(found.ref)
-        return found.plan(target)
+            continued.check_ends_at(fork.ref)
+        return fork.plan(target)
 
     carry_out(decide, yes=yes, as_json=given.as_json)
 

@@ -27,7 +27,7 @@ _RECENT: Final = 10
 
 
 def status_of(store: StateStore) -> dict[str, Any]:
-    """What `sluice status --json` prints."""
+    """Return what `sluice status --json` prints."""
     return consistent(lambda: _status(StateView(store)))
 
 

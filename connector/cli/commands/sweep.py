@@ -75,7 +75,7 @@ def sweep(
 
 
 def _membership(table: str, storage_options: Mapping[str, Any]) -> Callable[[str], bool]:
-    """What says of the path of a data file whether it is or was part of a table."""
+    """Return a function that says of a data file's path if it is, or was, part of a table."""
     from ....checkpoint_meta.documents.written_file import FileName
     from ....errors import TableError
     from ....tables.manifests import Manifests

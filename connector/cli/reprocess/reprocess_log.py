@@ -128,10 +128,10 @@ def _order(
 
 
 def _report(action: Action, chosen: Chosen, *, show_all: bool) -> dict[str, Any]:
-    shown = chosen.splits[:_SHOWN]
+    first = chosen.splits[:_SHOWN]
     if show_all:
         # A person checks what a pattern finds in paths by looking at every one of them.
-        shown = sorted(chosen.splits, key=lambda split: (split.file.path, split.start))
+        first = sorted(chosen.splits, key=lambda split: (split.file.path, split.start))
     return {
         "action": action,
         "order": None,
@@ -142,7 +142,7 @@ def _report(action: Action, chosen: Chosen, *, show_all: bool) -> dict[str, Any]
         "rows": chosen.rows,
         "left_out": dict(chosen.left_out),
         "first": [
-            {"path": split.file.path, "start": split.start, "end": split.end} for split in shown
+            {"path": split.file.path, "start": split.start, "end": split.end} for split in first
         ],
     }
 

@@ -80,24 +80,24 @@ def requeued(
         )
     if in_state:
         check_state("files", in_state)
-    known = FilesOfInterest(view, pattern, in_range)
+    files = FilesOfInterest(view, pattern, in_range)
     if quarantined and not in_state:
         # A version that was found later is read by itself.
-        newest = known.newest_versions({s.file.path for s in known.quarantined.values()})
+        newest = files.newest_versions({s.file.path for s in files.quarantined.values()})
         wanted = [
             split
-            for split in known.quarantined.values()
+            for split in files.quarantined.values()
             if newest.get(split.file.path, (split.file, 0))[0] == split.file
             or growing_mark(split.file.etag)
         ]
-        return _read_again(known, byte_ranges_of(wanted), released=list(known.quarantined))
-    rows = [FileSplit(file, 0, end) for file, end in known.newest_versions().values() if end > 0]
+        return _read_again(files, byte_ranges_of(wanted), released=list(files.quarantined))
+    rows = [FileSplit(file, 0, end) for file, end in files.newest_versions().values() if end > 0]
     if in_state:
         states = [in_state, "quarantined"] if quarantined else [in_state]
         # `files` says the state of a file as a whole; orders are about its bytes.
         wanted_files = _in_states(view, states)
         rows = [split for split in rows if split.file in wanted_files]
-    return _read_again(known, byte_ranges_of(rows))
+    return _read_again(files, byte_ranges_of(rows))
 
 
 def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
@@ -111,15 +111,15 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
             "To list the checkpoints, run: sluice checkpoints",
         )
     ref = checkpoint_named(view, to) if to else checkpoint_as_of(view, "--to-time", to_time)
-    known = FilesOfInterest(view, pattern)
-    if ref not in {link.ref for link in known.chain}:
+    files = FilesOfInterest(view, pattern)
+    if ref not in {link.ref for link in files.chain}:
         found = f"{ref}, which is not on the chain of this query"
         raise no_checkpoint(view, found, "a checkpoint that the query has resumed from")
-    assigned = known.assigned_after(ref)
+    assigned = files.assigned_after(ref)
     newest = {split.file.path: split.file for split in assigned}
     # Of a file that was replaced meanwhile only the newest version can be read.
     wanted = [s for s in assigned if growing_mark(s.file.etag) or newest[s.file.path] == s.file]
-    chosen = _read_again(known, byte_ranges_of(wanted))
+    chosen = _read_again(files, byte_ranges_of(wanted))
     return Chosen(chosen.splits, chosen.released, chosen.left_out, ref)
 
 
@@ -133,13 +133,13 @@ def forgotten(view: StateView, pattern: str, *, quarantined: bool) -> Chosen:
             "--matching, --quarantined, or both",
             "To discard all pending files, add --matching '*'.",
         )
-    known = FilesOfInterest(view, pattern)
+    files = FilesOfInterest(view, pattern)
     if not quarantined:
         # A checkpoint that was cut ahead of Spark may never be taken up: then this is pending.
-        pending, begun = splits_of(known.pending), splits_of(known.under_way)
+        pending, begun = splits_of(files.pending), splits_of(files.under_way)
         note = {"only if its batch has not begun": len(begun)} if begun else {}
         return Chosen([*pending, *begun], left_out=note)
-    given_up = known.quarantined
+    given_up = files.quarantined
     return Chosen(splits_of(byte_ranges_of(given_up.values())), list(given_up))
 
 
@@ -178,21 +178,21 @@ def waived(
     return Chosen(lost, rewound_to=link.ref, rows=sum(rows[split] for split in lost))
 
 
-def _read_again(known: FilesOfInterest, wanted: ByteRanges, released: Sequence[str] = ()) -> Chosen:
+def _read_again(files: FilesOfInterest, wanted: ByteRanges, released: Sequence[str] = ()) -> Chosen:
     chosen = splits_of(wanted)
     # What is under way is read when the query starts in any case; an order would read it a second
     # time.
-    idle = splits_without(chosen, known.under_way)
+    idle = splits_without(chosen, files.under_way)
     left_out = _count("in flight: read when the query starts", chosen, idle)
-    splits = splits_without(idle, known.pending)
+    splits = splits_without(idle, files.pending)
     left_out |= _count("pending already", idle, splits)
     # What comes back may be given up on by then; it is released all the same.
     covered = [
         each
-        for each, split in known.quarantined.items()
+        for each, split in files.quarantined.items()
         if split.file in wanted and not splits_without([split], wanted)
     ]
-    back = [known.quarantined[each] for each in covered]
+    back = [files.quarantined[each] for each in covered]
     pending_again = byte_ranges_of([*splits, *back])
     return Chosen(splits_of(pending_again), sorted({*released, *covered}), left_out)
 

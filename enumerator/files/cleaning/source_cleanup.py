@@ -111,16 +111,16 @@ class SourceCleanup(SourceCleaner):
 
     def _follow(self, end: CheckpointRef) -> None:
         """Learn the chain up to `end`; at first as far back as it is retained and not cleaned."""
-        known = self._head
-        found = [] if self._is_loaded else self._marks.found()
+        head = self._head
+        marks = [] if self._is_loaded else self._marks.found()
         newest = self._state.history.load(end).header
         if not self._is_loaded:
             self._find_orders(newest.orders)
         # What another chain has cleaned up, or could not, this one may not have read.
         self._lineage = newest.lineage
-        marked = {m.ref: m for m in reversed(found) if m.lineage == self._lineage}
+        marked = {m.ref: m for m in reversed(marks) if m.lineage == self._lineage}
         links, ref = deque[_Link](), end
-        while ref not in (known, NO_CHECKPOINT) and ref not in marked:
+        while ref not in (head, NO_CHECKPOINT) and ref not in marked:
             try:
                 header = self._state.history.header(ref)
             except StateMissingError:

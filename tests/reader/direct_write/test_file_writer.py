@@ -30,8 +30,8 @@ PLAIN = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
 
 def writer(folder, schema=PLAIN, transform=None, **options):
-    made = WriteOptions.model_validate({f"write_{k}": v for k, v in options.items()})
-    return DataFileWriter(LocalPlace(folder), NAME, schema, made, transform)
+    chosen = WriteOptions.model_validate({f"write_{k}": v for k, v in options.items()})
+    return DataFileWriter(LocalPlace(folder), NAME, schema, chosen, transform)
 
 
 def rows(schema, *columns):
