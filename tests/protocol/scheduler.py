@@ -6,9 +6,10 @@ product's code is untouched: `simulated_time.py` gives its modules another `thre
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
@@ -17,6 +18,24 @@ STUCK = 60.0
 """Real seconds after which a thread that does not come back is one that waits for real."""
 
 EPOCH = 1_700_000_000.0
+
+
+_HERE = threading.local()
+
+
+def is_simulated() -> bool:
+    """True in the scheduler's threads, and in the one that runs it."""
+    return bool(getattr(_HERE, "is_simulated", False))
+
+
+@contextlib.contextmanager
+def simulated_thread() -> Iterator[None]:
+    """Make this thread one that `is_simulated`."""
+    _HERE.is_simulated = True
+    try:
+        yield
+    finally:
+        _HERE.is_simulated = False
 
 
 class Process:
@@ -60,7 +79,8 @@ class Thread:
         self._turn.acquire()
         try:
             if not self.process.dead:
-                self._target()
+                with simulated_thread():
+                    self._target()
         except SimulatedCrash:
             pass
         except BaseException as error:  # noqa: BLE001 - a fault of the product or of the model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import sys
 import threading
 import time
@@ -13,10 +14,15 @@ from typing import Any
 
 from pyspark_sluice.enumerator.coordinator import threads
 
-from .scheduler import EPOCH, WORLD, Event, Lock, Thread
+from .scheduler import EPOCH, WORLD, Event, Lock, Thread, is_simulated, simulated_thread
+
+# Other tests of the process leave threads behind, which use the product's modules all the while.
+_REAL_WAIT_FOR, _REAL_NOTIFY_ALL = threads.BoundedLock.wait_for, threads.BoundedLock.notify_all
 
 
 def _wait_for(self: Any, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+    if not is_simulated():
+        return _REAL_WAIT_FOR(self, predicate, timeout)
     scheduler = WORLD[-1]
     end = None if timeout is None else scheduler.now + timeout
     while not (result := predicate()):
@@ -35,16 +41,21 @@ def _was_notified(condition: Any, number: int) -> bool:
 
 
 def _notify_all(self: Any) -> None:
+    if not is_simulated():
+        _REAL_NOTIFY_ALL(self)
+        return
     vars(self)["notified"] = vars(self).get("notified", 0) + 1
 
 
 def now() -> float:
     """Seconds that have passed, as `time.monotonic`."""
-    return WORLD[-1].now
+    return WORLD[-1].now if is_simulated() else time.monotonic()
 
 
 def wall_clock() -> float:
     """What the clock on the wall of this process shows, as `time.time`."""
+    if not is_simulated():
+        return time.time()
     scheduler = WORLD[-1]
     me = scheduler.current
     return EPOCH + scheduler.now + (me.process.offset if me is not None else 0.0)
@@ -52,7 +63,10 @@ def wall_clock() -> float:
 
 def sleep(seconds: float) -> None:
     """As `time.sleep`."""
-    WORLD[-1].wait(None, seconds)
+    if is_simulated():
+        WORLD[-1].wait(None, seconds)
+    else:
+        time.sleep(seconds)
 
 
 class _Pool:
@@ -71,14 +85,18 @@ class _Pool:
 class _Words:
     """Random words, out of the seed."""
 
+    @property
+    def _random(self) -> Any:
+        return WORLD[-1].random if is_simulated() else random
+
     def token_hex(self, count: int) -> str:
-        return f"{WORLD[-1].random.getrandbits(8 * count):0{2 * count}x}"
+        return f"{self._random.getrandbits(8 * count):0{2 * count}x}"
 
     def uuid4(self) -> Any:
         return types.SimpleNamespace(hex=self.token_hex(16))
 
     def uniform(self, low: float, high: float) -> float:
-        return WORLD[-1].random.uniform(low, high)
+        return float(self._random.uniform(low, high))
 
 
 _TIME = types.SimpleNamespace(
@@ -86,9 +104,21 @@ _TIME = types.SimpleNamespace(
     time_ns=lambda: int(wall_clock() * 1e9),
 )  # fmt: skip
 _FUNCTIONS = {time.time: wall_clock, time.monotonic: now, time.sleep: sleep}
+
+
+def _either(simulated: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+    def create(*args: Any, **named: Any) -> Any:
+        kind = simulated if is_simulated() else real
+        return kind(*args, **named)
+
+    return create
+
+
 _THREADING = types.SimpleNamespace(
-    Thread=Thread, RLock=Lock, Lock=Lock, Event=Event, Condition=threading.Condition
-)
+    Thread=_either(Thread, threading.Thread), RLock=_either(Lock, threading.RLock),
+    Lock=_either(Lock, threading.Lock), Event=_either(Event, threading.Event),
+    Condition=threading.Condition,
+)  # fmt: skip
 _PARTS = ("enumerator", "checkpoint_meta", "reader", "connector.spark", "connector.source")
 
 
@@ -148,4 +178,5 @@ def in_simulated_time() -> Iterator[None]:
                 stack.callback(setattr, owner, name, old)
             else:
                 stack.callback(delattr, owner, name)
+        stack.enter_context(simulated_thread())
         yield

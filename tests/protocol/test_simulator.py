@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.protocol import simulated_time
 from pyspark_sluice.tests.protocol.simulate import Search
 from pyspark_sluice.tests.protocol.simulated_time import in_simulated_time
 from pyspark_sluice.tests.protocol.simulator import Find, Plan, Simulator, plan_of
@@ -44,6 +48,24 @@ def test_a_run_is_replayed_exactly_from_its_seed():
         run.run()
         traces.append((run.trace, run.scheduler.digest, run.scheduler.steps))
     assert traces[0] == traces[1]
+
+
+def test_threads_that_other_tests_have_left_behind_change_nothing():
+    alone, beside, ended = Simulator(plan_of(7)), Simulator(plan_of(7)), threading.Event()
+
+    def go_on():
+        while not ended.is_set():
+            simulated_time.sleep(0.001)
+
+    alone.run()
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        beside.run()
+    finally:
+        ended.set()
+        thread.join(PATIENCE)
+    assert (beside.trace, beside.scheduler.digest) == (alone.trace, alone.scheduler.digest)
 
 
 def test_a_find_is_shrunk_to_what_it_needs():
