@@ -70,6 +70,8 @@ class Watch:
         if len(lines) < 3 or lines[2] == "-":
             return None
         offset = json.loads(lines[2])
+        if not offset["checkpoint"]:
+            return None  # Spark began this batch before the first file was found.
         return Checkpoint(f"{offset['checkpoint']:010d}-{offset['epoch']:010d}")
 
     def assigned(self, checkpoint: Checkpoint) -> list[int]:
