@@ -21,6 +21,7 @@ Public names:
 
     options             checks options and returns a dictionary for `.options(**...)`
     register            makes `format("sluice")` known to a session that already exists
+    run                 reads new files into a table without Spark, on the same checkpoint
     run_with_evolution  runs a query and restarts it whenever new columns stop it
     HybridSource        reads one source to its end and then another
     DefaultSource       the class that Spark finds and registers as "sluice"
@@ -43,6 +44,7 @@ from .connector.spark.registration import use_this_interpreter
 
 if TYPE_CHECKING:
     from . import errors, tables
+    from .connector.host.run import run
     from .connector.options.call import options
     from .connector.session.restart_on_evolution import run_with_evolution
     from .connector.source.hybrid_source import HybridSource
@@ -55,6 +57,7 @@ __all__ = [
     "errors",
     "options",
     "register",
+    "run",
     "run_with_evolution",
     "tables",
 ]
@@ -64,6 +67,7 @@ _HOMES = {
     "HybridSource": (".connector.source.hybrid_source", "HybridSource"),
     "options": (".connector.options.call", "options"),
     "register": (".connector.spark.registration", "register"),
+    "run": (".connector.host.run", "run"),
     "run_with_evolution": (".connector.session.restart_on_evolution", "run_with_evolution"),
 }
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.connector.source.schemas import arrow_schema
+from pyspark_sluice.connector.spark.types import arrow_schema
 from pyspark_sluice.reader.api import ReaderContext
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader

@@ -23,7 +23,7 @@ import pyarrow.json
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from pyspark_sluice.connector.source.schemas import arrow_schema
+from pyspark_sluice.connector.spark.types import arrow_schema
 
 from .bench import Bench, Result
 from .data import Data

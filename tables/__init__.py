@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from .manifests import Manifests
+    from .written_batch import FileBatch
 
 __all__ = ["delta", "frame", "iceberg", "manifest", "read"]
 
-Sink = Callable[["DataFrame", int], None]
+Sink = Callable[["DataFrame | FileBatch", int], None]
+"""Spark passes a data frame with a row for each file; `pyspark_sluice.run` passes a `FileBatch`."""
 
 
 def delta(table: str, *, storage_options: Mapping[str, Any] | None = None) -> Sink:

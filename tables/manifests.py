@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..checkpoint_meta.storage.urls import absolute, hadoop_pattern
 from ..checkpoint_meta.stores.open_store import open_store
 from ..errors import TableError
-from .written_batch import WrittenBatch, not_next
+from .written_batch import FileBatch, WrittenBatch, not_next
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +26,7 @@ class Manifests:
         self._storage_options = storage_options
         self._store = open_store(self._directory, storage_options)
 
-    def __call__(self, frame: DataFrame, _: int) -> None:
+    def __call__(self, frame: DataFrame | FileBatch, _: int) -> None:
         """Publish the manifest of a batch, unless it is there.
 
         Raises:

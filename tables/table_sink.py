@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from ..checkpoint_meta.storage.storage_errors import delays
 from ..errors import TableError
 from ..reader.direct_write.field_ids import TABLE_COLUMNS
-from .written_batch import WrittenBatch, not_next
+from .written_batch import FileBatch, WrittenBatch, not_next
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,14 +36,15 @@ class TableSink(ABC):
     def opened(self) -> Any:
         """The table as it is now."""
 
-    def __call__(self, frame: DataFrame, _: int) -> None:
+    def __call__(self, frame: DataFrame | FileBatch, _: int) -> None:
         """Make the files of a batch part of the table, unless they are.
 
         Raises:
             TableError: the table has another batch in its place or a later one, or does not fit.
         """
         # Spark Connect has no context on this side of the wire; its files have no field ids.
-        context = getattr(frame.sparkSession, "_sc", None)
+        # The embedded host passes the columns to its tasks by itself.
+        context = getattr(getattr(frame, "sparkSession", None), "_sc", None)
         if context is not None:
             context.setLocalProperty(TABLE_COLUMNS, self.columns())
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -48,7 +48,9 @@ class WrittenBatch:
     """Those that have all schemas between them."""
 
     @classmethod
-    def of(cls, frame: DataFrame, storage_options: Mapping[str, Any]) -> WrittenBatch | None:
+    def of(
+        cls, frame: DataFrame | FileBatch, storage_options: Mapping[str, Any]
+    ) -> WrittenBatch | None:
         """The batch that `foreachBatch` hands over; None if it has no files.
 
         Raises:
@@ -69,7 +71,7 @@ class WrittenBatch:
         if "lineage" not in frame.columns:
             return cls.of_files(files, storage_options)
         # Files that were there before: each may have its own part of the columns.
-        owners = [(row.lineage, row.checkpoint) for row in rows]
+        owners = [(row["lineage"], row["checkpoint"]) for row in rows]
         return cls._of_owners(files, owners, storage_options, files)
 
     @classmethod
@@ -246,3 +248,52 @@ def not_next(batch: WrittenBatch, table: str, found: str) -> TableError:
         "Either the query was restored to an earlier state, or two queries share one state. "
         "Restore the table to the version before, or write into another table.",
     )
+
+
+@dataclass(frozen=True)
+class FileBatch:
+    """The data files of one batch, as `pyspark_sluice.run` passes them to a sink."""
+
+    table: pa.Table
+    """One row for each data file, with the columns that the stream has under Spark."""
+
+    storage_options: Mapping[str, Any]
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of the columns of `table`."""
+        names: list[str] = self.table.column_names
+        return names
+
+    @cached_property
+    def files(self) -> Sequence[str]:
+        """The absolute path or URL of each data file."""
+        paths: list[str] = self.table.column("path").to_pylist()
+        return paths
+
+    def collect(self) -> Sequence[Mapping[str, Any]]:
+        """The rows of `table`."""
+        return [{**row, "partition": dict(row["partition"])} for row in self.table.to_pylist()]
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Read the rows in the data files, with the columns of all of them, and of partitions."""
+        batch = WrittenBatch.of(self, self.storage_options)
+        if batch is None:
+            return pa.RecordBatchReader.from_batches(pa.schema([]), [])
+        schema = pa.unify_schemas(batch.schemas, promote_options="permissive")
+        for name in batch.files[0].partition:
+            schema = schema.append(pa.field(name, pa.string()))
+        rows = (rows for file in batch.files for rows in _rows_of(batch, file, schema))
+        return pa.RecordBatchReader.from_batches(schema, rows)
+
+
+def _rows_of(batch: WrittenBatch, file: WrittenFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with batch.opened(file) as source:
+        for rows in pq.ParquetFile(source).iter_batches():
+            columns = [
+                rows.column(field.name).cast(field.type)
+                if field.name in rows.schema.names
+                else pa.repeat(pa.scalar(file.partition.get(field.name), field.type), len(rows))
+                for field in schema
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -177,8 +177,8 @@ def verify(given: ViewArguments) -> None:
 
     Says what is damaged, and what can still be restored.
     """
+    from ..query.spark_checkpoint import offsets_referred
     from .commands.verify import verified, verified_lines
-    from .spark_checkpoint import offsets_referred
     from .state_argument import parsed_storage_options
 
     store = given.opened()

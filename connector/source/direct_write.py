@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import StructType
 
 from ...checkpoint_meta.documents.written_file import BAD_RECORDS_SUFFIX, SUFFIX, FileName
 from ...checkpoint_meta.storage.urls import absolute
@@ -16,31 +15,14 @@ from ...reader.direct_write.bad_records import BadRecordsWriter
 from ...reader.direct_write.file_writer import DataFileWriter, Transform
 from ...reader.direct_write.in_place import FilesInPlace
 from ...reader.direct_write.place import Place, place_of
-from ...reader.files.evolution.hints import parse_columns
 from ...reader.files.evolution.type_growth import is_variant
 from ...reader.files.formats.record_format import METADATA
 from ...reader.task import Assignment, DirectWrite
 from ...reader.written_files import Recording, RowsWriter, rows_schema
 from ..options.model import SluiceOptions
 from .loading import attribute_of
-from .schemas import json_of, spark_schema, table_columns
-
-
-def described(text: str, option: str) -> pa.Schema:
-    """The schema that an option describes, `id long, name string`.
-
-    Raises:
-        OptionError: it is not understood, or reaches into structs.
-    """
-    return pa.schema(parse_columns(text, option))
-
-
-def written_schema(options: SluiceOptions, found: Callable[[], StructType | str]) -> StructType:
-    """The schema of the rows that are read: as `writeSchema` says, else what `found` finds."""
-    schema = options.write_schema or found()
-    if isinstance(schema, StructType):
-        return schema
-    return spark_schema(described(schema, "writeSchema"))
+from .schema_json import json_of
+from .schemas import described, table_columns
 
 
 def refuse_direct_write(given: Mapping[str, str], way_out: str) -> None:

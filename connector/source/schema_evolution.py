@@ -26,7 +26,8 @@ from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName
 from ...reader.files.schemas.inference import found_columns, partition_columns
 from ..options.model import SluiceOptions
-from .schemas import arrow_schema_of, json_of, table_columns
+from .schema_json import arrow_schema_of, json_of
+from .schemas import table_columns
 
 _NAMES_SHOWN = 20
 

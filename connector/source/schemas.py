@@ -6,31 +6,65 @@ Spark asks for a schema in a process of its own, at `.load()`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from inspect import signature
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
 
 from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
 from ...enumerator.files.discovery.tree_discovery import all_files
 from ...errors import OptionError
 from ...reader.direct_write.field_ids import TABLE_COLUMNS, from_text
+from ...reader.files.evolution.hints import parse_columns
 from ...reader.files.options import FileFormatName
 from ...reader.files.options.schema_options import EvolutionMode
 from ..options.model import SluiceOptions
+from ..session.task_properties import task_property
 from .discovery import make_discovery
+from .schema_json import arrow_schema_of, json_of
 from .state_location import open_state
 
-# Before Spark 4.2 timestamps are in UTC by default, and there is no parameter for it.
-_IN_UTC: Mapping[str, Any] = (
-    {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-)
+_FIXED_SCHEMAS: Final = {
+    # As the schemas of Spark's own sources of the same names, so that queries can be ported.
+    "text": "value string",
+    "binaryfile": "path string, modificationTime timestamp, length long, content binary",
+}
 
 
-def schema_without_one_given(options: SluiceOptions) -> StructType:
+def schema_of_rows(options: SluiceOptions) -> tuple[pa.Schema, bool]:
+    """The schema of a query that was given none; True if it is inferred, and may evolve.
+
+    With `writeTo` it is that of the rows in the data files.
+
+    Raises:
+        OptionError: one is needed, or there is nothing to infer it from.
+    """
+    if options.write_to and options.write_schema:
+        return described(options.write_schema, "writeSchema"), False
+    fixed = _FIXED_SCHEMAS.get(options.file_format.lower())
+    if fixed is not None:
+        return described(fixed, "schema"), False
+    if options.single_variant_column:
+        return described(f"`{options.single_variant_column}` variant", "schema"), False
+    if options.source != "files":
+        raise OptionError(
+            "a schema is needed",
+            f"source={options.source}",
+            "no .schema(...)",
+            '.schema("id long, name string") or a StructType before .load(); or writeSchema',
+        )
+    return schema_without_one_given(options), True
+
+
+def described(text: str, option: str) -> pa.Schema:
+    """The schema that an option describes, `id long, name string`.
+
+    Raises:
+        OptionError: it is not understood, or reaches into structs.
+    """
+    return pa.schema(parse_columns(text, option))
+
+
+def schema_without_one_given(options: SluiceOptions) -> pa.Schema:
     """The stored schema, or one that is inferred now, and stored where there is a state.
 
     Hints count for a stored schema as well, and make a version of it.
@@ -44,7 +78,8 @@ def schema_without_one_given(options: SluiceOptions) -> StructType:
     history = schema_history(options)
     # A batch read has no state: each one infers the schema of what is there.
     if history is None:
-        return spark_schema(inferred_schema(all_files(make_discovery(options)), options))
+        files = all_files(make_discovery(options))
+        return canonical(inferred_schema(files, options))
 
     def decided(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
         if before is None:
@@ -55,7 +90,7 @@ def schema_without_one_given(options: SluiceOptions) -> StructType:
         ), "options"
 
     # Stored here, at `.load()`: of two starts at once both get the version that was stored first.
-    return StructType.fromJson(dict(history.grow(decided).schema))
+    return arrow_schema_of(history.grow(decided).schema)
 
 
 def schema_history(options: SluiceOptions) -> SchemaHistory | None:
@@ -117,30 +152,12 @@ def resolved(options: SluiceOptions, names: Sequence[str], *, inferred: bool) ->
     return options.model_copy(update=update)
 
 
-def arrow_schema(schema: StructType) -> pa.Schema:
-    """Types, order and nullability as Spark checks them; timestamps in UTC."""
-    # Spark hands timestamps over in UTC; the session's zone counts only where they are shown.
-    return to_arrow_schema(schema, **_IN_UTC)
-
-
-def arrow_schema_of(stored: Mapping[str, Any]) -> pa.Schema:
-    """The same of a schema as it is stored, in Spark's JSON."""
-    return arrow_schema(StructType.fromJson(dict(stored)))
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """Spark's types for a schema that was found in files."""
-    # Timestamps without zone would else become those with one.
-    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
-
-
-def json_of(schema: pa.Schema) -> dict[str, Any]:
-    """A schema as it is stored."""
-    return spark_schema(schema).jsonValue()
+def canonical(schema: pa.Schema) -> pa.Schema:
+    """The schema with the types that Spark would hand to a task."""
+    return arrow_schema_of(json_of(schema))
 
 
 def table_columns() -> pa.Schema | None:
     """The columns of the table that the batch is for, if its sink has passed them to the job."""
-    context = TaskContext.get()
-    text = context.getLocalProperty(TABLE_COLUMNS) if context else None
+    text = task_property(TABLE_COLUMNS)
     return from_text(text) if text else None

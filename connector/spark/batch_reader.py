@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from ...checkpoint_meta.documents.file_split import FileVersion
     from ...reader.files.path_columns import FilePruning
+    from ..query.partitions import ReaderPartition
     from ..source.file_source import FileSource
-    from .partitions import SluicePartition
 
 
 class SluiceBatchReader(DataSourceReader):
@@ -43,9 +43,10 @@ class SluiceBatchReader(DataSourceReader):
         from ...reader.files.io.compressed.cut_places import MemoryCutPlaces
         from ...reader.files.path_columns import FilePruning
         from ..options.validation import refuse_streaming_options
+        from ..query.partitions import AssignedPart, ReaderPartition, packed
         from ..source.discovery import make_listing
         from ..source.file_source import driver_cores
-        from .partitions import AssignedPart, SluicePartition, packed
+        from .input_partition import SluicePartition
 
         cut_places = MemoryCutPlaces()
         source = self._source()
@@ -62,9 +63,11 @@ class SluiceBatchReader(DataSourceReader):
         serializer, version = source.split_serializer, source.split_serializer.version
         return [
             SluicePartition(
-                reader,
-                [AssignedPart(NO_IDENTITY, version, packed(serializer.serialize_all(share)))],
-                cut_places=cut_places.of(share),
+                ReaderPartition(
+                    reader,
+                    [AssignedPart(NO_IDENTITY, version, packed(serializer.serialize_all(share)))],
+                    cut_places=cut_places.of(share),
+                )
             )
             for reader, share in spreader.spread(splits, readers).items()
         ]
@@ -72,11 +75,12 @@ class SluiceBatchReader(DataSourceReader):
     def _source(self) -> FileSource:
         from ...errors import OptionError
         from ..options.model import parse_options
+        from ..query.partitions import with_session_time_zone
         from ..source.direct_write import refuse_direct_write
         from ..source.file_source import FileSource
         from ..source.loading import load_source
-        from ..source.schemas import arrow_schema, resolved
-        from .partitions import with_session_time_zone
+        from ..source.schemas import resolved
+        from .types import arrow_schema
 
         # Data files are named by reader commits, and a batch read has none.
         refuse_direct_write(self._options, "spark.read hands rows to Spark")
@@ -97,14 +101,14 @@ class SluiceBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor: the rows of one partition."""
-        from .partitions import SluicePartition
+        from .input_partition import SluicePartition
 
         if not isinstance(partition, SluicePartition):
             return  # Spark's placeholder for "no partitions".
         with plain_errors():
-            yield from self._rows(partition)
+            yield from self._rows(partition.value)
 
-    def _rows(self, partition: SluicePartition) -> Iterator[pa.RecordBatch]:
+    def _rows(self, partition: ReaderPartition) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         from ...reader.api import ReaderContext

@@ -6,7 +6,6 @@ Imports nothing heavy: Spark imports it in every Python process that looks up an
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -16,13 +15,7 @@ from pyspark.sql.types import StructType
 from ..session.processes import plain_errors
 
 if TYPE_CHECKING:
-    from ..options.model import SluiceOptions
-
-_FIXED_SCHEMAS = {
-    # As the schemas of Spark's own sources of the same names, so that queries can be ported.
-    "text": "value string",
-    "binaryfile": "path string, modificationTime timestamp, length long, content binary",
-}
+    import pyarrow as pa
 
 
 class SluiceDataSource(DataSource):
@@ -40,7 +33,7 @@ class SluiceDataSource(DataSource):
     _inferred = False
     """True if the schema did not come from `.schema(...)`."""
 
-    _written_schema: StructType | None = None
+    _written_schema: pa.Schema | None = None
     """Schema of the rows that go into data files; the stream's own is another one."""
 
     @classmethod
@@ -55,44 +48,23 @@ class SluiceDataSource(DataSource):
         Raises:
             OptionError: everything that is wrong with the options, or that a schema is needed.
         """
+        from ...reader.written_files import rows_schema
         from ..options.model import parse_options
+        from ..source.schemas import schema_of_rows
         from ..views.view_reader import columns_of, wanted_view
+        from .types import spark_schema
 
         given = dict(self.options)
         if wanted_view(given) is not None:
             return columns_of(given)
         # Whether this is a stream is not known here; a missing checkpointLocation comes later.
         options = parse_options(given, streaming=False)
-        if options.write_to:
-            from pyspark.sql.pandas.types import from_arrow_schema
-
-            from ...reader.written_files import rows_schema
-            from ..source.direct_write import written_schema
-
-            self._written_schema = written_schema(options, partial(self._of_the_data, options))
-            return from_arrow_schema(rows_schema(in_place=options.write_copy == "never"))
-        return self._of_the_data(options)
-
-    def _of_the_data(self, options: SluiceOptions) -> StructType | str:
-        from ...errors import OptionError
-
-        fixed = _FIXED_SCHEMAS.get(options.file_format.lower())
-        if fixed is not None:
-            return fixed
-        if options.single_variant_column:
-            return f"`{options.single_variant_column}` variant"
-        if options.source != "files":
-            raise OptionError(
-                "a schema is needed",
-                f"source={options.source}",
-                "no .schema(...)",
-                '.schema("id long, name string") or a StructType before .load(); or writeSchema',
-            )
-        from ..source.schemas import schema_without_one_given
-
         # Spark pickles this object afterwards: the readers learn of it.
-        self._inferred = True
-        return schema_without_one_given(options)
+        schema, self._inferred = schema_of_rows(options)
+        if options.write_to:
+            self._written_schema = schema
+            schema = rows_schema(in_place=options.write_copy == "never")
+        return spark_schema(schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For readStream. Cheap and pure: Spark calls it in two processes."""
@@ -107,11 +79,10 @@ class SluiceDataSource(DataSource):
 
             reader_class = LimitedReader
         # What Spark passes then describes the rows about files, which is the stream's own schema.
-        if self._written_schema is not None:
-            schema = self._written_schema
+        described = schema if self._written_schema is None else self._written_schema
         return reader_class(
             dict(self.options),
-            schema,
+            described,
             inferred=self._inferred,
             writes_files=self._written_schema is not None,
         )

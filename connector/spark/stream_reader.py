@@ -18,11 +18,13 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ..session.processes import plain_errors
+from .input_partition import SluicePartition
+from .types import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .driver import StreamDriver
+    from ..query.driver import StreamDriver
 
 
 class SluiceStreamReader(DataSourceStreamReader):
@@ -31,7 +33,7 @@ class SluiceStreamReader(DataSourceStreamReader):
     def __init__(
         self,
         options: Mapping[str, str],
-        schema: StructType,
+        schema: StructType | pa.Schema,
         *,
         inferred: bool = False,
         writes_files: bool = False,
@@ -49,9 +51,9 @@ class SluiceStreamReader(DataSourceStreamReader):
 
     def _opened(self) -> StreamDriver:
         if self._driver is None:
+            from ..query.driver import StreamDriver
             from ..source.direct_write import refuse_direct_write
             from ..views.view_reader import refuse_as_stream
-            from .driver import StreamDriver
 
             # Not in `streamReader()`: Spark puts an error of its own after one that is raised
             # there.
@@ -60,8 +62,14 @@ class SluiceStreamReader(DataSourceStreamReader):
                 refuse_direct_write(
                     self._options, "describe the rows of the data files with writeSchema"
                 )
-            self._driver = StreamDriver(self._options, self._schema, inferred=self._inferred)
+            self._driver = StreamDriver(
+                self._options, self._arrow_schema(), inferred=self._inferred
+            )
         return self._driver
+
+    def _arrow_schema(self) -> pa.Schema:
+        # Not before it is needed: Spark puts an error of its own after one in `streamReader()`.
+        return arrow_schema(self._schema) if isinstance(self._schema, StructType) else self._schema
 
     @plain_errors()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -86,7 +94,7 @@ class SluiceStreamReader(DataSourceStreamReader):
     @plain_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The assignment of the range, out of the checkpoint files."""
-        return self._opened().partitions(start, end)
+        return list(map(SluicePartition, self._opened().partitions(start, end)))
 
     @plain_errors()
     def commit(self, end: dict[str, Any]) -> None:
@@ -102,11 +110,17 @@ class SluiceStreamReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor: the rows of one partition, then its reader commits."""
         # The driver reads nothing, so what reads is imported on executors only.
-        from .partition_reader import read_partition
+        from ..query.partition_reader import read_partition
+        from ..query.partitions import current_attempt
 
+        assert isinstance(partition, SluicePartition)
         with plain_errors():
             yield from read_partition(
-                self._options, self._schema, partition, inferred=self._inferred
+                self._options,
+                self._arrow_schema(),
+                partition.value,
+                current_attempt(),
+                inferred=self._inferred,
             )
 
 
@@ -140,4 +154,4 @@ class StartTrackingReader(SluiceStreamReader):
         self._newest = end
         if is_replay:
             self._opened().warn_of_replay()
-        return [] if start == end else self._opened().partitions(start, end)
+        return [] if start == end else super().partitions(start, end)

@@ -15,7 +15,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSeria
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.connector.spark.offsets import Offsets
+from pyspark_sluice.connector.query.offsets import Offsets
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.errors import SluiceError
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
-from pyspark_sluice.connector.spark.offsets import Offsets
-from pyspark_sluice.connector.spark.partitions import partitions_of
+from pyspark_sluice.connector.query.offsets import Offsets
+from pyspark_sluice.connector.query.partitions import partitions_of
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 
 from .rows import Row

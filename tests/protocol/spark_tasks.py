@@ -14,7 +14,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSeria
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
-from pyspark_sluice.connector.spark.partitions import SluicePartition
+from pyspark_sluice.connector.query.partitions import ReaderPartition
 from pyspark_sluice.errors import MalformedDataError, SluiceError
 from pyspark_sluice.reader.api import ReaderContext, Report
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
@@ -53,7 +53,7 @@ class Habits:
 class Job:
     """One task of one batch."""
 
-    def __init__(self, query: Query, source: int, partition: SluicePartition) -> None:
+    def __init__(self, query: Query, source: int, partition: ReaderPartition) -> None:
         self.query, self.source, self.partition = query, source, partition
         self.failed = self.attempts = 0
         self.is_cut_short = False

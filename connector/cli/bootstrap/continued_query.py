@@ -23,8 +23,8 @@ from ....checkpoint_meta.storage.urls import hadoop_path
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import OptionError
-from ...spark.offsets import from_offset
-from ..spark_checkpoint import NO_OFFSET, VERSION, damaged, last_committed, numbers
+from ...query.offsets import from_offset
+from ...query.spark_checkpoint import NO_OFFSET, VERSION, damaged, last_committed, numbers
 
 SPARKS_OWN: Final = frozenset({"metadata", "commits", "offsets"})
 """What is written next to the state."""

@@ -15,7 +15,7 @@ from ....checkpoint_meta.storage.urls import hadoop_path
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import StateMissingError
-from ..spark_checkpoint import NO_OFFSET, damaged, last_committed, numbers
+from ...query.spark_checkpoint import NO_OFFSET, damaged, last_committed, numbers
 from .file_log_import import OtherFile, OtherLog
 
 _COMPACT: Final = ".compact"

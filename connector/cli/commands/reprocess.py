@@ -119,9 +119,9 @@ def waive(given: OrderArguments) -> None:
 
     They were deleted or replaced. The lost rows are counted.
     """
+    from ...query.spark_checkpoint import under_way_in_spark
     from ..reprocess.reprocess_log import submit_order
     from ..reprocess.reprocess_plan import waived
-    from ..spark_checkpoint import under_way_in_spark
     from ..state_argument import parsed_storage_options
 
     # Only Spark's log says which batch is under way: the state may have checkpoints that were cut

@@ -15,13 +15,13 @@ import typer
 from ....checkpoint_meta.documents.file_columns import FileSplitSerializer
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
 from ....checkpoint_meta.stores.contract import StateStore
+from ...query.spark_checkpoint import newest_in_spark
 from ...views.amounts import format_bytes
 from ...views.owner import who_and_where
 from ...views.state_view import TIME, StateView, consistent, fields
 from ..arguments import OrderArguments
 from ..offline_edit import Plan, carry_out
 from ..output import Exit, print_table
-from ..spark_checkpoint import newest_in_spark
 from ..state_argument import parsed_storage_options
 from .file_check import as_present
 from .reprocess_plan import Chosen

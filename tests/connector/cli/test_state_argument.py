@@ -9,8 +9,8 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.cli.spark_checkpoint import offsets_referred
-from pyspark_sluice.connector.spark.offsets import to_offset
+from pyspark_sluice.connector.query.offsets import to_offset
+from pyspark_sluice.connector.query.spark_checkpoint import offsets_referred
 from pyspark_sluice.tests.connector.queries import Query
 
 pytestmark = pytest.mark.slow

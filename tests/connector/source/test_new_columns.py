@@ -16,7 +16,7 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.connector.source import schema_evolution
 from pyspark_sluice.connector.source.schema_evolution import evolved
-from pyspark_sluice.connector.source.schemas import arrow_schema
+from pyspark_sluice.connector.spark.types import arrow_schema
 from pyspark_sluice.errors import NewColumnsError, SchemaEvolvedError, SchemaMismatchError
 from pyspark_sluice.reader.direct_write.field_ids import from_text, to_text
 from pyspark_sluice.reader.files.evolution.hints import with_hints

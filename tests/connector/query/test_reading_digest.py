@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 
 from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
-from pyspark_sluice.connector.spark.partition_reader import shape_of, shaped_as
+from pyspark_sluice.connector.query.partition_reader import shape_of, shaped_as
 from pyspark_sluice.reader.files.options import ReaderOptions
 
 SCHEMA = pa.schema([("id", pa.int64())])

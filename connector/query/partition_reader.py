@@ -12,37 +12,38 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import InputPartition
-from pyspark.sql.types import StructType
 
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.stores.open_store import open_store
 from ...reader.api import ReaderContext, SplitReader
 from ...reader.files.options import ReaderOptions
 from ...reader.files.options.schema_options import SchemaOptions
-from ...reader.task import Assignment, ReaderTask
+from ...reader.task import Assignment, Attempt, ReaderTask
 from ..options.model import SluiceOptions, parse_options
 from ..source.direct_write import direct_write_of, recorder_of
 from ..source.loading import load_source
-from ..source.schemas import arrow_schema, resolved
+from ..source.schemas import resolved
 from ..source.state_location import check_query_id
-from .partitions import SluicePartition, current_attempt, with_session_time_zone
+from .partitions import ReaderPartition, with_session_time_zone
 
 
 def read_partition(
-    given: Mapping[str, str], schema: StructType, partition: InputPartition, *, inferred: bool
+    given: Mapping[str, str],
+    expected: pa.Schema,
+    partition: ReaderPartition,
+    attempt: Attempt,
+    *,
+    inferred: bool,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of `partition` in order, checkpoint by checkpoint.
 
     A new column ends the task before its reader commit, so that a restart reads all of it again.
     """
-    assert isinstance(partition, SluicePartition)
     # Only tasks know the session's zone; the digest of the shape then has it, too.
     options = with_session_time_zone(parse_options(given, streaming=True))
-    options = resolved(options, schema.names, inferred=inferred)
+    options = resolved(options, expected.names, inferred=inferred)
     # Not what the option says: a relative path means something else here.
     store = open_store(partition.state, options.storage_options)
-    expected = arrow_schema(schema)
     source = load_source(options, expected, schema_is_inferred=inferred)
 
     def make_reader(context: ReaderContext) -> SplitReader[Any]:
@@ -63,7 +64,6 @@ def read_partition(
         writes=direct_write_of(options, expected),
         recorder=recorder_of(options),
     )
-    attempt = current_attempt()
     # Before the first row, since Spark may hand rows to the sink as soon as they come.
     check_query_id(attempt.query_id, partition.query_id, partition.state)
     for part in partition.parts:

@@ -21,7 +21,7 @@ from ...checkpoint_meta.storage.urls import absolute
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.open_store import open_store
 from ...errors import SluiceError, StateCorruptError
-from ..spark.offsets import OFFSET_VERSION, from_offset
+from .offsets import OFFSET_VERSION, from_offset
 
 VERSION = "v1"
 """First line of every object of both logs."""

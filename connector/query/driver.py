@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pyspark.sql.datasource import InputPartition
-from pyspark.sql.types import StructType
+import pyarrow as pa
 
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...enumerator.batch_budget import BatchLimits
@@ -23,7 +22,7 @@ from ..session.processes import is_process_of_spark, leave_pandas_out
 from ..source.direct_write import written_places
 from ..source.file_source import driver_cores
 from ..source.loading import load_source
-from ..source.schemas import arrow_schema, resolved
+from ..source.schemas import resolved
 from ..source.state_location import (
     open_state,
     query_without_batches,
@@ -31,7 +30,7 @@ from ..source.state_location import (
     starting_state,
 )
 from .offsets import Offsets
-from .partitions import partitions_of
+from .partitions import ReaderPartition, partitions_of
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ class StreamDriver:
     """Lives in the Python process that Spark keeps on the driver for the life of the query."""
 
     def __init__(
-        self, given: Mapping[str, str], schema: StructType, *, inferred: bool = False
+        self, given: Mapping[str, str], schema: pa.Schema, *, inferred: bool = False
     ) -> None:
         """Parses the options; state is opened at the coordinator's first call.
 
@@ -64,7 +63,7 @@ class StreamDriver:
         # Before any object of the state is written: a wrong checkpointLocation leaves no trace.
         self._query_id = spark_query_id(self._options)
         self._store = open_state(self._options)
-        source = load_source(self._options, arrow_schema(schema), schema_is_inferred=inferred)
+        source = load_source(self._options, schema, schema_is_inferred=inferred)
         settings = replace(_settings(self._options), commits_go=self._swept)
         # A callable: a restart has a state of its own, and the other one may be gone by then.
         if self._options.starting_state:
@@ -146,7 +145,7 @@ class StreamDriver:
 
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
-    ) -> Sequence[InputPartition]:
+    ) -> Sequence[ReaderPartition]:
         """One partition for each reader with splits in the range."""
         between = self._offsets.ref(start), self._offsets.ref(end)
         checkpoints = self.coordinator.assignments(*between)

@@ -1,4 +1,4 @@
-"""What travels to one Spark task, and what the task knows about itself.
+"""What travels to one task, and what the task knows about itself.
 
 An assignment travels in the columns that it has in the checkpoint file.
 """
@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql.datasource import InputPartition
 
 from ...checkpoint_meta.documents.checkpoint import Checkpoint, Sent
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
@@ -20,6 +18,7 @@ from ...checkpoint_meta.documents.reader_assignment import budget_of, readers_of
 from ...checkpoint_meta.documents.visibility_check import VisibilityCheck
 from ...reader.task import Attempt
 from ..options.model import SluiceOptions
+from ..session.task_properties import spark_task, task_property
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def packed(batches: Iterable[pa.RecordBatch], schema: pa.Schema | None = None) -
 
 
 @dataclass(repr=False, eq=False)
-class SluicePartition(InputPartition):
+class ReaderPartition:
     """All that one reader has to read in one micro-batch; spans the checkpoints of its range."""
 
     reader: int
@@ -79,9 +78,6 @@ class SluicePartition(InputPartition):
     claim: int = 0
     """See `Coordinator.claim_to_check`."""
 
-    def __post_init__(self) -> None:
-        super().__init__(self.reader)
-
 
 def partitions_of(
     checkpoints: Sequence[Checkpoint],
@@ -89,7 +85,7 @@ def partitions_of(
     query_id: str,
     waived: Callable[[CheckpointRef], frozenset[str]],
     claim: int,
-) -> list[SluicePartition]:
+) -> list[ReaderPartition]:
     """One partition for each reader that got splits: a pure function of the checkpoints.
 
     Args:
@@ -116,7 +112,7 @@ def partitions_of(
             )
             by_reader.setdefault(reader, []).append(part)
     return [
-        SluicePartition(reader, by_reader[reader], state, query_id=query_id, claim=claim)
+        ReaderPartition(reader, by_reader[reader], state, query_id=query_id, claim=claim)
         # In one order: a batch that is replayed has to have the same partitions.
         for reader in sorted(by_reader)
     ]
@@ -124,7 +120,7 @@ def partitions_of(
 
 def current_attempt() -> Attempt:
     """The attempt this code runs in."""
-    context = TaskContext.get()
+    context = spark_task()
     # Outside of Spark's tasks, as in tests and in the trial of a source.
     if context is None:
         return Attempt()
@@ -140,8 +136,7 @@ def with_session_time_zone(options: SluiceOptions) -> SluiceOptions:
     """
     if options.time_zone:
         return options
-    context = TaskContext.get()
-    zone = context.getLocalProperty("spark.sql.session.timeZone") if context else None
+    zone = task_property("spark.sql.session.timeZone")
     return options.model_copy(update={"time_zone": zone or _machine_time_zone()})
 
 

@@ -1,0 +1,1 @@
+"""The embedded host: runs a direct write without Spark, on the same checkpoint."""

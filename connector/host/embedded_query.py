@@ -1,0 +1,273 @@
+"""A query without Spark: from its options to batches in a table."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from ...checkpoint_meta.storage.urls import hadoop_path
+from ...checkpoint_meta.stores.open_store import open_store
+from ...errors import OptionError, SchemaEvolvedError
+from ...reader.written_files import rows_schema
+from ...tables.written_batch import FileBatch
+from ..options.model import SluiceOptions, parse_options
+from ..query.driver import StreamDriver
+from ..query.partitions import ReaderPartition
+from ..source.schemas import canonical, schema_of_rows
+from .batch_log import BatchLog
+from .worker import Task
+from .worker_pool import WorkerPool
+
+if TYPE_CHECKING:
+    from .targets import Target
+
+_SMALL_BATCH: Final = 8 * 1024 * 1024
+"""Bytes that the host reads itself sooner than a process would have started."""
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """One batch that is in the table."""
+
+    number: int
+    """The batch number in the checkpoint, which Spark continues."""
+
+    splits: int
+    """Parts of files that were read; small files are one part each."""
+
+    rows: int
+    files: int
+    """Data files that were added to the table."""
+
+    bytes: int
+    """Bytes of these data files."""
+
+    seconds: float
+
+
+class EmbeddedQuery:
+    """A query from its start to the next change of its schema.
+
+    Each batch is in the log before a task of it runs, and its commit is there when the sink has
+    it, as with Spark. After a kill at any moment the next host, either one, repeats at most one
+    batch, whose reader commits say which data files it has.
+    """
+
+    def __init__(
+        self, given: Mapping[str, str], target: Target, pool: WorkerPool, *, is_bounded: bool
+    ) -> None:
+        """`is_bounded`: the query ends with the files that are there at its start.
+
+        Raises:
+            SluiceError: the options, the log or the state are not usable.
+        """
+        self._given, self._target, self._pool = given, target, pool
+        options = parse_options(given, streaming=True)
+        _check(options)
+        self._options = options
+        place = hadoop_path(options.checkpoint_location or "")
+        schema, self._inferred = schema_of_rows(options)
+        self._schema = canonical(schema)
+        self.log = BatchLog(open_store(place, options.storage_options))
+        self._driver = StreamDriver(given, self._schema, inferred=self._inferred)
+        if is_bounded:
+            self._driver.coordinator.prepare_available_now()
+
+    def next_batch(self) -> BatchReport | None:
+        """Run the next batch, or the one that a host began and did not finish; None without one."""
+        started = time.monotonic()
+        initial = self._driver.initial_offset()
+        if self.log.committed < self.log.newest:
+            start: Mapping[str, Any] = self.log.before() or initial
+            end: Mapping[str, Any] = self.log.offset or initial
+        else:
+            start = self.log.offset or initial
+            end = self._driver.latest_offset(start, unlimited=False)
+            if end == start:
+                return None
+            self.log.begin(end)
+            self._driver.commit(start)
+        partitions = self._driver.partitions(start, end)
+        rows = self._read(partitions)
+        self._target.sink(FileBatch(rows, self._options.storage_options), self.log.newest)
+        self.log.end()
+        splits = [count for partition in partitions for count, _ in _sizes(partition)]
+        return BatchReport(
+            self.log.newest,
+            sum(splits),
+            sum(rows.column("rows").to_pylist()),
+            len(rows),
+            sum(rows.column("bytes").to_pylist()),
+            time.monotonic() - started,
+        )
+
+    def planned(self) -> tuple[int, int]:
+        """Splits and bytes of the batch that would be next, which is planned and not begun.
+
+        The checkpoint that says so is published; a batch that is not in the log leaves it behind.
+        """
+        start = self.log.offset or self._driver.initial_offset()
+        end = self._driver.latest_offset(start, unlimited=False)
+        sizes = [
+            size for p in self._driver.partitions(start, end) if end != start for size in _sizes(p)
+        ]
+        return sum(count for count, _ in sizes), sum(known or 0 for _, known in sizes)
+
+    def close(self) -> None:
+        """Stop the background threads."""
+        self._driver.coordinator.close()
+
+    def _read(self, partitions: Sequence[ReaderPartition]) -> pa.Table:
+        columns = self._target.columns()
+        tasks = [
+            Task(self._given, self._schema, self._inferred, partition, columns)
+            for partition in partitions
+        ]
+        if self._is_small(partitions):
+            answers = [task.run() for task in tasks]
+        else:
+            answers = self._pool.run(tasks)
+        batches = [batch for answer in answers for batch in answer]
+        return pa.Table.from_batches(
+            batches, rows_schema(in_place=self._options.write_copy == "never")
+        )
+
+    def _is_small(self, partitions: Sequence[ReaderPartition]) -> bool:
+        if not self._pool.is_default or self._pool.is_running:
+            return not partitions
+        sizes = [known for partition in partitions for _, known in _sizes(partition)]
+        return all(known is not None for known in sizes) and (
+            sum(known or 0 for known in sizes) < _SMALL_BATCH
+        )
+
+
+def _sizes(partition: ReaderPartition) -> Iterator[tuple[int, int | None]]:
+    """The number of splits of each part, and their bytes; None if the source is not of files."""
+    for part in partition.parts:
+        for batch in part.splits():
+            known = None
+            if {"start", "end"} <= set(batch.schema.names):
+                ends, starts = (batch.column(name).to_pylist() for name in ("end", "start"))
+                known = sum(ends) - sum(starts)
+            yield batch.num_rows, known
+
+
+def _check(options: SluiceOptions) -> None:
+    if options.checkpoint_location is None or not options.write_to:
+        raise OptionError(
+            "a query without Spark needs a checkpoint and a place for data files",
+            "",
+            "no checkpointLocation" if options.checkpoint_location is None else "no writeTo",
+            "checkpointLocation, and writeTo or a table to write to",
+        )
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What a run has read."""
+
+    batches: Sequence[BatchReport]
+
+    @property
+    def rows(self) -> int:
+        """Rows that were added to the table."""
+        return sum(batch.rows for batch in self.batches)
+
+    @property
+    def files(self) -> int:
+        """Data files that were added to the table."""
+        return sum(batch.files for batch in self.batches)
+
+
+class Stopped(Exception):
+    """The run is to end before its next batch."""
+
+
+class EmbeddedRun:
+    """A run of a query: batches until it ends, with a new query whenever the schema has grown."""
+
+    def __init__(
+        self,
+        given: Mapping[str, str],
+        target: Target,
+        *,
+        workers: int | None,
+        every: float | None,
+    ) -> None:
+        """`every`: seconds between two looks for new files; None to end with what is there."""
+        self._given, self._target, self._every = dict(given), target, every
+        if every is not None and not _names(given, "discoveryInterval"):
+            self._given["discoveryInterval"] = f"{max(int(every * 1000), 1)}ms"
+        self._pool = WorkerPool(workers or (os.cpu_count() or 1), is_default=workers is None)
+
+    def batches(self, wait: Callable[[float], None] = time.sleep) -> Iterator[BatchReport]:
+        """Run the query; a report of each batch that is in the table.
+
+        Args:
+            wait: waits some seconds, or raises `Stopped`.
+        """
+        last = ""
+        try:
+            while True:
+                query = self._query()
+                try:
+                    yield from self._until_evolved(query, wait)
+                    return
+                except SchemaEvolvedError as error:
+                    # The same change twice would come again and again.
+                    if error.found == last:
+                        raise
+                    last = error.found
+                finally:
+                    query.close()
+        except Stopped:
+            return
+        finally:
+            self._pool.close()
+
+    def _query(self) -> EmbeddedQuery:
+        bounded = self._every is None
+        return EmbeddedQuery(self._given, self._target, self._pool, is_bounded=bounded)
+
+    def _until_evolved(
+        self, query: EmbeddedQuery, wait: Callable[[float], None]
+    ) -> Iterator[BatchReport]:
+        idle = 0.0
+        while True:
+            wait(0.0)
+            report = query.next_batch()
+            if report is not None:
+                idle = 0.0
+                yield report
+            elif self._every is None:
+                return
+            else:
+                pause = min(self._every, _POLL)
+                idle += pause
+                if idle > _IDLE:
+                    self._pool.close()
+                wait(pause)
+
+    def planned(self) -> tuple[int, int]:
+        """See `EmbeddedQuery.planned`."""
+        query = self._query()
+        try:
+            return query.planned()
+        finally:
+            query.close()
+
+
+_POLL: Final = 1.0
+"""Seconds between two questions for the next batch, which are answered from memory."""
+
+_IDLE: Final = 10.0
+"""Seconds without a batch after which the processes of tasks end, and free their memory."""
+
+
+def _names(given: Mapping[str, str], option: str) -> bool:
+    return any(name.lower() == option.lower() for name in given)

@@ -1,0 +1,72 @@
+"""`pyspark_sluice.run`: a query without Spark, as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...reader.files.options.values import json_or_none
+from ..options.call import checked
+from .embedded_query import EmbeddedRun, RunReport
+from .targets import Sink, target_of
+
+
+def run(
+    options: Mapping[str, object],
+    *,
+    to: str | Sink,
+    once: bool = True,
+    every: float = 60.0,
+    workers: int | None = None,
+) -> RunReport:
+    """Read new files into a table without Spark, each row exactly once; return what was read.
+
+    Uses the same checkpoint as a Spark query with `writeTo` and the same options. Either can
+    continue it, so stop one and start the other.
+
+        >>> report = run(
+        ...     {"path": landing, "fileFormat": "json", "checkpointLocation": checkpoint},
+        ...     to=f"delta:{table}",
+        ... )
+        >>> report.rows
+        2
+
+    Args:
+        options: options of `format("sluice")`, with `path` and `checkpointLocation`. Without
+            `writeSchema` the schema is inferred and evolves.
+        to: `delta:URL`, `iceberg:CATALOG.TABLE`, `parquet:URL`, or a sink of `tables`, or a
+            function that gets a `FileBatch` and the batch number. A sink or a function needs the
+            option `writeTo`. A function must accept a batch that it already has.
+        once: return when everything is read that was there at the start. Otherwise look for new
+            files until the process ends.
+        every: seconds between two looks, without `once`.
+        workers: processes that read. By default there is one for each core, and small batches are
+            read in this process.
+
+    Raises:
+        SluiceError: the options are wrong, or the query failed. Nothing is lost; call it again.
+    """
+    run = embedded_run(options, to, every=None if once else every, workers=workers)
+    return RunReport(list(run.batches()))
+
+
+def embedded_run(
+    options: Mapping[str, object], to: str | Sink, *, every: float | None, workers: int | None
+) -> EmbeddedRun:
+    """The run that `options` and `to` describe.
+
+    Raises:
+        OptionError: they are wrong.
+    """
+    target = target_of(to, _storage_options(options))
+    names = {name.lower().replace("_", "") for name in options}
+    if target.write_to and "writeto" not in names:
+        options = {**options, "writeTo": target.write_to}
+    return EmbeddedRun(checked(options), target, workers=workers, every=every)
+
+
+def _storage_options(options: Mapping[str, object]) -> Mapping[str, Any]:
+    # Before the other options, whose checks need the place of the table.
+    of_storage = (v for n, v in options.items() if n.lower().replace("_", "") == "storageoptions")
+    found = next(of_storage, {})
+    return json_or_none(found) or {} if isinstance(found, str) else dict(found)  # type: ignore[call-overload]

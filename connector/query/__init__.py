@@ -1,0 +1,1 @@
+"""One query as its host drives it: offsets, partitions, and what Spark keeps in a checkpoint."""

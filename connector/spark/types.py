@@ -1,0 +1,29 @@
+"""Schemas between Spark and Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from ..source.schema_json import json_of
+
+# Before Spark 4.2 timestamps are in UTC by default, and there is no parameter for it.
+_IN_UTC: Mapping[str, Any] = (
+    {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Types, order and nullability as Spark checks them; timestamps in UTC."""
+    # Spark hands timestamps over in UTC; the session's zone counts only where they are shown.
+    return to_arrow_schema(schema, **_IN_UTC)
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Spark's types for a schema that was found in files, or that an option describes."""
+    return StructType.fromJson(json_of(schema))

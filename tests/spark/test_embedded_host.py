@@ -1,0 +1,89 @@
+"""One query whose host changes between Spark and `pyspark_sluice.run`: nothing lost or doubled."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from deltalake import DeltaTable
+
+from pyspark_sluice import run, tables
+from pyspark_sluice.tests.patience import PATIENCE
+
+SCHEMA = "id long, text string"
+
+
+def options_of(lake, **more):
+    return {
+        "path": str(lake.source),
+        "fileFormat": "json",
+        "checkpointLocation": str(lake.checkpoint),
+        "writeTo": str(lake.sink),
+        "writeSchema": SCHEMA,
+        **more,
+    }
+
+
+def by_spark(lake, sink=None, **more):
+    options = options_of(lake, **more)
+    path = options.pop("path")
+    reader = lake.spark.readStream.format("sluice").options(**options)
+    writer = reader.load(path).writeStream.foreachBatch(sink or tables.delta(str(lake.sink)))
+    writer = writer.option("checkpointLocation", str(lake.checkpoint)).trigger(availableNow=True)
+    query = lake.run(writer)
+    assert query.awaitTermination(PATIENCE)
+
+
+def embedded(lake, sink=None, **more):
+    return run(options_of(lake, **more), to=sink or f"delta:{lake.sink}")
+
+
+def in_table(lake):
+    rows = DeltaTable(str(lake.sink)).to_pyarrow_table(columns=["id"])
+    return Counter(rows["id"].to_pylist())
+
+
+def numbers(lake, log):
+    return sorted(int(p.name) for p in (lake.checkpoint / log).iterdir() if p.name.isdecimal())
+
+
+def fails(batch, _):
+    batch.collect()
+    message = "the table is away"
+    raise RuntimeError(message)
+
+
+@pytest.mark.parametrize("hosts", [(by_spark, embedded), (embedded, by_spark)])
+def test_hosts_take_turns_on_one_checkpoint(lake, hosts):
+    for turn in range(4):
+        for number in range(3):
+            first = (turn * 3 + number) * 10
+            lake.land(f"{turn}-{number}.json", range(first, first + 10))
+        hosts[turn % 2](lake, maxFilesPerTrigger=2)
+    assert in_table(lake) == lake.landed
+    # Two batches a turn, numbered without a gap across hosts; one transaction each.
+    assert numbers(lake, "offsets") == numbers(lake, "commits") == list(range(8))
+    assert len(DeltaTable(str(lake.sink)).history()) == 8
+    # Spark keeps its settings of the query in the offsets, and the embedded host passes them on.
+    headers = [
+        json.loads((lake.checkpoint / "offsets" / str(n)).read_text().splitlines()[1])
+        for n in range(8)
+    ]
+    assert all(header["conf"] for header in headers[4:])
+
+
+@pytest.mark.parametrize("hosts", [(by_spark, embedded), (embedded, by_spark)])
+def test_a_batch_that_one_host_began_is_finished_by_the_other_without_reading_again(lake, hosts):
+    first, second = hosts
+    landed = lake.land("0.json", range(10))
+    with pytest.raises(Exception, match="the table is away"):
+        first(lake, fails)
+    assert (numbers(lake, "offsets"), (lake.checkpoint / "commits" / "0").exists()) == ([0], False)
+    # Its rows are in data files already.
+    landed.unlink()
+    second(lake)
+    assert in_table(lake) == lake.landed
+    lake.land("1.json", range(10, 20))
+    first(lake)
+    assert in_table(lake) == lake.landed
