@@ -233,6 +233,24 @@ def compact(
     )
 
 
+def take_back_schema(given: ViewArguments, force: Force = False, yes: Yes = False) -> None:
+    """Take back the newest version of an inferred schema.
+
+    The next start uses the version before it; the stored versions stay.
+    """
+    from .commands.take_back_schema import take_back_plan
+    from .offline_edit import carry_out
+
+    store = given.opened()
+    carry_out(
+        lambda: take_back_plan(store),
+        yes=yes,
+        as_json=given.as_json,
+        changed=store,
+        force=force,
+    )
+
+
 def report(
     given: ViewArguments,
     output: Annotated[
@@ -270,7 +288,7 @@ for _command in (
     *(status, watch, files, checkpoints, inspect, diff, verify, report),
     *(bootstrap.fork, bootstrap.import_spark, bootstrap.import_auto_loader),
     *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.orders),
-    *(compact, sweep.sweep, queue_setup.queue_setup, doctor),
+    *(take_back_schema, compact, sweep.sweep, queue_setup.queue_setup, doctor),
 ):
     register(app, _command)
 

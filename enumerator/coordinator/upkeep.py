@@ -9,6 +9,7 @@ that, and says what it still needs of the state.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -70,6 +71,9 @@ class Upkeep:
             self._settings.commits_go,
         )
         self._was_overdue = False
+        self._began, self._began_at = parts.clock(), time.monotonic()
+        """When the query started, by the wall clock or by its newest checkpoint, and by elapsed
+        time."""
 
     # What happens ---------------------------------------------------------------------------
 
@@ -89,6 +93,8 @@ class Upkeep:
             there: how many checkpoints are in the directory.
         """
         self._deltas, self._rows = restored.deltas, restored.rows
+        if self._settings.retained_seconds and newest.checkpoint > 0:
+            self._began = self._parts.history.header(newest).created / 1e6
         often = self._settings.deltas_per_base
         # A run may end before a base that it has begun is written: nothing was deleted then.
         surplus = there - self._settings.retained_checkpoints
@@ -231,7 +237,10 @@ class Upkeep:
     def _prune(self, head: CheckpointRef, needed: int) -> None:
         count = max(self._settings.retained_checkpoints, needed)
         seconds = self._settings.retained_seconds
-        younger = int((self._parts.clock() - seconds) * 1_000_000) if seconds else None
+        # Two clocks: a wall clock that is set ahead would make every checkpoint old at once. The
+        # other one does not run while the query is stopped, which only retains more.
+        now = min(self._parts.clock(), self._began + time.monotonic() - self._began_at)
+        younger = int((now - seconds) * 1_000_000) if seconds else None
         self._retention.prune(head, count, younger)
         self._threads.journal.info("upkeep", "old state was deleted, up to %s", head)
 

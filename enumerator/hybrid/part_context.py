@@ -87,6 +87,11 @@ class PartContext(SplitEnumeratorContext[Any]):
         self._outer.send_event(reader, [self._part, event])
 
     @override
+    def quarantine_splits(self, reasons: Mapping[str, str]) -> None:
+        # A split of a hybrid source has the id that its part gives it.
+        self._outer.quarantine_splits(reasons)
+
+    @override
     def call_async(
         self,
         call: Callable[[], ResultT],

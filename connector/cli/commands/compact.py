@@ -64,7 +64,9 @@ def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> P
     if marks:
         behind = [link.ref in marks for link in links]
         retained = max(retained, behind.index(True) if any(behind) else len(links))
-    younger = int((time.time() - retained_seconds) * 1_000_000) if retained_seconds else None
+    # The newest checkpoint bounds the wall clock, which may be ahead: then more is retained.
+    now = min(int(time.time() * 1_000_000), newest.created)
+    younger = now - int(retained_seconds * 1_000_000) if retained_seconds else None
     report: dict[str, Any] = {
         "state": store.location,
         "checkpoint": newest.checkpoint,

@@ -21,6 +21,7 @@ from pyspark_sluice.connector.source.hybrid_source import HybridSource
 from pyspark_sluice.connector.source.testing import SourceSuite, Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
+from pyspark_sluice.enumerator.hybrid.part_context import PartContext
 from pyspark_sluice.enumerator.large_state import StateDocument
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
@@ -34,6 +35,7 @@ from pyspark_sluice.tests.connector.source.archived import (
     trial_of,
 )
 from pyspark_sluice.tests.connector.source.noticing import notice_of
+from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 
 pytestmark = pytest.mark.slow
 IDS = pa.schema([("id", pa.int64())])
@@ -96,6 +98,13 @@ def test_alignment_is_refused(logs):
     with pytest.raises(OptionError, match="a hybrid source is not aligned") as refused:
         trial.step()
     assert "alignmentGroup=shop" in str(refused.value)
+
+
+def test_a_part_gives_up_splits_by_their_own_ids():
+    context = HandCrankedContext()
+    reasons = {"a.json@1-2-:0-1": "too late"}
+    PartContext(context, 0, lambda splits: lambda: None, is_last=False).quarantine_splits(reasons)
+    assert context.quarantined == reasons
 
 
 # Any source can be either part ----------------------------------------------------------------

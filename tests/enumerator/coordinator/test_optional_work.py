@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents import heartbeat
@@ -101,3 +104,21 @@ def test_a_superseded_coordinator_stops_in_optional_work_too():
     opened(query.coordinator).upkeep.optional.failed("writing a base", error)
     with pytest.raises(FencedError, match="superseded"):
         query.coordinator.latest(ref)
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["while it runs", "at the restart"])
+def test_a_clock_that_is_set_ahead_makes_no_checkpoint_old(restarts):
+    query = Harness(range(100), replace(SETTINGS, retained_seconds=3600.0))
+    query.start()
+    ref = run(query, NO_CHECKPOINT, 14)
+    if restarts:
+        query.restart()
+        ref = run(query, ref, 1)
+    upkeep = opened(query.coordinator).upkeep
+    upkeep._parts = replace(upkeep._parts, clock=lambda: time.time() + 86_400)
+    ref = run(query, ref, 14)
+    assert query.coordinator.history.checkpoints()[0].checkpoint == 1
+    # An hour that passes by both clocks does.
+    upkeep._began_at -= 86_400
+    run(query, ref, 14)
+    assert query.coordinator.history.checkpoints()[0].checkpoint > 1

@@ -1,0 +1,79 @@
+"""`sluice take-back-schema`: takes back the newest version of an inferred schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ....checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
+from ....checkpoint_meta.stores.contract import StateStore
+from ....errors import OptionError
+from ..offline_edit import Plan
+from ..output import print_pairs
+
+
+def take_back_plan(store: StateStore) -> Plan:
+    """Plan a new version of the schema that equals the one before the newest change.
+
+    Raises:
+        OptionError: there is no earlier schema.
+    """
+    history = SchemaHistory(store)
+    versions = history.all()
+    # Versions are only added, so a schema that was taken back is there twice: its first occurrence
+    # says what it was a change of.
+    first = next((at for at, one in enumerate(versions) if one.schema == versions[-1].schema), 0)
+    if first == 0:
+        raise OptionError(
+            "there is no schema to go back to",
+            store.location,
+            f"{len(versions)} stored version{'' if len(versions) == 1 else 's'}",
+            "an inferred schema that has changed",
+            "List the versions with sluice files STATE --view schemas.",
+        )
+    newest, earlier = versions[-1], versions[first - 1]
+    before, after = _columns(newest), _columns(earlier)
+    report = {
+        "state": store.location,
+        "version": newest.version,
+        "reason": newest.reason,
+        "takes_back_to": earlier.version,
+        "removes": sorted(set(before) - set(after)),
+        "restores": sorted(
+            f"{name} {kind}" for name, kind in after.items() if before.get(name) != kind
+        ),
+    }
+
+    def change(current: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
+        if current != newest:
+            raise OptionError(
+                "the schema has changed since it was looked at",
+                store.location,
+                f"version {current.version if current else 'none'}",
+                f"version {newest.version}",
+                "Stop the query, then repeat the command.",
+            )
+        return earlier.schema, f"took back version {newest.version}"
+
+    return Plan(report, _show, lambda: {"new_version": history.grow(change).version})
+
+
+def _columns(stored: StoredSchema) -> dict[str, str]:
+    """Column names and their types as text, in Spark's JSON."""
+    return {
+        field["name"]: field["type"] if isinstance(field["type"], str) else str(field["type"])
+        for field in stored.schema["fields"]
+    }
+
+
+def _show(report: Mapping[str, Any]) -> None:
+    print_pairs(
+        {
+            "state": report["state"],
+            "newest": f"version {report['version']}: {report['reason']}",
+            "back to": f"version {report['takes_back_to']}",
+            "removes": ", ".join(report["removes"]) or "no column",
+            "restores": ", ".join(report["restores"]) or "no column",
+            **({"written": f"version {report['new_version']}"} if report["written"] else {}),
+        }
+    )
