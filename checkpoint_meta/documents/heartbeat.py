@@ -98,15 +98,28 @@ class Heartbeat:
         # The first one is due at once: until then others cannot tell this claim from a copied one.
         self._due = monotonic()
 
-    def beat(self) -> None:
-        """Write one if it is time for one; the one before is deleted."""
+    def beat(self, figures: Callable[[], Mapping[str, Any]] = dict) -> None:
+        """Write one if it is time for one; the one before is deleted.
+
+        `figures` returns JSON values that `sluice status` shows and no checkpoint contains.
+        """
         now = self._monotonic()
         if now < self._due:
             return
-        beat = {"format": 1, "epoch": self._epoch, "beat": self._clock()}
+        beat = {"format": 1, "epoch": self._epoch, "beat": self._clock(), "figures": figures()}
         self._objects.publish(with_checksum(beat))
         # After the publication: one that failed is due again at once.
         self._due = now + HEARTBEAT_SECONDS
+
+
+def figures_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
+    """Return the figures of the last heartbeat of an epoch; empty without one that can be read."""
+    own = f"{epoch:010d}-"
+    beats = [leaf for leaf in store.list(HEARTBEATS) if leaf.startswith(own)]
+    try:
+        return dict(without_checksum(store.read(f"{HEARTBEATS}/{max(beats)}"))["figures"])
+    except (FileNotFoundError, LookupError, TypeError, ValueError):
+        return {}
 
 
 @dataclass(frozen=True)

@@ -346,11 +346,16 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         work, optional = "writing a heartbeat", self.upkeep.optional
         if optional.is_due(work):
             try:
-                self.heartbeat.beat()
+                self.heartbeat.beat(self._figures)
             except (StateError, OSError) as error:
                 optional.failed(work, error)
             else:
                 optional.succeeded(work)
+
+    def _figures(self) -> dict[str, Any]:
+        """For the heartbeat: what of the report the state says nowhere else."""
+        names = ("failingUpkeep", "filesSkipped")
+        return {name: value for name, value in self.report().items() if name in names}
 
     def _is_decided(self) -> bool:
         """True if the next checkpoint can be cut now, and waiting could not add to it."""

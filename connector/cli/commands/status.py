@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ....checkpoint_meta.documents.bootstrap_record import find_seed
+from ....checkpoint_meta.documents.heartbeat import figures_of
 from ....checkpoint_meta.documents.layout import BASES, INDEX
 from ....checkpoint_meta.documents.orders import Orders
 from ....checkpoint_meta.documents.reader_assignment import readers_of
@@ -37,6 +38,7 @@ def _status(view: StateView) -> dict[str, Any]:
     links = view.chain(_RECENT)
     files = _of_files(view) if view.source in ("", "files") else None
     seed, orders = find_seed(view.store), Orders(view.store).newest()
+    figures = figures_of(view.store, owner.epoch) if owner.epoch else {}
     quarantined = files.pop("quarantined") if files else len(quarantined_splits(view))
     return {
         "state": view.store.location,
@@ -51,6 +53,9 @@ def _status(view: StateView) -> dict[str, Any]:
         "written_schema": _written_schema(links),
         "rate": _rate(links),
         "quarantined": quarantined,
+        # Of the last heartbeat, up to a minute old.
+        "failing_upkeep": figures.get("failingUpkeep", {}),
+        "files_skipped": figures.get("filesSkipped", {}),
         # If orders are lost, `sluice verify` reports it.
         "orders_waiting": orders and orders - view.orders_done,
         "retained": {
@@ -192,6 +197,10 @@ def status_lines(status: dict[str, Any], owner: str) -> dict[str, str]:
     lines |= _event_time_lines(status["event_time"]) | _data_file_lines(status["written_schema"])
     lines |= _rate_lines(status)
     lines["quarantined"] = counted(status["quarantined"], "split")
+    if skipped := status["files_skipped"]:
+        lines["skipped"] = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
+    for work, error in status["failing_upkeep"].items():
+        lines[f"fails: {work}"] = error
     if status["orders_waiting"]:
         lines["orders"] = f"{status['orders_waiting']:,} are carried out at the next start"
     return lines

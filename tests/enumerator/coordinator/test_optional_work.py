@@ -9,6 +9,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents import heartbeat
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.connector.cli.commands.status import status_lines, status_of
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
 from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.protocol.numbers import Harness
@@ -104,6 +105,20 @@ def test_a_superseded_coordinator_stops_in_optional_work_too():
     opened(query.coordinator).upkeep.optional.failed("writing a base", error)
     with pytest.raises(FencedError, match="superseded"):
         query.coordinator.latest(ref)
+
+
+def test_what_fails_is_in_the_status_of_the_state(at_once, monkeypatch):
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.0)
+    query = Harness(range(100), SETTINGS)
+    query.start()
+    refusing = Refusing(query, "publish", "bases/")
+    ref = run(query, NO_CHECKPOINT, 14)
+    status = status_of(query.store)
+    assert "denied" in status["failing_upkeep"]["writing a base"]
+    assert "denied" in status_lines(status, "")["fails: writing a base"]
+    refusing.refuses = False
+    run(query, ref, 8)
+    assert not status_of(query.store)["failing_upkeep"]
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["while it runs", "at the restart"])

@@ -213,9 +213,10 @@ class LocalFiles:
     def _taken(self, found: Sequence[_Found], skips: SkipCounter) -> FoundFiles:
         sizes = np.fromiter((one.status.st_size for one in found), np.int64, len(found))
         modified = np.fromiter((one.status.st_mtime_ns // 1000 for one in found), np.int64)
+        changed = np.fromiter((one.status.st_ctime_ns // 1000 for one in found), np.int64)
         now = time.time_ns()
         paths = [one.path for one in found]
-        codes = self._criteria.judged(paths, sizes, modified, now // 1000)
+        codes = self._criteria.judged(paths, sizes, modified, now // 1000, changed)
         keep: list[int] = []
         for at, (one, code) in enumerate(zip(found, codes.tolist(), strict=True)):
             # What is known is not judged again, but a version that is still being written has to

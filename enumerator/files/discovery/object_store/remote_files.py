@@ -10,11 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..api import FoundFiles, KnownFiles, SkipCounter
-from ..selection.criteria import OUTSIDE, REASONS, SETTLING, TAKEN, UNMARKED, Criteria, Scope
+from ..selection.criteria import (
+    FROM_FUTURE,
+    OUTSIDE,
+    REASONS,
+    SETTLING,
+    TAKEN,
+    UNMARKED,
+    Criteria,
+    Scope,
+)
 from ..selection.name_patterns import ReadyMarker
 from .listing_pages import Page, Pages
 
 _FOLDERS_REMEMBERED = 100_000
+
+_CLOCKS_DIFFER = 60_000_000
+"""Microseconds by which a store's clock may be ahead of this machine's."""
 
 
 class RemoteFiles:
@@ -70,12 +82,14 @@ class RemoteFiles:
         sizes = np.array(page.sizes, np.int64)[at]
         modified = np.array(page.modified, np.int64)[at]
         asked = [paths[one] for one in at.tolist()]
-        codes = self._criteria.judged(asked, sizes, modified, time.time_ns() // 1000)
+        now = time.time_ns() // 1000
+        codes = self._criteria.judged(asked, sizes, modified, now)
         # What is known is not judged again, but a version that is still being written has to wait.
         codes[mask[at] & (codes != SETTLING)] = 0
         self._judge_markers(page, at, mask[at], codes)
         for one, code in zip(at[codes > 0].tolist(), codes[codes > 0].tolist(), strict=True):
-            skips.add(paths[one], REASONS[code])
+            is_ahead = code == SETTLING and page.modified[one] > now + _CLOCKS_DIFFER
+            skips.add(paths[one], FROM_FUTURE if is_ahead else REASONS[code])
             if code in (SETTLING, UNMARKED):
                 skips.waits(paths[one])
         taken = at[codes == 0].tolist()

@@ -156,6 +156,9 @@ REASONS = (
 )
 """By code; 0 is taken."""
 
+FROM_FUTURE = "modifiedInFuture"
+"""A file that settles only when its time has come, since its store knows no other time."""
+
 EMPTY, SETTLING, UNMARKED = 1, REASONS.index("settleTime"), REASONS.index("readyMarker")
 
 
@@ -181,8 +184,16 @@ class Criteria:
         sizes: NDArray[np.int64],
         modified: NDArray[np.int64],
         now: int,
+        changed: NDArray[np.int64] | None = None,
     ) -> NDArray[np.uint8]:
         """For each file the code of the first reason to leave it out.
+
+        Args:
+            paths: of the files.
+            sizes: in bytes.
+            modified: microseconds since the epoch.
+            now: microseconds since the epoch.
+            changed: when the file system last changed each file, which no program can set.
 
         Raises:
             SourceUnavailable: times are asked for that the file system or a path does not have.
@@ -208,7 +219,11 @@ class Criteria:
         if self.max_age is not None:
             rules.append((now - modified > self.max_age, REASONS.index("maxFileAge")))
         if self.settle_time:
-            rules.append((now - modified < self.settle_time, SETTLING))
+            settling = now - modified < self.settle_time
+            if changed is not None:
+                # A modification time in the future says nothing of when a writer was at work.
+                settling &= (modified <= now) | (now - changed < self.settle_time)
+            rules.append((settling, SETTLING))
         codes = np.zeros(len(sizes), np.uint8)
         # Backwards, so that the first reason overwrites the others.
         for applies, code in reversed(rules):

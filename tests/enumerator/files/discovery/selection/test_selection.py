@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
+from datetime import UTC, datetime
 
 import fsspec
 import pytest
@@ -194,6 +196,26 @@ def test_a_file_is_taken_when_it_has_settled(tmp_path):
     land(tmp_path, "growing", "xx", age=2000)
     (files,) = list(discovery.listing(ledger))
     assert (list(files.paths), files.sizes.tolist()) == ([growing], [2])
+
+
+def test_a_local_file_dated_in_the_future_settles_by_when_it_was_changed(tmp_path):
+    discovery, ledger = make_discovery(tmp_path, settle_time=300_000), Ledger()
+    path = land(tmp_path, "future", age=-70 * 365 * 86_400)
+    assert ledger.take(discovery) == []
+    assert discovery.skipped.counts == {"settleTime": 1}
+    time.sleep(0.35)
+    assert ledger.take(discovery) == [path]
+
+
+def test_a_remote_file_dated_in_the_future_waits_under_a_name_of_its_own():
+    files = fsspec.filesystem("memory")
+    files.pipe("/dated/a", b"x")
+    files.store["/dated/a"].modified = datetime(2099, 1, 1, tzinfo=UTC)
+    files.store["/dated/a"].created = datetime(2099, 1, 1, tzinfo=UTC)
+    discovery = make_discovery("memory://dated", settle_time=1_000_000)
+    assert list(discovery.listing(Ledger())) == []
+    assert discovery.skipped.counts == {"modifiedInFuture": 1}
+    files.rm("/dated", recursive=True)
 
 
 def test_a_file_system_without_times_is_refused_where_times_are_asked_for():
