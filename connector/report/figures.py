@@ -42,6 +42,9 @@ class Batch:
     mean: float
     """The same, of all its readers."""
 
+    bad_records: int = 0
+    """Records that were dropped, or written to badRecordsPath."""
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -168,4 +171,5 @@ def _batch(
         max(work, default=0) / 1e6,
         # Divided once, so that the mean of equal ones is not larger than they are.
         sum(work) / len(work) / 1e6 if work else 0.0,
+        sum(r["dropped_records"] or 0 for r in readers),
     )

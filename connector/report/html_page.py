@@ -133,7 +133,9 @@ def _files(figures: Figures) -> str:
 
 def _quarantine(figures: Figures) -> str:
     if not figures.quarantine:
-        return "<h2>Quarantine</h2>\n<p>Nothing was given up on.</p>\n"
+        bad = sum(batch.bad_records for batch in figures.batches)
+        records = f" {counted(bad, 'bad record')} not read." if bad else ""
+        return f"<h2>Quarantine</h2>\n<p>No split was given up on.{records}</p>\n"
     shown = figures.quarantine[:_MOST_ROWS]
     heads = ("path", "reason", "attempts", "checkpoint")
     rows = [[masked(str(row[key])) for key in heads] for row in shown]
@@ -183,6 +185,7 @@ def _found(figures: Figures) -> Iterator[tuple[Level, str]]:
     yield _life(figures)
     if figures.batches:
         yield _backlog(figures.batches)
+        yield from _bad_records(figures.batches)
     if figures.quarantine:
         yield "bad", f"{counted(len(figures.quarantine), 'split')} in quarantine."
     skipped, _ = figures.files.get("skipped", (0, 0))
@@ -200,6 +203,18 @@ def _life(figures: Figures) -> tuple[Level, str]:
     if figures.in_flight and not figures.has_finished:
         return "bad", "No query runs, and a batch is not finished."
     return "watch", "No query runs."
+
+
+def _bad_records(batches: Sequence[Batch]) -> Iterator[tuple[Level, str]]:
+    bad = sum(batch.bad_records for batch in batches)
+    if bad:
+        whole = sum(batch.bad_records > 0 and not batch.rows for batch in batches)
+        share = bad / (bad + sum(batch.rows for batch in batches))
+        sentence = f"{counted(bad, 'bad record')}, {share:.1%} of all, not read"
+        if whole:
+            yield "bad", f"{sentence}; {whole} of {len(batches)} batches had no other."
+        else:
+            yield "watch", f"{sentence}."
 
 
 def _backlog(batches: Sequence[Batch]) -> tuple[Level, str]:

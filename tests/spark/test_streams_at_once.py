@@ -29,7 +29,8 @@ def test_streams_of_a_registered_source_write_no_new_name_into_their_shared_envi
         assert writer.start(sink).awaitTermination(PATIENCE)
         return session.read.parquet(sink).count()
 
-    with ThreadPoolExecutor(3) as threads:
-        assert list(threads.map(ingest, range(3))) == [1, 1, 1]
+    with ThreadPoolExecutor(8) as threads:
+        for first in range(0, 24, 8):
+            assert list(threads.map(ingest, range(first, first + 8))) == [1] * 8
     assert set(shared.keySet()) == before >= {"SPARK_BUFFER_SIZE"}
     assert "SPARK_BUFFER_SIZE" not in spark.sparkContext.environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark_sluice.connector.report.html_page import verdict_of
+from pyspark_sluice.connector.report.html_page import page_of, verdict_of
 from pyspark_sluice.connector.views.owner import Owner
 from pyspark_sluice.tests.connector.report.made_figures import figures
 
@@ -49,3 +49,22 @@ def test_quarantine_and_a_batch_that_nobody_finishes_are_bad():
 
 def test_files_that_were_skipped_are_said():
     assert verdict_of(figures([0], files={"skipped": (2, 10)})).sentences[-1] == "2 files skipped."
+
+
+def test_bad_records_are_watched_and_a_batch_of_nothing_else_is_bad():
+    some = figures([0, 3])
+    some = replace(some, batches=[some.batches[0], replace(some.batches[1], bad_records=50)])
+    verdict = verdict_of(some)
+    assert (verdict.level, verdict.sentences[-1]) == (
+        "watch",
+        "50 bad records, 20.0% of all, not read.",
+    )
+    assert "No split was given up on. 50 bad records not read." in page_of(some, {})
+    whole = replace(
+        some, batches=[some.batches[0], replace(some.batches[1], rows=0, bad_records=100)]
+    )
+    verdict = verdict_of(whole)
+    assert (verdict.level, verdict.sentences[-1]) == (
+        "bad",
+        "100 bad records, 50.0% of all, not read; 1 of 2 batches had no other.",
+    )
