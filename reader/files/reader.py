@@ -248,7 +248,8 @@ class FileSplitReader(SplitReader[FileSplit]):
 
     def _decoded(self, split: FileSplit) -> Iterator[Item]:
         rows, dropped, seconds, skipped = 0, 0, 0.0, ""
-        fits = self._options.accept_unrelated_files
+        # A later part of a file cannot say that no record of the file fits.
+        fits = self._options.accept_unrelated_files or split.start > 0 or split.skip > 0
         present: FileSplit | None = None
         steps = self._batches(split)
         while True:

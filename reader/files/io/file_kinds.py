@@ -23,7 +23,9 @@ _MAY_BE_COMPRESSED = tuple(map(FileFormatName, ("json", "csv", "text", "xml")))
 _LINES = tuple(map(FileFormatName, ("json", "csv", "text")))
 # Bytes that text does not have: control characters other than white space.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-_IS_HTML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
+_IS_HTML = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?P<tag><(?:!doctype\s+html|html))[\s>]", re.IGNORECASE
+)
 _UNFIT_RECORDS = 100
 
 
@@ -67,10 +69,13 @@ _KINDS = (
     _Kind("a PDF document", b"%PDF-1."),
     _Kind("a message encrypted with PGP", b"-----BEGIN PGP MESSAGE-----"),
 )
-_HTML = _Kind("an HTML page", b"<html", remedy="Remove the error page")
 _ANY = re.compile(
     b"|".join(b".{%d}%s" % (kind.position, re.escape(kind.magic)) for kind in _KINDS), re.DOTALL
 )
+
+
+def _html(tag: bytes) -> _Kind:
+    return _Kind("an HTML page", tag, remedy="Remove the error page")
 
 
 def another_kind(
@@ -82,11 +87,11 @@ def another_kind(
     `beginning` is decompressed, unless `is_stored`.
     """
     # Thousands of small files are looked at in a row, and nearly all of them are what they should.
-    is_html = options.file_format in ("json", "csv") and bool(_IS_HTML.match(beginning))
-    if not is_html and _ANY.match(beginning) is None:
+    html = _IS_HTML.match(beginning) if options.file_format in ("json", "csv") else None
+    if html is None and _ANY.match(beginning) is None:
         return None
     starts = (kind for kind in _KINDS if beginning.startswith(kind.magic, kind.position))
-    kind = _HTML if is_html else next(starts)
+    kind = _html(html["tag"]) if html else next(starts)
     if kind.is_text and not _CONTROL.search(beginning, 0, 64):
         return None
     codec = codec_of(file.path, options.compression)

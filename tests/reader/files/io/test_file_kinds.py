@@ -167,12 +167,17 @@ def test_formats_with_metadata_name_it_too_and_no_codec_that_they_do_not_take(tm
 
 @pytest.mark.parametrize("more", [{"header": "true"}, {"badRecordsPath": "/bad"}, {}])
 @pytest.mark.parametrize("name", ["csv", "json"])
-@pytest.mark.parametrize("page", ["<!DOCTYPE html>\n<p>No", "\ufeff \n<HTML lang='en'>"])
-def test_an_html_page_becomes_neither_rows_nor_the_schema(tmp_path, name, page, more):
+@pytest.mark.parametrize(
+    ("page", "tag"),
+    [("<!DOCTYPE html>\n<p>No", "<!DOCTYPE html'"), ("\ufeff \n<HTML lang='en'>", "<HTML'")],
+)
+def test_an_html_page_becomes_neither_rows_nor_the_schema(tmp_path, name, page, tag, more):
     path = tmp_path / "data"
     path.write_text(page)
     options = {"fileFormat": name, **(more if name == "csv" or "header" not in more else {})}
-    with pytest.raises(MalformedDataError, match=f"the file is not {name}.*an HTML page.*Remove"):
+    with pytest.raises(
+        MalformedDataError, match=f"the file is not {name}.*an HTML page.*{tag}.*Remove"
+    ):
         rows_of(path, **options)
     options = {"path": str(path), "fileFormat": name, "header": str(name == "csv")}
     with pytest.raises(MalformedDataError, match=f"the file is not {name}.*an HTML page"):
@@ -190,6 +195,14 @@ def test_a_file_of_which_no_record_fits_is_refused_where_records_are_dropped(tmp
     path.write_bytes(LINE + path.read_bytes())
     done = [item for item in rows_of(path, **dropping) if isinstance(item, SplitFinished)]
     assert [(report.rows, report.dropped_records) for report in done] == [(1, 100)]
+
+
+def test_a_later_part_of_a_file_that_fits_may_have_malformed_records_only(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(LINE * 10 + b"order;customer\n" * 200)
+    parts = cut(path, [len(LINE) * 10])
+    rows, _ = read(parts, ONE, file_format="json", mode="DROPMALFORMED")
+    assert rows.num_rows == 10
 
 
 def test_text_that_begins_like_another_kind_is_read(tmp_path):
