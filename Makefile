@@ -74,7 +74,7 @@ clean:  ## Remove everything that these commands have made
 	@touch $@
 
 $(VENV)/.ready-demo: setup.cfg tools/prepare.sh tools/prepare.py
-	@tools/prepare.sh $(VENV) --extras cli,demo,report,spark
+	@tools/prepare.sh $(VENV) --extras demo,report,spark
 	@touch $@
 
 # Made again whenever the dependencies change.
