@@ -11,13 +11,13 @@ from typing import Annotated
 import typer
 
 from .arguments import Force, Matching, ViewArguments, Yes, register
-from .commands import bootstrap, queue_setup, reprocess, sweep
+from .commands import bootstrap, queue_setup, reprocess, run, sweep
 from .doctor.patient import Patient
 from .output import Ended, Exit, print_json, print_json_rows, print_pairs, print_table
 
 app = typer.Typer(
     name="sluice",
-    help="Inspect and verify the state of a sluice source, and start new queries from it.",
+    help="Run a query without Spark, inspect and verify a state, and start new queries from it.",
     no_args_is_help=True,
     # With it, a pattern such as [a-z] in a help text would be taken for markup.
     rich_markup_mode=None,
@@ -46,7 +46,7 @@ def sluice(
         ),
     ] = False,
 ) -> None:
-    """Inspect and verify the state of a sluice source, and start new queries from it."""
+    """Run a query without Spark, inspect and verify a state, and start new queries from it."""
     del is_version
 
 
@@ -285,7 +285,7 @@ def doctor(given: Patient) -> None:
 
 # In the order of `sluice --help`.
 for _command in (
-    *(status, watch, files, checkpoints, inspect, diff, verify, report),
+    *(run.run, status, watch, files, checkpoints, inspect, diff, verify, report),
     *(bootstrap.fork, bootstrap.import_spark, bootstrap.import_auto_loader),
     *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.orders),
     *(take_back_schema, compact, sweep.sweep, queue_setup.queue_setup, doctor),

@@ -59,14 +59,20 @@ class EmbeddedQuery:
     """
 
     def __init__(
-        self, given: Mapping[str, str], target: Target, pool: WorkerPool, *, is_bounded: bool
+        self,
+        given: Mapping[str, str],
+        target: Target,
+        pool: WorkerPool,
+        on_task: Callable[[int, int], None],
+        *,
+        is_bounded: bool,
     ) -> None:
         """`is_bounded`: the query ends with the files that are there at its start.
 
         Raises:
             SluiceError: the options, the log or the state are not usable.
         """
-        self._given, self._target, self._pool = given, target, pool
+        self._given, self._target, self._pool, self._on_task = given, target, pool, on_task
         options = parse_options(given, streaming=True)
         _check(options)
         self._options = options
@@ -96,7 +102,7 @@ class EmbeddedQuery:
         rows = self._read(partitions)
         self._target.sink(FileBatch(rows, self._options.storage_options), self.log.newest)
         self.log.end()
-        splits = [count for partition in partitions for count, _ in _sizes(partition)]
+        splits = [count for partition in partitions for count, _ in sizes_of(partition)]
         return BatchReport(
             self.log.newest,
             sum(splits),
@@ -105,18 +111,6 @@ class EmbeddedQuery:
             sum(rows.column("bytes").to_pylist()),
             time.monotonic() - started,
         )
-
-    def planned(self) -> tuple[int, int]:
-        """Splits and bytes of the batch that would be next, which is planned and not begun.
-
-        The checkpoint that says so is published; a batch that is not in the log leaves it behind.
-        """
-        start = self.log.offset or self._driver.initial_offset()
-        end = self._driver.latest_offset(start, unlimited=False)
-        sizes = [
-            size for p in self._driver.partitions(start, end) if end != start for size in _sizes(p)
-        ]
-        return sum(count for count, _ in sizes), sum(known or 0 for _, known in sizes)
 
     def close(self) -> None:
         """Stop the background threads."""
@@ -128,11 +122,13 @@ class EmbeddedQuery:
             Task(self._given, self._schema, self._inferred, partition, columns)
             for partition in partitions
         ]
-        if self._is_small(partitions):
-            answers = [task.run() for task in tasks]
-        else:
-            answers = self._pool.run(tasks)
-        batches = [batch for answer in answers for batch in answer]
+        is_small = self._is_small(partitions)
+        answers = (task.run() for task in tasks) if is_small else self._pool.run(tasks)
+        batches: list[pa.RecordBatch] = []
+        for done, answer in enumerate(answers):
+            self._on_task(done, len(tasks))
+            batches += answer
+        self._on_task(len(tasks), len(tasks))
         return pa.Table.from_batches(
             batches, rows_schema(in_place=self._options.write_copy == "never")
         )
@@ -140,13 +136,13 @@ class EmbeddedQuery:
     def _is_small(self, partitions: Sequence[ReaderPartition]) -> bool:
         if not self._pool.is_default or self._pool.is_running:
             return not partitions
-        sizes = [known for partition in partitions for _, known in _sizes(partition)]
+        sizes = [known for partition in partitions for _, known in sizes_of(partition)]
         return all(known is not None for known in sizes) and (
             sum(known or 0 for known in sizes) < _SMALL_BATCH
         )
 
 
-def _sizes(partition: ReaderPartition) -> Iterator[tuple[int, int | None]]:
+def sizes_of(partition: ReaderPartition) -> Iterator[tuple[int, int | None]]:
     """The number of splits of each part, and their bytes; None if the source is not of files."""
     for part in partition.parts:
         for batch in part.splits():
@@ -198,8 +194,13 @@ class EmbeddedRun:
         *,
         workers: int | None,
         every: float | None,
+        on_task: Callable[[int, int], None] = lambda *_: None,
     ) -> None:
-        """`every`: seconds between two looks for new files; None to end with what is there."""
+        """`every`: seconds between two looks for new files; None to end with what is there.
+
+        `on_task` gets the number of finished tasks of a batch, and of all of them.
+        """
+        self._on_task = on_task
         self._given, self._target, self._every = dict(given), target, every
         if every is not None and not _names(given, "discoveryInterval"):
             self._given["discoveryInterval"] = f"{max(int(every * 1000), 1)}ms"
@@ -232,7 +233,9 @@ class EmbeddedRun:
 
     def _query(self) -> EmbeddedQuery:
         bounded = self._every is None
-        return EmbeddedQuery(self._given, self._target, self._pool, is_bounded=bounded)
+        return EmbeddedQuery(
+            self._given, self._target, self._pool, self._on_task, is_bounded=bounded
+        )
 
     def _until_evolved(
         self, query: EmbeddedQuery, wait: Callable[[float], None]
@@ -252,14 +255,6 @@ class EmbeddedRun:
                 if idle > _IDLE:
                     self._pool.close()
                 wait(pause)
-
-    def planned(self) -> tuple[int, int]:
-        """See `EmbeddedQuery.planned`."""
-        query = self._query()
-        try:
-            return query.planned()
-        finally:
-            query.close()
 
 
 _POLL: Final = 1.0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...reader.files.options.values import json_or_none
 from ..options.call import checked
 from .embedded_query import EmbeddedRun, RunReport
-from .targets import Sink, target_of
+from .targets import Sink, Target, target_of
 
 
 def run(
@@ -51,18 +51,35 @@ def run(
 
 
 def embedded_run(
-    options: Mapping[str, object], to: str | Sink, *, every: float | None, workers: int | None
+    options: Mapping[str, object],
+    to: str | Sink,
+    *,
+    every: float | None,
+    workers: int | None,
+    on_task: Callable[[int, int], None] = lambda *_: None,
 ) -> EmbeddedRun:
-    """The run that `options` and `to` describe.
+    """The run that `options` and `to` describe; see `EmbeddedRun`.
 
     Raises:
         OptionError: they are wrong.
+    """
+    given, target = checked_with_target(options, to)
+    return EmbeddedRun(given, target, workers=workers, every=every, on_task=on_task)
+
+
+def checked_with_target(
+    options: Mapping[str, object], to: str | Sink
+) -> tuple[dict[str, str], Target]:
+    """The options as Spark would pass them, with `writeTo`, and the target.
+
+    Raises:
+        OptionError: one of them is wrong.
     """
     target = target_of(to, _storage_options(options))
     names = {name.lower().replace("_", "") for name in options}
     if target.write_to and "writeto" not in names:
         options = {**options, "writeTo": target.write_to}
-    return EmbeddedRun(checked(options), target, workers=workers, every=every)
+    return checked(options), target
 
 
 def _storage_options(options: Mapping[str, object]) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ import os
 import pickle
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from subprocess import PIPE, Popen
@@ -72,14 +72,14 @@ class WorkerPool:
         """True if processes wait for tasks."""
         return bool(self._idle)
 
-    def run(self, tasks: Sequence[Task]) -> list[Sequence[pa.RecordBatch]]:
-        """Run the tasks at the same time; their answers in order.
+    def run(self, tasks: Sequence[Task]) -> Iterator[Sequence[pa.RecordBatch]]:
+        """Run the tasks at the same time; yield their answers in order.
 
         Raises:
             SluiceError: a task failed, or its process died each time.
         """
         with ThreadPoolExecutor(min(self.size, len(tasks))) as threads:
-            return list(threads.map(self._run, tasks))
+            yield from threads.map(self._run, tasks)
 
     def close(self) -> None:
         """End all processes. The next task starts others."""

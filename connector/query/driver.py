@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.batch_budget import BatchLimits
 from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings, StartingState
@@ -46,9 +47,16 @@ class StreamDriver:
     """Lives in the Python process that Spark keeps on the driver for the life of the query."""
 
     def __init__(
-        self, given: Mapping[str, str], schema: pa.Schema, *, inferred: bool = False
+        self,
+        given: Mapping[str, str],
+        schema: pa.Schema,
+        *,
+        inferred: bool = False,
+        rehearsal: StateStore | None = None,
     ) -> None:
         """Parses the options; state is opened at the coordinator's first call.
+
+        A `rehearsal` takes the place of the state directory. Nothing is cleaned or swept then.
 
         Raises:
             OptionError: lists every problem with the options; or Spark's checkpoint is not where
@@ -60,11 +68,17 @@ class StreamDriver:
         if options.source == "files" and is_process_of_spark():
             leave_pandas_out()
         self._options = resolved(options, schema.names, inferred=inferred)
+        if rehearsal is not None:
+            self._options = self._options.model_copy(update={"clean_source": "off"})
         # Before any object of the state is written: a wrong checkpointLocation leaves no trace.
-        self._query_id = spark_query_id(self._options)
-        self._store = open_state(self._options)
+        self._query_id = "" if rehearsal else spark_query_id(self._options)
+        self._store = rehearsal or open_state(self._options)
         source = load_source(self._options, schema, schema_is_inferred=inferred)
-        settings = replace(_settings(self._options), commits_go=self._swept)
+        settings = _settings(self._options)
+        if rehearsal is None:
+            settings = replace(settings, commits_go=self._swept)
+        else:
+            settings = replace(settings, query_without_batches=lambda: "")
         # A callable: a restart has a state of its own, and the other one may be gone by then.
         if self._options.starting_state:
             settings = replace(settings, starting_state=self._savepoint)

@@ -1,0 +1,254 @@
+"""`sluice run`: a direct write without Spark, or the same call as a query of Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from ....errors import OptionError, SluiceError, of_system, without_history
+from ..arguments import Json
+from ..output import Ended, Exit, print_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ...host.embedded_query import BatchReport
+
+_FAILED = 1
+"""Exit code of a run that ended with an error; a wrong call ends with 2."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunArguments:
+    """What the command accepts."""
+
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="Read the files below this directory or URL.")
+    ]
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", help="Write to delta:URL, iceberg:CATALOG.TABLE, or parquet:URL (manifests)."
+        ),
+    ]
+    checkpoint: Annotated[
+        str,
+        typer.Option(
+            "--checkpoint",
+            help="Use this checkpointLocation, which a Spark query may have begun.",
+        ),
+    ]
+    file_format: Annotated[
+        str, typer.Option("--format", help="Read files of this format (fileFormat).")
+    ] = "json"
+    schema: Annotated[
+        str,
+        typer.Option(
+            "--schema",
+            help="Read these columns, such as 'id long, name string'. Without it, the schema is "
+            "inferred and evolves.",
+        ),
+    ] = ""
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop when all existing files are read: the default.")
+    ] = False
+    every: Annotated[
+        str,
+        typer.Option("--every", help="Check for new files at this interval, such as 60s."),
+    ] = ""
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="Give any option of the source, as name=value. Repeat it."),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Use this many processes. By default one for each core, and none for a small "
+            "batch.",
+            min=1,
+        ),
+    ] = None
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show the first batch, and read and change nothing."),
+    ] = False
+    spark: Annotated[
+        str,
+        typer.Option("--spark", help="Run as a Spark query with this master, such as local[4]."),
+    ] = ""
+    as_json: Json = False
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of the source."""
+        options = {
+            "path": self.path,
+            "fileFormat": self.file_format,
+            "checkpointLocation": self.checkpoint,
+        }
+        options |= {"writeSchema": self.schema} if self.schema else {}
+        return options | dict(map(_name_and_value, self.option or ()))
+
+
+def run(given: RunArguments) -> None:
+    """Read new files into a table, without Spark.
+
+    Ends with 0, with 1 after an error, and with 2 if the call is wrong.
+    """
+    with _exit_codes():
+        if given.dry_run:
+            _show_plan(given)
+        elif given.spark:
+            _run_in_spark(given)
+        else:
+            _run_here(given)
+
+
+@contextmanager
+def _exit_codes() -> Iterator[None]:
+    try:
+        yield
+    except OptionError as error:
+        sys.stderr.write(f"OptionError: {error}\n")
+        raise Ended(Exit.USAGE) from None
+    except (SluiceError, OSError) as error:
+        shown = without_history(of_system(error) if isinstance(error, OSError) else error)
+        sys.stderr.write(f"{type(error).__name__}: {shown}\n")
+        raise Ended(Exit.FOUND) from None
+
+
+def _seconds(given: RunArguments) -> float | None:
+    from ....checkpoint_meta.storage.units import parse_milliseconds
+
+    every = given.every
+    if not every:
+        return None
+    if given.once:
+        raise OptionError("--once and --every exclude each other", "", "both", "one of them")
+    # A plain number is of seconds here.
+    try:
+        return float(parse_milliseconds(f"{every}s" if every.isdecimal() else every)) / 1000
+    except ValueError as error:
+        raise OptionError("--every does not parse", "", repr(every), str(error)) from None
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise OptionError("--option does not parse", "", repr(text), "name=value")
+    return name, value
+
+
+def _run_here(given: RunArguments) -> None:
+    from ...host.embedded_query import Stopped
+    from ...host.run import embedded_run
+
+    stop = Event()
+
+    def on_signal(*_: Any) -> None:
+        # The second one is a kill, which the checkpoint survives; processes of tasks see the end
+        # of the pipe.
+        if stop.is_set():
+            os._exit(_FAILED)
+        stop.set()
+
+    def wait(seconds: float) -> None:
+        if stop.wait(seconds):
+            raise Stopped
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+    with _progress() as on_task:
+        every = _seconds(given)
+        run = embedded_run(
+            given.options, given.to, every=every, workers=given.workers, on_task=on_task
+        )
+        for report in run.batches(wait):
+            _print_batch(report, as_json=given.as_json)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """Tasks of the running batch, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("tasks of the batch", total=None, visible=False)
+
+        def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, visible=done < total)
+
+        yield show
+
+
+def _print_batch(report: BatchReport, *, as_json: bool) -> None:
+    from ...views.amounts import format_bytes
+
+    if as_json:
+        print_json(asdict(report))
+    else:
+        typer.echo(
+            f"batch {report.number}: {report.splits:,} splits, {report.rows:,} rows in "
+            f"{report.files:,} data files ({format_bytes(report.bytes)}), {report.seconds:.2f} s"
+        )
+    # A log collector reads it through a pipe.
+    sys.stdout.flush()
+
+
+def _show_plan(given: RunArguments) -> None:
+    from ...host.dry_run import planned_batch
+    from ...host.run import checked_with_target
+    from ...views.amounts import format_bytes
+
+    planned = planned_batch(checked_with_target(given.options, given.to)[0])
+    if given.as_json:
+        print_json(None if planned is None else asdict(planned))
+    elif planned is None:
+        typer.echo("nothing new")
+    else:
+        again = ", which was begun before," if planned.is_repeated else ""
+        typer.echo(
+            f"batch {planned.number}{again} would read {planned.splits:,} splits "
+            f"({format_bytes(planned.bytes)})"
+        )
+
+
+def _run_in_spark(given: RunArguments) -> None:
+    from pyspark.errors import StreamingQueryException
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from ...host.run import checked_with_target
+    from ...session.restart_on_evolution import run_with_evolution
+
+    options, target = checked_with_target(given.options, given.to)
+    # A sink of `tables` takes what either host passes.
+    sink = cast("Callable[[DataFrame, int], None]", target.sink)
+    path, place, every = options.pop("path"), given.checkpoint, _seconds(given)
+    session = SparkSession.builder.master(given.spark).appName(f"sluice run {path}").getOrCreate()
+
+    def start() -> StreamingQuery:
+        files = session.readStream.format("sluice").options(**options).load(path)
+        writer = files.writeStream.option("checkpointLocation", place).foreachBatch(sink)
+        if every is None:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{max(round(every * 1000), 1)} milliseconds").start()
+
+    try:
+        run_with_evolution(start)
+    except StreamingQueryException as error:
+        raise SluiceError("the query failed in Spark", place, str(error)) from error
+    finally:
+        session.stop()

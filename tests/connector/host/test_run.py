@@ -1,0 +1,181 @@
+"""`sluice run` without PySpark and Java: batches, exit codes, signals, two hosts, a dry run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from pyspark_sluice import run
+from pyspark_sluice.connector.host.embedded_query import EmbeddedQuery
+from pyspark_sluice.connector.host.run import checked_with_target
+from pyspark_sluice.connector.host.worker_pool import WorkerPool
+from pyspark_sluice.errors import FencedError, SluiceError
+from pyspark_sluice.tests.connector.host.query import Query
+from pyspark_sluice.tests.patience import wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def query(tmp_path):
+    return Query(tmp_path)
+
+
+def options_of(query, **more):
+    place = {"path": str(query.source), "checkpointLocation": str(query.checkpoint)}
+    return {**place, "writeSchema": "id long, text string", **more}
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+def test_rows_are_in_the_table_once_without_pyspark_and_java(query, workers):
+    for number in range(4):
+        query.land(f"{number}.json", range(number * 10, number * 10 + 10))
+    limit = ("--option", "maxFilesPerTrigger=2", *workers)
+    code, output, errors = query.run(*limit)
+    assert (code, errors) == (0, "")
+    assert [line.split(" splits, ")[1].split(" in ")[0] for line in output.splitlines()] == [
+        "20 rows",
+        "20 rows",
+    ]
+    assert query.run(*limit)[:2] == (0, "")
+    query.land("late.json", range(40, 50))
+    assert query.run(*limit)[0] == 0
+    assert query.in_table() == query.landed
+    assert query.logged("offsets") == query.logged("commits") == [0, 1, 2]
+
+
+def test_a_wrong_call_ends_with_2_and_a_failure_with_1(query):
+    query.land("0.json", range(3))
+    code, _, errors = query.run("--option", "maxFilesPerTriger=2")
+    assert (code, "maxFilesPerTrigger" in errors) == (2, True)
+    assert query.run("--once", "--every", "5s")[0] == 2
+    assert query.logged("offsets") == []
+    (query.source / "1.json").write_text("not json\n")
+    code, _, errors = query.run("--option", "mode=FAILFAST")
+    assert (code, errors.startswith("MalformedDataError")) == (1, True)
+    assert "Traceback" not in errors
+
+
+def test_a_dry_run_shows_the_first_batch_and_leaves_no_trace(query):
+    query.land("0.json", range(3))
+    before = sorted(query.source.parent.rglob("*"))
+    code, output, _ = query.run("--dry-run")
+    assert (code, output.startswith("batch 0 would read 1 splits")) == (0, True)
+    assert sorted(query.source.parent.rglob("*")) == before
+    assert query.run()[0] == 0
+    assert query.run("--dry-run")[1] == "nothing new\n"
+
+
+def test_sigterm_ends_after_the_batch_and_a_waiting_run_at_once(query):
+    query.land("0.json", range(10))
+    process = query.start("--every", "1s")
+    wait_until(lambda: query.logged("commits") == [0])
+    query.land("1.json", range(10, 20))
+    wait_until(lambda: query.logged("commits") == [0, 1])
+    os.kill(process.pid, signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors, len(output.splitlines())) == (0, "", 2)
+    assert query.in_table() == query.landed
+
+
+def test_of_two_hosts_the_older_one_stops_with_an_error(query):
+    query.land("0.json", range(10))
+    older = query.start("--every", "1s")
+    wait_until(lambda: query.logged("commits") == [0])
+    query.land("1.json", range(10, 20))
+    assert query.run()[0] == 0
+    query.land("2.json", range(20, 30))
+    _, errors = older.communicate(timeout=120)
+    assert (older.returncode, errors.startswith("FencedError: another query")) == (1, True)
+    assert query.run()[0] == 0
+    assert query.in_table() == query.landed
+
+
+def test_a_batch_that_another_host_has_begun_is_refused(query):
+    query.land("0.json", range(10))
+    given, target = checked_with_target(options_of(query), f"delta:{query.table}")
+    embedded = EmbeddedQuery(
+        given, target, WorkerPool(1, is_default=True), lambda *_: None, is_bounded=True
+    )
+    (query.checkpoint / "offsets").mkdir()
+    (query.checkpoint / "offsets" / "0").write_text("v1\n{}\n-")
+    with pytest.raises(FencedError, match="has taken over this checkpoint"):
+        embedded.next_batch()
+    embedded.close()
+
+
+def test_a_worker_that_dies_is_replaced_and_one_that_always_dies_is_an_error(
+    query, tmp_path, monkeypatch
+):
+    # A module that the processes import as the user's own.
+    (tmp_path / "fatal.py").write_text(
+        "import os, pathlib\n"
+        f"tries = pathlib.Path({str(tmp_path)!r}) / 'tries'\n"
+        "def once(rows):\n"
+        "    if not tries.exists():\n"
+        "        tries.touch()\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "    return rows\n"
+        "def always(rows):\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    query.land("0.json", range(10))
+
+    def read(function):
+        transform = {
+            "writeTransform": f"fatal:{function}",
+            "writeTransformSchema": "id long, text string",
+        }
+        return run(options_of(query, **transform), to=f"delta:{query.table}", workers=1)
+
+    with pytest.raises(SluiceError, match=r"died each time it ran.*signal 9, signal 9"):
+        read("always")
+    assert query.in_table() == {}
+    assert read("once").rows == 10
+    assert (tmp_path / "tries").exists()
+    assert query.in_table() == query.landed
+
+
+def test_the_schema_is_inferred_and_grows_within_one_run(query):
+    query.land("0.json", range(10))
+    options = options_of(query, inferColumnTypes=True, maxFilesPerTrigger=1)
+    del options["writeSchema"]
+    run(options, to=f"delta:{query.table}")
+    (query.source / "1.json").write_text('{"id": 10, "more": 1}\n')
+    assert run(options, to=f"delta:{query.table}").rows == 1
+    query.landed.update([10])
+    assert query.in_table() == query.landed
+
+
+def test_a_function_gets_the_data_files_and_a_reader_of_their_rows(query, tmp_path):
+    query.land("0.json", range(10))
+    batches = []
+
+    def sink(batch, number):
+        rows = batch.reader().read_all()
+        batches.append(
+            (number, len(batch.files), sorted(rows["id"].to_pylist()), rows.schema.names)
+        )
+
+    options = options_of(query, writeTo=str(tmp_path / "files"), writePartitionBy="text")
+    assert run(options, to=sink).rows == 10
+    assert batches == [(0, 10, list(range(10)), ["id", "text"])]
+
+
+def test_kills_of_the_host_at_any_time_lose_and_double_nothing(query):
+    for turn in range(12):
+        for number in range(3):
+            first = (turn * 3 + number) * 10
+            query.land(f"{turn}-{number}.json", range(first, first + 10))
+        process = query.start("--option", "maxFilesPerTrigger=1", "--workers", "2")
+        # From the start of Python to the last of three batches.
+        time.sleep(0.5 + turn * 0.25)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+    assert query.run()[0] == 0
+    assert query.in_table() == query.landed
+    assert query.logged("offsets") == query.logged("commits")
