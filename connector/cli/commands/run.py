@@ -94,7 +94,8 @@ class RunArguments:
             "fileFormat": self.file_format,
             "checkpointLocation": self.checkpoint,
         }
-        options |= {"writeSchema": self.schema} if self.schema else {}
+        columns = {"writeSchema": self.schema} if self.schema else {"inferColumnTypes": "true"}
+        options |= columns
         return options | dict(map(_name_and_value, self.option or ()))
 
 

@@ -37,10 +37,11 @@ class Query:
         temporary.rename(self.source / name)
         self.landed.update(ids)
 
-    def start(self, *more: str) -> subprocess.Popen[str]:
+    def start(self, *more: str, schema: str = "id long, text string") -> subprocess.Popen[str]:
         """Start the command in a process group of its own."""
         arguments = ["run", str(self.source), "--to", f"delta:{self.table}"]
-        arguments += ["--checkpoint", str(self.checkpoint), "--schema", "id long, text string"]
+        arguments += ["--checkpoint", str(self.checkpoint)]
+        arguments += ["--schema", schema] if schema else []
         # No Java, either: nothing is found on this path.
         environment = {**os.environ, "PATH": "/nowhere"}
         environment.pop("JAVA_HOME", None)
@@ -53,9 +54,9 @@ class Query:
             start_new_session=True,
         )
 
-    def run(self, *more: str) -> tuple[int, str, str]:
+    def run(self, *more: str, schema: str = "id long, text string") -> tuple[int, str, str]:
         """Run the command to its end: exit code, output, errors."""
-        process = self.start(*more)
+        process = self.start(*more, schema=schema)
         output, errors = process.communicate(timeout=300)
         return process.returncode, output, errors
 

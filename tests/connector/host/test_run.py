@@ -7,6 +7,7 @@ import signal
 import time
 
 import pytest
+from deltalake import DeltaTable
 
 from pyspark_sluice import run
 from pyspark_sluice.connector.host.embedded_query import EmbeddedQuery
@@ -179,3 +180,16 @@ def test_kills_of_the_host_at_any_time_lose_and_double_nothing(query):
     assert query.run()[0] == 0
     assert query.in_table() == query.landed
     assert query.logged("offsets") == query.logged("commits")
+
+
+def test_without_a_schema_types_are_inferred_and_a_new_column_is_added(query):
+    query.land("0.json", range(2))
+    assert query.run(schema="")[0] == 0
+    (query.source / "1.json").write_text('{"id": 2, "text": "row 2", "note": "new"}\n')
+    assert query.run(schema="")[::2] == (0, "")
+    rows = DeltaTable(str(query.table)).to_pyarrow_table().sort_by("id").to_pylist()
+    assert [tuple(map(row.get, ("id", "note"))) for row in rows] == [
+        (0, None),
+        (1, None),
+        (2, "new"),
+    ]
