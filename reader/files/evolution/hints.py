@@ -121,6 +121,10 @@ class _Parser:
         word = self._peek().lower()
         if self._skip(*_SIMPLE):
             return _SIMPLE[word]
+        if self._skip("interval"):
+            for unit in ("day", "to", "second"):
+                self._expect(unit)
+            return pa.duration("us")
         if self._skip("decimal", "dec", "numeric"):
             return self._decimal()
         if self._skip("array"):

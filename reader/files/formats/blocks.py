@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError, SchemaMismatchError, SplitReadError
-from ..evolution.hints import with_hinted_types
+from ..evolution.hints import parse_hints, with_hinted_types
 from ..evolution.type_growth import fitted, merged, quoted, wider
 from ..io.file_version import naming
 from ..io.memory_bounds import too_long
@@ -107,6 +107,7 @@ def _remedy(field: pa.Field, other: pa.DataType) -> str:
         "double": pa.float64(),
         f"decimal(38,{scale})": pa.decimal128(38, scale),
         "timestamp": pa.timestamp("us", "UTC"),
+        "interval day to second": pa.duration("us"),
     }
     for ddl, target in hints.items():
         if _are_read_as(both, target):
@@ -186,10 +187,12 @@ class BlockFormat(FileFormat):
         with reading(file, f"{options.file_format} file"), opened(file, options) as source:
             found = cls._schema_in(source)
         fields = []
+        hinted = {".".join(path).lower() for path, _ in parse_hints(options.schema_hints)}
         # Before types are judged: a hint decides where Spark has no type, or files disagree.
         for field in with_hinted_types(pa.schema(list(found)), options.schema_hints):
             try:
-                fields.append((field.name, fitted(field.type)))
+                is_hinted = field.name.lower() in hinted
+                fields.append((field.name, field.type if is_hinted else fitted(field.type)))
             except TypeError as err:
                 raise SchemaMismatchError(
                     f"column {field.name!r} has a type that Spark does not support",

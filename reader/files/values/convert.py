@@ -31,11 +31,12 @@ _REMEDY = (
 class Misfit(Exception):
     """A column that does not fit, before the file's name is known."""
 
-    def __init__(self, column: str, found: str, expected: str) -> None:
-        super().__init__(column, found, expected)
+    def __init__(self, column: str, found: str, expected: str, remedy: str = _REMEDY) -> None:
+        super().__init__(column, found, expected, remedy)
         self.column = column
         self.found = found
         self.expected = expected
+        self.remedy = remedy
 
     def in_file(self, path: str) -> SchemaMismatchError:
         """The same as the error a user sees."""
@@ -44,7 +45,7 @@ class Misfit(Exception):
             path,
             self.found,
             self.expected,
-            _REMEDY,
+            self.remedy,
         )
 
 

@@ -44,6 +44,10 @@ _LOGICAL = {
 _NAMED = ("record", "error", "enum", "fixed")
 _WIDER = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
 _EXPECTED = "a type that Arrow and Spark support"
+_REMEDY = (
+    "No type reads it: pass .schema(...) without the column, or move the file out of the source "
+    "directory."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,8 @@ class AvroSchema:
         if kind in ("record", "error"):
             name = schema["name"]
             if name in above:
-                raise Misfit(".".join(path), f"the recursive Avro type {name}", _EXPECTED)
+                found = f"the recursive Avro type {name}"
+                raise Misfit(".".join(path), found, _EXPECTED, _REMEDY)
             return pa.struct([
                 (f["name"], self._raw(f["type"], (*path, f["name"]), (*above, name), leaves))
                 for f in schema["fields"]
@@ -203,7 +208,8 @@ def _union_member(branches: list[Any], path: Path) -> Any:
     if kinds in _WIDER:
         return _WIDER[kinds]
     names = ", ".join(b if isinstance(b, str) else str(b.get("type")) for b in members)
-    raise Misfit(".".join(path), f"an Avro union of {names}", "one type, or null and one type")
+    expected = "one type, or null and one type"
+    raise Misfit(".".join(path), f"an Avro union of {names}", expected, _REMEDY)
 
 
 def _leaf(schema: Mapping[str, Any], kind: str) -> tuple[pa.DataType, Change | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -165,6 +166,8 @@ def test_parquet_files_merge_to_the_wider_type_or_name_the_column(infer):
          [Decimal("1.500"), Decimal("2.500")]),
         ([pa.array([5_000_000], pa.time64("us"))], ["00:00:05.000000"]),
         ([pa.array([5], pa.time32("s")), pa.array(["x"])], ["00:00:05.000", "x"]),
+        ([pa.array([5], pa.duration("s")), pa.array([7], pa.duration("us"))],
+         [timedelta(seconds=5), timedelta(microseconds=7)]),
     ],
 )  # fmt: skip
 def test_the_hint_that_an_error_recommends_is_read(infer, tmp_path, columns, values):

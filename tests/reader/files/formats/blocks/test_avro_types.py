@@ -14,6 +14,8 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import SchemaMismatchError
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 
 UTC = pa.timestamp("us", "UTC")
 DAY = 86_400_000_000
@@ -204,5 +206,9 @@ def test_few_of_many_avro_columns_are_read_alone(logical: FileVersion, fmt: Any,
 def test_avro_types_that_spark_has_not_are_refused_if_wanted(
     column: str, found: str, logical: FileVersion, fmt: Any, read: Any
 ) -> None:
-    with pytest.raises(SchemaMismatchError, match=f"{column}.*{found}"):
+    told = f"{column}.*{found}.*No type reads it: pass .schema.* without the column"
+    with pytest.raises(SchemaMismatchError, match=told):
         read(fmt("avro", pa.schema([(column, pa.string())])), logical)
+    options = ReaderOptions(file_format="avro", schema_hints=f"{column} string")
+    with pytest.raises(SchemaMismatchError, match="No type reads it"):
+        inferred_schema([logical], options)
