@@ -165,7 +165,7 @@ def test_a_batch_that_is_read_again_records_nothing_again(begin, tmp_path):
     once = stream.read()
     assert stream.read() == once
     assert len(recorded(tmp_path / "bad")) == 20
-    (part,) = stream.parts
+    (part,) = (partition.value for partition in stream.parts)
     commits = ReaderCommits(open_store(part.state))
     commit = commits.find(part.parts[0].checkpoint.ref, part.reader)
     assert commit is not None
