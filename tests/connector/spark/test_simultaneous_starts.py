@@ -85,7 +85,7 @@ def test_later_batches_do_not_look_for_claims(older):
     partitions = []
     while not partitions:
         _, partitions = older.plan()
-    assert [partition.claim for partition in partitions] == [0]
+    assert [partition.value.claim for partition in partitions] == [0]
 
 
 def test_an_attempt_that_ends_after_its_checkpoint_was_deleted_fails(older, tmp_path):

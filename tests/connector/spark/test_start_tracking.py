@@ -123,7 +123,7 @@ def test_available_now_plans_everything_as_checkpoints_within_the_limits(tmp_pat
     query = Query(tmp_path, maxfilespertrigger="2", availablenow="true")
     query.land(*range(7))
     start, end = query.reader.initialOffset(), query.reader.latestOffset()
-    partitions = query.reader.partitions(start, end)
+    partitions = [partition.value for partition in query.reader.partitions(start, end)]
     files = [
         sum(batch.num_rows for part in partition.parts for batch in part.splits())
         for partition in partitions
