@@ -11,7 +11,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-from pyspark_sluice.connector.spark import driver
+from pyspark_sluice.connector.query import driver
 from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.protocol.opened import opened
 
