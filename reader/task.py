@@ -87,11 +87,11 @@ class DirectWrite(Generic[SplitT]):
     """How rows go into data files instead of Spark."""
 
     begin: Callable[[Assignment[SplitT]], RowsWriter]
+    described: Callable[[pa.Schema], Mapping[str, Any]]
+    """Spark's JSON of the struct with the columns of the rows in the files; goes into commits."""
+
     rows: pa.Schema = SCHEMA
     """The columns that Spark gets, about the files."""
-
-    schema: Mapping[str, Any] | None = None
-    """Spark's JSON of the struct that describes the rows in the files; goes into commits."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class ReaderTask(Generic[SplitT]):
             self._check_claim(assignment)
             return
         # With a commit nothing is written again: its files are there, and durable.
-        counted = earlier or run.write(self.writes.begin(assignment), self.writes.schema)
+        counted = earlier or run.write(self.writes)
         self._check_claim(assignment)
         yield from rows_about(
             counted.written_files or (),
@@ -186,8 +186,8 @@ class _Run(Generic[SplitT]):
                 counted, f"{split}: {mine.verdict(index)}", counted.verdict(index)
             )
 
-    def write(self, writer: RowsWriter, schema: Mapping[str, Any] | None) -> ReaderCommit:
-        steps = self._steps()
+    def write(self, writes: DirectWrite[SplitT]) -> ReaderCommit:
+        writer, steps = writes.begin(self.assignment), self._steps()
         try:
             while True:
                 try:
@@ -206,7 +206,7 @@ class _Run(Generic[SplitT]):
                 self.recording.discard()
             raise
         # If this fails, the commit may have been published, so its files have to stay.
-        update = {"written_files": files, "written_schema": schema}
+        update = {"written_files": files, "written_schema": writes.described(writer.schema)}
         counted = self._publish(mine.model_copy(update=update))
         own = {file.path for file in files}
         if own.isdisjoint(file.path for file in counted.written_files or ()):

@@ -18,6 +18,9 @@ from .api import LeftOut
 class RowsWriter(Protocol):
     """Takes the rows of one assignment instead of Spark, which gets a row for each data file."""
 
+    schema: pa.Schema
+    """All columns of the rows that were written, those of partitions included."""
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Take some rows, in order."""
 

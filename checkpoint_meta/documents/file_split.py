@@ -100,7 +100,11 @@ FIGURES = "figures"
 REPLACED = "replaced"
 """A file was there in another version than the one to be read; nothing of either was."""
 
-FILE_EVENTS = frozenset({FIGURES, REPLACED})
+SCHEMA = "schema"
+"""The version of the schema that has the new columns that a reader met; so are the events to
+readers called that name it."""
+
+FILE_EVENTS = frozenset({FIGURES, REPLACED, SCHEMA})
 
 
 def replaced(old: FileVersion, new: FileVersion) -> Mapping[str, Any]:

@@ -47,6 +47,10 @@ class SchemaHistory:
         names = self._names()
         return self._read(names[-1]) if names else None
 
+    def version(self, number: int) -> StoredSchema:
+        """The version of this number, which exists; raises what `latest` does."""
+        return self._read(layout.schema_object(number).rsplit("/", 1)[-1])
+
     def all(self) -> list[StoredSchema]:
         """Every version, the oldest first; raises what `latest` does."""
         return [self._read(name) for name in self._names()]

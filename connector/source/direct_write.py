@@ -55,7 +55,7 @@ def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[An
             raise OptionError(
                 "writeCopy=never: data files do not have this column", "", found, "none"
             )
-        return DirectWrite(lambda _: FilesInPlace(), rows_schema(in_place=True), json_of(schema))
+        return DirectWrite(lambda _: FilesInPlace(schema), json_of, rows_schema(in_place=True))
     place = place_of(absolute(options.write_to), options.storage_options)
     transform = _transform(options.write_transform)
     if transform is not None:
@@ -74,7 +74,7 @@ def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[An
         name = _name(assignment, SUFFIX)
         return DataFileWriter(place, name, schema, options, transform, table_columns())
 
-    return DirectWrite(begin, schema=json_of(schema))
+    return DirectWrite(begin, json_of)
 
 
 def recorder_of(options: SluiceOptions) -> Callable[[Assignment[Any]], Recording] | None:

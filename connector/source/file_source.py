@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -176,7 +176,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         """A reader for one attempt of one task, to which the driver's points have come."""
         from ...reader.files.figures import FigureReader
         from ...reader.files.reader import FileSplitReader
-        from .schema_evolution import EvolvingReader
+        from .schema_evolution import EvolvingReader, goes_on
 
         make = FileSplitReader
         if self.options.write_copy == "never":
@@ -185,16 +185,17 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             make = InPlaceReader
         # A batch read has nobody that would hand out another version.
         is_stream = context.checkpoint_id != NO_CHECKPOINT.checkpoint
-        reader = make(
-            self.schema,
-            self.options,
-            context,
+        make_reader = partial(
+            make,
+            options=self.options,
+            context=context,
             only_assigned_versions=is_stream and self.options.on_overwrite is OnOverwrite.REPROCESS,
             schema_is_inferred=self._schema_is_inferred,
             cut_places=cut_places,
+            goes_on=goes_on(self.options),
         )
-        # A new column ends the task inside, before the event with its figures is sent.
-        return FigureReader(EvolvingReader(reader, self.options, self.schema, context.store))
+        # A new column may end the task inside, before the event with its figures is sent.
+        return FigureReader(EvolvingReader(make_reader, self.options, self.schema, context))
 
 
 def _cut_places(store: StateStore | None) -> CutPlaces | None:

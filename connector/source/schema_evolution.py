@@ -1,23 +1,34 @@
 """What becomes of a column that a reader met and the schema does not have.
 
-The next version of the schema is stored before the reader's task fails, so that a restart goes on
-with it.
+The next version of the schema is stored before a row with the column is written, or before the
+reader's task fails, so that everybody who reads afterwards goes on with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.documents.file_split import SCHEMA, FileSplit, FileVersion
 from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import NewColumnsError, ProtocolError, SchemaEvolvedError, SluiceError
-from ...reader.api import Report, SplitReader
-from ...reader.direct_write.field_ids import unfit
+from ...reader.api import (
+    PartEnded,
+    ReaderContext,
+    ReaderEvent,
+    Report,
+    SplitFinished,
+    SplitReader,
+    SplitReturned,
+    SplitUnfinished,
+)
+from ...reader.direct_write.field_ids import finds_by_id, unfit
 from ...reader.files.evolution.new_columns import NewColumnsSeen, refuse_unrelated
 from ...reader.files.evolution.type_growth import added_or_widened, aligned, grown
 from ...reader.files.formats.json.json_values import without_nulls
@@ -33,59 +44,134 @@ _NAMES_SHOWN = 20
 
 
 class EvolvingReader(SplitReader[FileSplit]):
-    """Reads through another reader; ends with an error that says what becomes of new columns.
+    """Reads through readers of one schema after the other.
 
-    No commit is published then, so a restart reads all of it again.
+    Where rows go into data files, reading goes on with the new schema behind the rows before the
+    new column. Where they go to Spark, which has fixed the columns of the query, the task ends with
+    an error that says what becomes of new columns; no commit is published then, so a restart reads
+    all of it again.
     """
 
     def __init__(
         self,
-        inner: SplitReader[FileSplit],
+        make_reader: Callable[[pa.Schema], SplitReader[FileSplit]],
         options: SluiceOptions,
         schema: pa.Schema,
-        store: StateStore | None,
+        context: ReaderContext,
     ) -> None:
-        """`store` is where versions of the schema are kept; None for a read without state."""
-        self._inner = inner
+        """`schema` is the one that the query was started with."""
+        self._make_reader = make_reader
         self._options = options
+        self._started_with = schema
+        self._store = context.store
+        events = [e.value for e in context.events if isinstance(e.value, dict)]
+        newest = max((value.get(SCHEMA, 0) for value in events), default=0)
+        if newest and self._store is not None and goes_on(options):
+            later = SchemaHistory(self._store).version(newest)
+            # A restart may have brought a newer version than the event names.
+            widen = options.mode_of_evolution.widens
+            schema = grown(schema, arrow_schema_of(later.schema), widen=widen)
         self._schema = schema
-        self._store = store
+        self._inner = make_reader(schema)
 
     @override
     def read(self, splits: Sequence[FileSplit]) -> Iterator[pa.RecordBatch | Report]:
-        try:
-            yield from self._inner.read(splits)
-        except NewColumnsSeen as seen:
-            files = [split.file for split in splits]
-            raise evolved(seen, files, self._options, self._schema, self._store) from None
+        left = deque(splits)
+        begun: SplitUnfinished[FileSplit] | None = None
+        while True:
+            try:
+                for item in self._inner.read(list(left)):
+                    if isinstance(item, PartEnded) and begun is not None:
+                        # Nothing more of the split that was begun: it ends where it was left.
+                        left.popleft()
+                        yield begun
+                        if not left:
+                            return
+                        yield PartEnded(left[0].split_id)
+                        return
+                    if isinstance(item, SplitFinished | SplitUnfinished):
+                        yield item if begun is None else _together(begun, item)
+                        begun = None
+                    else:
+                        yield item
+                    if isinstance(item, SplitFinished | SplitUnfinished | SplitReturned):
+                        left.popleft()
+            except NewColumnsSeen as seen:
+                version = self._grow(seen, [split.file for split in left])
+                if isinstance(seen.begun, SplitUnfinished):
+                    begun = _together(begun, seen.begun) if begun else seen.begun
+                    left[0] = begun.remainder
+            else:
+                return
+            yield ReaderEvent(SCHEMA, version)
+
+    def _grow(self, seen: NewColumnsSeen, files: Sequence[FileVersion]) -> int:
+        """Read on with the version of the schema that has what was seen; returns its number."""
+        stored = stored_with(seen, files, self._options, self._schema, self._store)
+        schema = arrow_schema_of(stored.schema)
+        # Files of one batch with several types of one column fit few tables.
+        is_longer = grown(self._schema, schema, widen=False) == schema
+        if not (is_longer and goes_on(self._options)):
+            raise _stopped(seen, stored, self._started_with)
+        self._inner.close()
+        self._schema = schema
+        self._inner = self._make_reader(self._schema)
+        return stored.version
 
     @override
     def close(self) -> None:
         self._inner.close()
 
 
-def evolved(
+def goes_on(options: SluiceOptions) -> bool:
+    """True if a new column does not end a task: its rows go into data files with more columns."""
+    if not (options.write_to and options.write_copy == "always" and options.mode_of_evolution.adds):
+        return False
+    # The ids that Iceberg gives to new columns are known once the table has them, in a next batch.
+    columns = table_columns()
+    return columns is None or not finds_by_id(columns)
+
+
+_Read = TypeVar("_Read", bound=SplitFinished | SplitUnfinished[FileSplit])
+
+
+def _together(begun: SplitUnfinished[FileSplit], report: _Read) -> _Read:
+    """The report on a split that was read in two pieces, the second of which is `report`."""
+    return replace(
+        report,
+        split_id=begun.split_id,
+        rows=begun.rows + report.rows,
+        bytes=begun.bytes + report.bytes,
+        seconds=begun.seconds + report.seconds,
+        dropped_records=begun.dropped_records + report.dropped_records,
+    )
+
+
+def stored_with(
     seen: NewColumnsSeen,
     files: Sequence[FileVersion],
     options: SluiceOptions,
     schema: pa.Schema,
     store: StateStore | None,
-) -> NewColumnsError:
-    """The error for new columns, after the schema that has them is stored.
+) -> StoredSchema:
+    """The version of the schema that has the new columns, which is stored.
 
     Args:
         seen: what the reader met.
         files: what it was given to read: more new columns in them come with the first.
         options: as filled in by `schemas.resolved`.
-        schema: the one that the query was started with.
+        schema: the one that the reader had.
         store: the state as the reader sees it; None for a read without state.
+
+    Raises:
+        NewColumnsError: they are not permitted, or the table does not take them.
     """
     mode = options.mode_of_evolution
     _refuse_unrelated(seen, files, options, schema)
     found = _aligned(_found(seen, files, options, schema), schema, options)
     is_text = not format_class(options.file_format).says_columns
     names = added_or_widened(schema, found, widen=mode.widens, is_text=is_text)
-    shown = ", ".join(names[:_NAMES_SHOWN]) + (" ..." if len(names) > _NAMES_SHOWN else "")
+    shown = _shown(names)
     if not names:
         raise ProtocolError(
             "a reader has found a new column that is in the schema",
@@ -93,7 +179,7 @@ def evolved(
             f"columns {found.names}",
         )
     if len(names) > options.max_new_columns:
-        return NewColumnsError(
+        raise NewColumnsError(
             "the data has more new columns than one version of the schema may add",
             seen.where,
             f"{len(names)}: {shown}",
@@ -102,7 +188,7 @@ def evolved(
             "schemaEvolutionMode to rescue. Otherwise raise maxNewColumns.",
         )
     if not mode.adds or store is None:
-        return NewColumnsError(
+        raise NewColumnsError(
             "the data has columns that the schema does not have",
             seen.where,
             shown,
@@ -117,7 +203,7 @@ def evolved(
     more = [] if columns is None else unfit(grown(schema, found, widen=mode.widens), columns)
     if more:
         # Nothing is stored or committed yet: later, the batch would come again and again.
-        return NewColumnsError(
+        raise NewColumnsError(
             "the data needs wider types than the table has",
             seen.where,
             ", ".join(more),
@@ -135,16 +221,24 @@ def evolved(
         after = grown(current, more, widen=mode.widens, is_text=is_text)
         return json_of(after), f"{shown}, in {seen.where}"
 
-    # Stored before the error is raised: a crash in between leaves a version that a restart uses.
-    version = SchemaHistory(store).grow(grow).version
+    # Before a row with the column is out: a crash in between leaves a version that is used later.
+    return SchemaHistory(store).grow(grow)
+
+
+def _stopped(seen: NewColumnsSeen, stored: StoredSchema, schema: pa.Schema) -> SchemaEvolvedError:
+    new = added_or_widened(schema, arrow_schema_of(stored.schema), widen=True)
     return SchemaEvolvedError(
         "the data has new columns, and the schema that has them is stored",
         seen.where,
-        shown,
+        _shown(new),
         f"the {len(schema)} columns that the query was started with",
-        f"Load the stream and start the query again: it continues with version {version} of the "
-        "schema, and nothing is lost. pyspark_sluice.run_with_evolution does that by itself.",
+        f"Load the stream and start the query again: it continues with version {stored.version} of "
+        "the schema, and nothing is lost. pyspark_sluice.run_with_evolution does that by itself.",
     )
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMES_SHOWN]) + (" ..." if len(names) > _NAMES_SHOWN else "")
 
 
 def _refuse_unrelated(

@@ -7,13 +7,13 @@ pending the pass rests.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.file_split import FIGURES, FileSplit, FileVersion
+from ...checkpoint_meta.documents.file_split import FIGURES, SCHEMA, FileSplit, FileVersion
 from ...checkpoint_meta.documents.part_budget import PartBudget
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
@@ -98,6 +98,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._has_discovered = False
         self._passed_over = 0
         """Files that were there at the first start, and count as seen."""
+        self._schema_version = 0
+        """The newest version of the schema that a reader has stored; 0 if none was."""
         self._figures = dict.fromkeys(("rows", "bytes", "droppedRecords", "skippedFiles"), 0)
         self._wants_checkpoint = False
         self._unsaved = 0
@@ -250,11 +252,18 @@ class FileSplitEnumerator(LedgerEnumerator):
             readers = self._parts.most_readers(self._context.request_parallelism(wanted))
             left = {reader: self._parts.left_by(reader) for reader in continuing}
             assignment = self._spreader.spread(chosen, readers, left)
+            self._send_schema(assignment)
             self._context.assign_splits(assignment)
             self._parts.sent(assignment)
         # What was taken may have made room for more files.
         if self._is_paused:
             self._list_again_after(self._delay)
+
+    def _send_schema(self, readers: Iterable[int]) -> None:
+        """Send the newest schema, which is held with the splits: they are read with it."""
+        if self._schema_version:
+            for reader in readers:
+                self._context.send_event(reader, {SCHEMA: self._schema_version})
 
     def _wanted_bytes(self, budget: BatchBudget) -> int:
         limits = (budget.bytes_left, budget.enough_left, self.ledger.pending.bytes)
@@ -352,6 +361,8 @@ class FileSplitEnumerator(LedgerEnumerator):
     @override
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
         super().handle_reader_event(reader, event_type, value)
+        if event_type == SCHEMA:
+            self._schema_version = max(self._schema_version, value)
         if event_type != FIGURES:
             return
         self._parts.learn(value)

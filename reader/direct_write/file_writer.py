@@ -72,7 +72,8 @@ class DataFileWriter:
     ) -> None:
         """`schema` is that of the rows as they are written, partition columns included.
 
-        With `columns` of an Iceberg table the files have field ids.
+        Without `transform` later rows may have more columns; they begin new files. With `columns`
+        of an Iceberg table the files have field ids.
 
         Raises:
             OptionError: rows of this schema cannot be parted or sorted as the options say.
@@ -81,22 +82,28 @@ class DataFileWriter:
         self._name = name
         self._options = options
         self._transform = transform
-        self._input = schema
+        self._columns = columns
+        self._files: list[WrittenFile] = []
+        self._not_a_number: set[str] = set()
+        # A name has six digits for it.
+        self._numbers = iter(range(10**6))
+        self._begin(schema)
+
+    def _begin(self, schema: pa.Schema) -> None:
+        """Prepare for rows of this schema, before the first and after the last of another one."""
+        options = self._options
+        self.schema = schema
         self._partitioning = Partitioning(schema, options.write_partition_by)
         missing = [c for c in options.write_sort_by if c not in self._partitioning.schema.names]
         if missing:
             expected = f"columns of the files: {', '.join(self._partitioning.schema.names)}"
             raise OptionError("writeSortBy: there are no such columns", "", str(missing), expected)
-        schema = self._partitioning.schema
+        schema, columns = self._partitioning.schema, self._columns
         has_ids = columns is not None and finds_by_id(columns)
         self._file_schema = with_field_ids(schema, columns) if has_ids else schema
         self._partitions: dict[Values, _Partition] = {}
         self._buffered = 0
-        self._spill = _Spill(self._partitioning.schema)
-        self._files: list[WrittenFile] = []
-        self._not_a_number: set[str] = set()
-        # A name has six digits for it.
-        self._numbers = iter(range(10**6))
+        self._spill = _Spill(schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take some rows.
@@ -106,7 +113,10 @@ class DataFileWriter:
             OSError: a file cannot be written.
         """
         if self._transform is not None:
-            batch = _checked(self._transform(batch), self._input)
+            batch = _checked(self._transform(batch), self.schema)
+        elif not batch.schema.equals(self.schema):
+            self._end()
+            self._begin(batch.schema)
         group_bytes = min(_BUFFERED, self._options.write_file_bytes)
         for values, rows in self._partitioning.split(batch):
             partition = self._partitions.setdefault(values, _Partition(values))
@@ -121,6 +131,11 @@ class DataFileWriter:
 
     def finish(self) -> Sequence[WrittenFile]:
         """Everything is written and durable; the files in the order in which they were begun."""
+        self._end()
+        return sorted(self._files, key=lambda file: file.path.rsplit("/", 1)[-1])
+
+    def _end(self) -> None:
+        """Write what waits, and close the files."""
         for partition in self._partitions.values():
             # What was spilled came before what is still in memory, and rows keep their order.
             for table in self._spill.tables(partition.spilled):
@@ -129,7 +144,6 @@ class DataFileWriter:
                 self._append(partition, self._taken(partition))
             self._close(partition)
         self._spill.close()
-        return sorted(self._files, key=lambda file: file.path.rsplit("/", 1)[-1])
 
     def discard(self) -> None:
         """Remove what was written, as far as possible: nobody will refer to it."""

@@ -88,7 +88,8 @@ class InPlaceReader(FileSplitReader):
 class FilesInPlace:
     """Takes the batches of an `InPlaceReader`: nothing is written, and nothing is to be removed."""
 
-    def __init__(self) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
         self._files: list[WrittenFile] = []
 
     def write(self, batch: pa.RecordBatch) -> None:

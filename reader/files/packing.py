@@ -14,6 +14,7 @@ import pyarrow as pa
 from ...checkpoint_meta.documents.file_split import FileSplit
 from ..api import LeftOut, Report
 from ..budget import RemainingBudget
+from .evolution.new_columns import NewColumnsSeen
 
 _ENOUGH_ROWS = 32_768
 _ENOUGH_BYTES = 1024 * 1024
@@ -40,22 +41,27 @@ def merged(
         reports.clear()
         rows = size = 0
 
-    for item in items:
-        if isinstance(item, LeftOut):
-            yield item  # Reports may wait, records are too large for that.
-        elif not isinstance(item, pa.RecordBatch):
-            reports.append(item)
-        elif item.num_rows:
-            length = item.nbytes
-            if item.num_rows * _SMALL >= _ENOUGH_ROWS or length * _SMALL >= enough:
+    try:
+        for item in items:
+            if isinstance(item, LeftOut):
+                yield item  # Reports may wait, records are too large for that.
+            elif not isinstance(item, pa.RecordBatch):
+                reports.append(item)
+            elif item.num_rows:
+                length = item.nbytes
+                if item.num_rows * _SMALL >= _ENOUGH_ROWS or length * _SMALL >= enough:
+                    yield from flush()
+                    yield from _cut(item, length, enough)
+                    continue
+                batches.append(item)
+                rows += item.num_rows
+                size += length
+            if rows >= _ENOUGH_ROWS or size >= enough or len(reports) >= _MAX_REPORTS:
                 yield from flush()
-                yield from _cut(item, length, enough)
-                continue
-            batches.append(item)
-            rows += item.num_rows
-            size += length
-        if rows >= _ENOUGH_ROWS or size >= enough or len(reports) >= _MAX_REPORTS:
-            yield from flush()
+    except NewColumnsSeen:
+        # Rows before the new column count, and reading goes on behind them.
+        yield from flush()
+        raise
     yield from flush()
 
 

@@ -34,20 +34,41 @@ class SplitEnd:
         file_format: FileFormat,
         budget: RemainingBudget,
         until: FileSplit | None,
+        *,
+        may_break_off: bool = False,
     ) -> None:
-        """`until` is the remainder that an earlier attempt has acknowledged."""
+        """`until` is the remainder that an earlier attempt has acknowledged.
+
+        With `may_break_off` the caller may ask for what is left at any time.
+        """
         self._split, self._format = split, file_format
         self._budget, self._until = budget, until
+        self._may_break_off = may_break_off
         self.remainder: FileSplit | None = None
         """What is left of the split; None if it was read to its end."""
         self._rows = 0
         """Rows of the split that were decoded or passed over."""
         self._read_bytes = split.read_bytes
+        self._at: int | None = None
+        """Where the content of the last piece ends, where pieces say it."""
 
     @property
     def is_needed(self) -> bool:
         """False for a split that is simply read to its end."""
-        return bool(self._split.skip or self._until is not None or self._budget.is_limited)
+        return bool(
+            self._split.skip
+            or self._until is not None
+            or self._budget.is_limited
+            or self._may_break_off
+        )
+
+    def break_off(self) -> FileSplit | None:
+        """End the split behind what was handed out, and return the rest; None if that is all."""
+        if self._at is not None:
+            self._end_at(self._at)
+        elif self._rows > self._split.skip:
+            self._end_behind(self._rows)
+        return self.remainder
 
     def steps(self, pieces: Iterator[Decoded], row: int, finish: Finish) -> Iterator[Step]:
         """Finished batches of the pieces up to the end; `row` is the number of the first row."""
@@ -79,6 +100,7 @@ class SplitEnd:
                         return
                 row += piece.batch.num_rows
                 self._take(batch.num_rows, piece)
+                self._at = end
                 yield batch, piece
 
     def _parts(self, piece: Decoded, stop: FileSplit) -> list[Decoded]:

@@ -43,6 +43,7 @@ from ..api import (
     SplitReturned,
     SplitUnfinished,
 )
+from .evolution.new_columns import NewColumnsSeen
 from .formats.api import BadRecord, Decoded, FileFormat, FormatContext, Parsed
 from .formats.record_format import METADATA, asks_row_index
 from .formats.registry import make_format
@@ -92,12 +93,13 @@ class FileSplitReader(SplitReader[FileSplit]):
         only_assigned_versions: bool = False,
         schema_is_inferred: bool = False,
         cut_places: CutPlaces | None = None,
+        goes_on: bool = False,
     ) -> None:
         """`schema` is the one Spark expects: timestamps in microseconds, no large types.
 
         With `only_assigned_versions` a file that was replaced is not read as it is now: the
-        enumerator learns of the version that is there, and hands it out once. The last two
-        arguments are for formats (`FormatContext`).
+        enumerator learns of the version that is there, and hands it out once. The two arguments
+        after it are for formats. With `goes_on` a new column says what is left of its split.
         """
         if context.must_finish and options.mode_of_evolution.stops:
             # What has been acknowledged once is read as it was then.
@@ -113,8 +115,10 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._pruning = FilePruning(schema, options)
         self._ways: dict[frozenset[str], _Way] = {}
         self._budget = context.budget
+        self._goes_on = goes_on
+        # Of the split that was read last.
+        self._end: SplitEnd | None = None
         self._remainder: FileSplit | None = None
-        """What is left of the split that was read last."""
 
     @override
     def read(self, splits: Sequence[FileSplit]) -> Iterator[Item]:
@@ -240,6 +244,9 @@ class FileSplitReader(SplitReader[FileSplit]):
             except SplitReadError as err:
                 yield SplitReturned(split.split_id, str(err))
                 return
+            except NewColumnsSeen as seen:
+                seen.begun = None
+                raise
             yield from spool.batches()
             for batch in left_out.batches():
                 yield LeftOut("bad_records", batch)
@@ -264,12 +271,15 @@ class FileSplitReader(SplitReader[FileSplit]):
                     return
                 steps = self._batches(present)
                 continue
-            except FileVanishedError as err:
-                if not (self._options.ignore_missing_files or isinstance(err, DirectoryMark)):
-                    raise
-                step, skipped = None, str(err)
-            except MalformedDataError as err:
+            except (FileVanishedError, MalformedDataError) as err:
                 step, skipped = None, self._ignored(err, (present or split).file)
+            except NewColumnsSeen as seen:
+                if self._goes_on and self._end is not None:
+                    self._remainder = self._end.break_off()
+                    seen.begun = self._ended(
+                        SplitFinished(split.split_id, rows, split.length, seconds, dropped)
+                    )
+                raise
             seconds += time.perf_counter() - began
             if step is None:
                 break
@@ -293,18 +303,20 @@ class FileSplitReader(SplitReader[FileSplit]):
         left = self._remainder
         if left is None:
             return done
-        read = max(0, done.bytes - left.length)
-        return SplitUnfinished(
-            done.split_id, done.rows, left, read, done.seconds, done.dropped_records
-        )
+        read, dropped = max(0, done.bytes - left.length), done.dropped_records
+        return SplitUnfinished(done.split_id, done.rows, left, read, done.seconds, dropped)
 
     def _rows_in(self, batch: pa.RecordBatch) -> int:
         """The rows that a batch counts for."""
         rows: int = batch.num_rows
         return rows
 
-    def _ignored(self, error: MalformedDataError, file: FileVersion) -> str:
+    def _ignored(self, error: FileVanishedError | MalformedDataError, file: FileVersion) -> str:
         """Why what is left of the file is skipped; raises where it may not be."""
+        if isinstance(error, FileVanishedError):
+            if self._options.ignore_missing_files or isinstance(error, DirectoryMark):
+                return str(error)
+            raise error
         of_another_kind = recognised(file, self._options)
         if self._options.ignore_corrupt_files:
             return str(of_another_kind or error)
@@ -327,7 +339,7 @@ class FileSplitReader(SplitReader[FileSplit]):
 
     def _batches(self, split: FileSplit) -> Iterator[Step]:
         path = split.file.path
-        self._remainder = None
+        self._end = self._remainder = None
         if not self._pruning.may_match(split.file):
             return
         if self._budget.seconds is not None:
@@ -346,7 +358,8 @@ class FileSplitReader(SplitReader[FileSplit]):
         try:
             file_format = self._watch.format_for(split.file, way.file_format, way.data)
             until = self._context.until.get(split.split_id)
-            end = SplitEnd(split, file_format, self._budget, until)
+            end = SplitEnd(split, file_format, self._budget, until, may_break_off=self._goes_on)
+            self._end = end
             pieces = file_format.decode(split)
             if end.is_needed:
                 yield from end.steps(pieces, row, finish)

@@ -10,9 +10,10 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.written_file import WrittenFile
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.connector.source.schema_json import json_of
 from pyspark_sluice.errors import MalformedDataError, ReplayError
 from pyspark_sluice.reader.task import Assignment, Attempt, DirectWrite, ReaderTask
-from pyspark_sluice.tests.protocol.row_reader import reader_maker, rows_in
+from pyspark_sluice.tests.protocol.row_reader import SCHEMA, reader_maker, rows_in
 
 REF = CheckpointRef(7, 2)
 A, B = (FileSplit(FileVersion(name, 4, 0), 0, 4) for name in "ab")
@@ -25,6 +26,7 @@ class Writing:
     def __init__(self, name="own", fails_at=None):
         self.name, self.fails_at = name, fails_at
         self.rows = []
+        self.schema = SCHEMA
         self.discarded = False
 
     def write(self, batch):
@@ -54,7 +56,7 @@ def attempt(store, writing, *script):
         ReaderCommits(store),
         frozenset({"told"}),
         may_return=False,
-        writes=None if writing is None else DirectWrite(lambda _: writing),
+        writes=None if writing is None else DirectWrite(lambda _: writing, json_of),
     )
     return task.read(ASSIGNMENT, Attempt())
 

@@ -24,6 +24,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
 from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.connector.source.schema_json import json_of
 from pyspark_sluice.reader.direct_write import place
 from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
@@ -83,7 +84,7 @@ class OneBatch:
             commits,
             frozenset(),
             may_return=False,
-            writes=DirectWrite(self._writer),
+            writes=DirectWrite(self._writer, json_of),
         )
         list(task.read(Assignment(REF, 0, FILES, lineage=LINEAGE), Attempt()))
         commit = commits.find(REF, 0)

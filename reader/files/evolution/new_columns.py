@@ -12,7 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from ....checkpoint_meta.documents.file_split import FileSplit
 from ....errors import SchemaMismatchError
+from ...api import SplitFinished, SplitUnfinished
 from .type_growth import is_variant
 
 
@@ -27,6 +29,8 @@ class NewColumnsSeen(Exception):
         super().__init__(where, found)
         self.where = where
         self.found = found
+        self.begun: SplitFinished | SplitUnfinished[FileSplit] | None = None
+        """What was read of the split before; finished if that was nothing, or is not known."""
 
 
 def refuse_unrelated(

@@ -32,7 +32,7 @@ class EvolutionMode(NameInAnyCase):
 
     @property
     def stops(self) -> bool:
-        """True if a new column stops the query."""
+        """True if a new column ends the reading with the schema that does not have it."""
         return self.adds or self is self.FAIL_ON_NEW_COLUMNS
 
 
@@ -71,10 +71,10 @@ class SchemaOptions(BaseModel):
     schema_evolution_mode: EvolutionMode | None = Field(
         None,
         description="What happens when a new column appears: addNewColumns or "
-        "addNewColumnsWithTypeWidening (the extended schema is stored, the query stops, and its "
-        "next start uses that schema), rescue (the column is kept as JSON in the rescued data "
-        "column), failOnNewColumns (the query fails), none (the column is ignored). By default "
-        "addNewColumns, or none with .schema(...).",
+        "addNewColumnsWithTypeWidening (the extended schema is stored; a query with writeTo "
+        "continues with it, others stop and use it at their next start), rescue (the column is "
+        "kept as JSON in the rescued data column), failOnNewColumns (the query fails), none (the "
+        "column is ignored). By default addNewColumns, or none with .schema(...).",
         json_schema_extra={"common": True},
     )
 

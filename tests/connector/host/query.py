@@ -29,9 +29,10 @@ class Query:
         self.source.mkdir()
         self.landed: Counter[int] = Counter()
 
-    def land(self, name: str, ids: range) -> None:
-        """Put a file of rows into the source."""
-        lines = "".join(json.dumps({"id": i, "text": f"row {i}"}) + "\n" for i in ids)
+    def land(self, name: str, ids: range, **columns: int) -> None:
+        """Put a file of rows into the source, with more columns of one value each."""
+        records = ({"id": i, "text": f"row {i}", **columns} for i in ids)
+        lines = "".join(json.dumps(record) + "\n" for record in records)
         temporary = self.source / f".{name}"
         temporary.write_text(lines)
         temporary.rename(self.source / name)

@@ -141,17 +141,6 @@ def test_a_worker_that_dies_is_replaced_and_one_that_always_dies_is_an_error(
     assert query.in_table() == query.landed
 
 
-def test_the_schema_is_inferred_and_grows_within_one_run(query):
-    query.land("0.json", range(10))
-    options = options_of(query, inferColumnTypes=True, maxFilesPerTrigger=1)
-    del options["writeSchema"]
-    run(options, to=f"delta:{query.table}")
-    (query.source / "1.json").write_text('{"id": 10, "more": 1}\n')
-    assert run(options, to=f"delta:{query.table}").rows == 1
-    query.landed.update([10])
-    assert query.in_table() == query.landed
-
-
 def test_a_function_gets_the_data_files_and_a_reader_of_their_rows(query, tmp_path):
     query.land("0.json", range(10))
     batches = []
@@ -167,26 +156,44 @@ def test_a_function_gets_the_data_files_and_a_reader_of_their_rows(query, tmp_pa
     assert batches == [(0, 10, list(range(10)), ["id", "text"])]
 
 
-def test_kills_of_the_host_at_any_time_lose_and_double_nothing(query):
-    for turn in range(12):
-        for number in range(3):
+MANY_KILLS = pytest.mark.thorough("a hundred kills; the schema grows in the ones before too")
+
+
+@pytest.mark.parametrize(
+    ("turns", "grows"), [(12, False), pytest.param(100, True, marks=MANY_KILLS)]
+)
+def test_kills_of_the_host_at_any_time_lose_and_double_nothing(query, turns, grows):
+    schema = "" if grows else "id long, text string"
+    limit = ("--option", f"maxFilesPerTrigger={3 if grows else 1}", "--workers", "2")
+    for turn in range(turns):
+        for number in range(3 - grows):
             first = (turn * 3 + number) * 10
-            query.land(f"{turn}-{number}.json", range(first, first + 10))
-        process = query.start("--option", "maxFilesPerTrigger=1", "--workers", "2")
+            column = {f"c{turn}": turn} if grows and number else {}
+            query.land(f"{turn}-{number}.json", range(first, first + 10), **column)
+        process = query.start(*limit, schema=schema)
         # From the start of Python to the last of three batches.
-        time.sleep(0.5 + turn * 0.25)
+        time.sleep(0.5 + turn % 12 * 0.25)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
-    assert query.run()[0] == 0
+    code, _, errors = query.run(*limit, schema=schema)
+    assert (code, errors) == (0, "")
     assert query.in_table() == query.landed
     assert query.logged("offsets") == query.logged("commits")
+    if grows:
+        rows = DeltaTable(str(query.table)).to_pyarrow_table()
+        assert set(rows.column_names) == {"id", "text", *(f"c{turn}" for turn in range(turns))}
+        assert all(len(rows) - rows[f"c{n}"].null_count == 10 for n in range(turns))
 
 
 def test_without_a_schema_types_are_inferred_and_a_new_column_is_added(query):
     query.land("0.json", range(2))
-    assert query.run(schema="")[0] == 0
+    process = query.start("--every", "1s", schema="")
+    wait_until(lambda: query.logged("commits") == [0])
     (query.source / "1.json").write_text('{"id": 2, "text": "row 2", "note": "new"}\n')
-    assert query.run(schema="")[::2] == (0, "")
+    wait_until(lambda: query.logged("commits") == [0, 1])
+    os.kill(process.pid, signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors, len(output.splitlines())) == (0, "", 2)
     rows = DeltaTable(str(query.table)).to_pyarrow_table().sort_by("id").to_pylist()
     assert [tuple(map(row.get, ("id", "note"))) for row in rows] == [
         (0, None),

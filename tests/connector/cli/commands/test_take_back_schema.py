@@ -10,7 +10,7 @@ from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.schema_evolution import evolved
+from pyspark_sluice.connector.source.schema_evolution import stored_with
 from pyspark_sluice.connector.source.schemas import (
     arrow_schema_of,
     resolved,
@@ -49,7 +49,7 @@ def grow(landing, options, name, text):
     reader = FileSplitReader(schema, filled, CONTEXT, schema_is_inferred=True)
     with pytest.raises(NewColumnsSeen) as caught:
         list(reader.read(splits))
-    evolved(caught.value, [split.file for split in splits], filled, schema, store)
+    stored_with(caught.value, [split.file for split in splits], filled, schema, store)
 
 
 def take_back(state, capsys, *arguments):
