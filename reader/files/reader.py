@@ -276,9 +276,8 @@ class FileSplitReader(SplitReader[FileSplit]):
             except NewColumnsSeen as seen:
                 if self._goes_on and self._end is not None:
                     self._remainder = self._end.break_off()
-                    seen.begun = self._ended(
-                        SplitFinished(split.split_id, rows, split.length, seconds, dropped)
-                    )
+                    done = SplitFinished(split.split_id, rows, split.length, seconds, dropped)
+                    seen.begun = self._ended(done)
                 raise
             seconds += time.perf_counter() - began
             if step is None:
