@@ -177,13 +177,15 @@ def verify(given: ViewArguments) -> None:
 
     Says what is damaged, and what can still be restored.
     """
-    from ..query.spark_checkpoint import offsets_referred
+    from ..query.spark_checkpoint import lacks_metadata, offsets_referred
     from .commands.verify import verified, verified_lines
     from .state_argument import parsed_storage_options
 
-    store = given.opened()
-    referred = offsets_referred(given.state, store, parsed_storage_options(given.storage_options))
-    found = verified(store, referred)
+    store, storage = given.opened(), parsed_storage_options(given.storage_options)
+    found = verified(store, offsets_referred(given.state, store, storage))
+    if lacks_metadata(given.state, store, storage):
+        what = "Spark's file of the query's id: put it back from a copy, or Spark does not start"
+        found["findings"].append({"object": "metadata", "problem": "missing", "what": what})
     if given.as_json:
         print_json(found)
     else:

@@ -87,11 +87,9 @@ def offsets_referred(
     Of a query with several sluice sources those whose lineage is that of the state; where no
     checkpoint is left that says a lineage, nobody knows which those are.
     """
-    root = absolute(place).rstrip("/")
-    # With stateLocation the state is elsewhere, and nothing leads from it to Spark's checkpoint.
-    if not store.location.startswith(root) or store.location.rstrip("/") == root:
+    log = _log_above(place, store, storage_options)
+    if log is None:
         return []
-    log = open_store(root, storage_options)
     # A batch that was not committed is run again from the offset before it, so a restart asks for
     # both.
     batches = numbers(log, "offsets")[-2:]
@@ -105,6 +103,25 @@ def offsets_referred(
         for each in offsets
         if each != NO_IDENTITY and lineage in (None, each.lineage)
     ]
+
+
+def lacks_metadata(place: str, store: StateStore, storage_options: Mapping[str, Any]) -> bool:
+    """True if Spark's log is found, and the `metadata` without which Spark refuses to go on is not.
+
+    Spark 4.0 and 4.1 make a new one instead, with another id for the query.
+    """
+    log = _log_above(place, store, storage_options)
+    return log is not None and bool(numbers(log, "offsets")) and "metadata" not in log.list("")
+
+
+def _log_above(
+    place: str, store: StateStore, storage_options: Mapping[str, Any]
+) -> StateStore | None:
+    root = absolute(place).rstrip("/")
+    # With stateLocation the state is elsewhere, and nothing leads from it to Spark's checkpoint.
+    if not store.location.startswith(root) or store.location.rstrip("/") == root:
+        return None
+    return open_store(root, storage_options)
 
 
 def _lineage(history: CheckpointHistory) -> str | None:

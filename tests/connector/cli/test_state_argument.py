@@ -58,6 +58,7 @@ STABLE = {"files_seen", "newest", "quarantined", "retained", "objects", "finding
 def write_offsets(query, *batches):
     log = query.location / "offsets"
     log.mkdir()
+    (query.location / "metadata").write_text('{"id":"a"}')
     for at, offsets in enumerate(batches):
         lines = ["v1", '{"batchWatermarkMs":0}', *map(json.dumps, offsets)]
         (log / str(at)).write_text("\n".join(lines))
@@ -79,6 +80,15 @@ def test_what_sparks_log_refers_to_is_looked_for(query, capsys):
     assert finding["object"] == f"checkpoints/{CheckpointRef(2, 1).name}.arrow"
     # The state alone does not say that there was another.
     assert main(["verify", query.state]) == 0
+
+
+def test_verify_notices_that_spark_s_metadata_is_missing(query, capsys):
+    write_offsets(query, [offset(query, 1)])
+    assert main(["verify", str(query.location)]) == 0
+    (query.location / "metadata").unlink()
+    capsys.readouterr()
+    assert main(["verify", str(query.location)]) == 1
+    assert "metadata  Spark's file of the query's id" in capsys.readouterr().out
 
 
 def test_spark_s_log_says_what_is_missing_where_no_checkpoint_is_left(query, capsys):
