@@ -28,7 +28,7 @@ from ...reader.api import (
     SplitReturned,
     SplitUnfinished,
 )
-from ...reader.direct_write.field_ids import finds_by_id, unfit
+from ...reader.direct_write.field_ids import unfit
 from ...reader.files.evolution.new_columns import NewColumnsSeen, refuse_unrelated
 from ...reader.files.evolution.type_growth import added_or_widened, aligned, grown
 from ...reader.files.formats.json.json_values import without_nulls
@@ -125,11 +125,8 @@ class EvolvingReader(SplitReader[FileSplit]):
 
 def goes_on(options: SluiceOptions) -> bool:
     """True if a new column does not end a task: its rows go into data files with more columns."""
-    if not (options.write_to and options.write_copy == "always" and options.mode_of_evolution.adds):
-        return False
-    # The ids that Iceberg gives to new columns are known once the table has them, in a next batch.
-    columns = table_columns()
-    return columns is None or not finds_by_id(columns)
+    writes = bool(options.write_to) and options.write_copy == "always"
+    return writes and options.mode_of_evolution.adds
 
 
 _Read = TypeVar("_Read", bound=SplitFinished | SplitUnfinished[FileSplit])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
 
-from pyspark_sluice import run
+from pyspark_sluice import run, tables
 from pyspark_sluice.connector.host.embedded_query import EmbeddedQuery
 from pyspark_sluice.connector.host.run import checked_with_target
 from pyspark_sluice.connector.host.worker_pool import WorkerPool
@@ -139,6 +142,32 @@ def test_a_worker_that_dies_is_replaced_and_one_that_always_dies_is_an_error(
     assert read("once").rows == 10
     assert (tmp_path / "tries").exists()
     assert query.in_table() == query.landed
+
+
+def test_readers_that_meet_different_columns_in_one_batch_agree_on_an_iceberg_table(
+    query, tmp_path
+):
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w")
+    catalog.create_namespace("lake")
+    columns = pa.schema([("id", pa.int64()), ("at", pa.struct([("zip", pa.int64())]))])
+    table = catalog.create_table("lake.events", columns)
+    rows = [{"id": n, "at": {"zip": n}} for n in range(6)]
+    for row, more in zip(rows, [{}, {"a": 1}, {"b": 1}, {}, {"a": 2}, {}], strict=True):
+        row.update(more)
+    for row in rows[3:]:
+        row["at"]["city"] = f"city {row['id']}"
+    for row in rows:
+        (query.source / f"{row['id']}.json").write_text(json.dumps(row) + "\n" * (1 + row["id"]))
+    options = options_of(query, inferColumnTypes=True, writeTo=f"{tmp_path}/w/lake/events/data")
+    del options["writeSchema"]
+    # Of a sample of one file no reader knows what the others have.
+    hints = {"schemaHints": "id long, at struct<zip long>", "inferSampleFiles": 1}
+    assert (
+        run({**options, **hints, "parallelism": 6}, to=tables.iceberg(table), workers=2).rows == 6
+    )
+    found = table.refresh().scan().to_arrow().sort_by("id").to_pylist()
+    expected = [{"a": None, "b": None, **row, "at": {"city": None, **row["at"]}} for row in rows]
+    assert found == expected
 
 
 def test_a_function_gets_the_data_files_and_a_reader_of_their_rows(query, tmp_path):
