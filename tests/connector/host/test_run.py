@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -151,7 +152,7 @@ def test_readers_that_meet_different_columns_in_one_batch_agree_on_an_iceberg_ta
     catalog.create_namespace("lake")
     columns = pa.schema([("id", pa.int64()), ("at", pa.struct([("zip", pa.int64())]))])
     table = catalog.create_table("lake.events", columns)
-    rows = [{"id": n, "at": {"zip": n}} for n in range(6)]
+    rows: list[dict[str, Any]] = [{"id": n, "at": {"zip": n}} for n in range(6)]
     for row, more in zip(rows, [{}, {"a": 1}, {"b": 1}, {}, {"a": 2}, {}], strict=True):
         row.update(more)
     for row in rows[3:]:
