@@ -5,7 +5,6 @@ Starts without Spark; a command imports what it needs.
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -14,40 +13,9 @@ from .arguments import Force, Matching, ViewArguments, Yes, register
 from .commands import bootstrap, queue_setup, reprocess, run, sweep
 from .doctor.patient import Patient
 from .output import Ended, Exit, print_json, print_json_rows, print_pairs, print_table
+from .typer_app import new_app, run_app
 
-app = typer.Typer(
-    name="sluice",
-    help="Run a query without Spark, inspect and verify a state, and start new queries from it.",
-    no_args_is_help=True,
-    # With it, a pattern such as [a-z] in a help text would be taken for markup.
-    rich_markup_mode=None,
-    # Its tracebacks print local variables, which may be secrets. `plainly` prints errors.
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"pyspark-sluice {version('pyspark-sluice')}")
-        raise typer.Exit
-
-
-@app.callback()
-def sluice(
-    is_version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            help="Print the version of this package and exit.",
-            callback=_version,
-            # Before the command is looked for, of which there may be none.
-            is_eager=True,
-        ),
-    ] = False,
-) -> None:
-    """Run a query without Spark, inspect and verify a state, and start new queries from it."""
-    del is_version
+app = new_app()
 
 
 def status(given: ViewArguments) -> None:
@@ -301,18 +269,7 @@ def main(arguments: list[str] | None = None) -> int:
     Args:
         arguments: of the command line; those of the process if None.
     """
-    try:
-        # Standalone, so that typer itself reports a wrong call; it ends with SystemExit in any
-        # case.
-        app(args=arguments, prog_name="sluice", standalone_mode=True)
-    except Ended as ended:
-        return int(ended.code)
-    except SystemExit as ended:
-        return int(ended.code or 0) if isinstance(ended.code, int | None) else 1
-    # 128 and the number of SIGINT, which is what a shell reports.
-    except KeyboardInterrupt:
-        return 130
-    return int(Exit.FINE)
+    return run_app(app, arguments)
 
 
 __all__ = ["app", "main"]

@@ -8,14 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import IntEnum
-from typing import Any, Final, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
-from rich.console import Console
-from rich.table import Table
 
 from ...errors import FencedError, OptionError, SluiceError, StateError, of_system, without_history
 from ..views.amounts import format_bytes
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class Exit(IntEnum):
@@ -72,10 +74,21 @@ def plainly() -> Iterator[None]:
         raise Ended(Exit.FAILED) from None
 
 
-# Without soft wrapping rich breaks a long path into lines, which cannot be copied any more.
-OUT: Final = Console(soft_wrap=True, highlight=False)
-_WIDE: Final = Console(highlight=False, width=1000)
-"""For tables: a narrow screen breaks their lines, which is better to read than broken cells."""
+_WIDE: Final = 1000
+
+
+@cache
+def console(width: int | None = None) -> Console:
+    """Return the console of standard output.
+
+    Args:
+        width: of tables; a narrow screen breaks their lines, which is better to read than broken
+            cells.
+    """
+    from rich.console import Console
+
+    # Without soft wrapping rich breaks a long path into lines, which cannot be copied any more.
+    return Console(soft_wrap=width is None, highlight=False, width=width)
 
 
 def as_json(value: Any) -> str:
@@ -116,6 +129,8 @@ def print_json_rows(tables: Iterable[pa.Table]) -> None:
 
 def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str = "") -> None:
     """Print rows as a table: numbers to the right, amounts with their units."""
+    from rich.table import Table
+
     shown = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for name in columns:
         numeric = any(isinstance(row.get(name), int | float) for row in rows)
@@ -123,14 +138,14 @@ def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: s
         shown.add_column(name.replace("_", " "), justify=justify, overflow="fold")
     for row in rows:
         shown.add_row(*(formatted(row.get(name), name) for name in columns))
-    _WIDE.print(shown)
+    console(_WIDE).print(shown)
 
 
 def print_pairs(pairs: Mapping[str, str]) -> None:
     """Names and values, one under another."""
     width = max(map(len, pairs))
     for name, value in pairs.items():
-        OUT.print(f"[bold]{name:<{width}}[/bold]  {_escaped(value)}")
+        console().print(f"[bold]{name:<{width}}[/bold]  {_escaped(value)}")
 
 
 def _escaped(text: str) -> str:

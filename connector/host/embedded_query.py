@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from ...checkpoint_meta.storage.urls import hadoop_path
 from ...checkpoint_meta.stores.open_store import open_store
+from ...enumerator.files.ledger.index_merge import give_back
 from ...errors import OptionError, SchemaEvolvedError
 from ...reader.written_files import rows_schema
 from ...tables.written_batch import FileBatch
@@ -252,8 +254,10 @@ class EmbeddedRun:
             else:
                 pause = min(self._every, _POLL)
                 idle += pause
-                if idle > _IDLE:
+                if idle - pause <= _IDLE < idle:
                     self._pool.close()
+                    gc.collect()
+                    give_back()
                 wait(pause)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import entry_points
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +39,8 @@ def load_source(
 def _find(name: str) -> object:
     # A module path has a colon before its class; a name without one is an entry point's.
     if ":" not in name:
+        from importlib.metadata import entry_points
+
         for entry in entry_points(group=ENTRY_POINTS, name=name):
             return entry.load()
         message = f"no entry point {name!r} in the group {ENTRY_POINTS!r}"

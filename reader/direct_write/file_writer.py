@@ -11,9 +11,9 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import IO, Final, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -36,7 +36,7 @@ _ROW_GROUP: Final = 1024 * 1024
 _SAMPLE: Final = 10_000
 """Rows from which is seen whether the values of a column repeat."""
 
-_FEW: Final = np.random.default_rng(0).choice(_SAMPLE, _SAMPLE // 10, replace=False)
+_FEW: Final = Random(0).sample(range(_SAMPLE), _SAMPLE // 10)  # noqa: S311 - no secret
 """Some of them, anywhere, because values may repeat in turn."""
 
 _HARDLY_REPEAT: Final = 0.98
@@ -288,7 +288,7 @@ def _repeats(table: pa.Table, leaf: Leaf) -> bool:
     sample = table.column(leaf.name).slice(0, _SAMPLE)
     if len(sample) == _SAMPLE:
         # Of values that hardly ever repeat, a few say so, in a fifth of the time.
-        few = pc.count_distinct(sample.take(pa.array(_FEW))).as_py()
+        few = pc.count_distinct(sample.take(pa.array(_FEW, pa.int64()))).as_py()
         if few >= _HARDLY_REPEAT * len(_FEW):
             return False
     return bool(pc.count_distinct(sample).as_py() * 2 <= len(sample))

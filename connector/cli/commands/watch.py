@@ -17,7 +17,7 @@ from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import StateMissingError
 from ...views.amounts import format_bytes, format_duration
 from ...views.owner import owner_of
-from ..output import OUT, print_json
+from ..output import console, print_json
 from .status import is_dead, status_lines, status_of, time_left
 
 _LOOKS: Final = 31
@@ -76,7 +76,7 @@ def watch_state(
         return
     backlog = Backlog()
     # No thread that redraws: between two looks nothing changes.
-    with Live(console=OUT, auto_refresh=False) as live:
+    with Live(console=console(), auto_refresh=False) as live:
         for look in _looks(find, interval, count):
             if isinstance(look, StateMissingError):
                 live.update(Text(f"waiting for a state: {look}", style="yellow"), refresh=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 
 import pyarrow as pa
 
@@ -135,6 +134,8 @@ def _find(name: str) -> object:
     if ":" in name:
         module, _, attribute = name.partition(":")
         return getattr(import_module(module), attribute)
+    from importlib.metadata import entry_points
+
     for entry in entry_points(group=ENTRY_POINTS, name=name):
         return entry.load()
     message = f"no entry point {name!r} in the group {ENTRY_POINTS!r}"

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from importlib.metadata import entry_points
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
@@ -203,6 +202,8 @@ def _format_name(value: object) -> str:
     try:
         return FileFormatName(text).value
     except ValueError:
+        from importlib.metadata import entry_points
+
         if ":" in text or entry_points(group=ENTRY_POINTS, name=text):
             return text
     names = ", ".join(FileFormatName)

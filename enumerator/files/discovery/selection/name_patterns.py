@@ -7,8 +7,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-import regex
-
 from .....errors import OptionError
 
 _UNFINISHED: Final = (
@@ -49,8 +47,10 @@ class NameRule:
         `glob` is what a file's name has to match as a whole (Spark's pathGlobFilter).
         """
         # An empty expression matches nothing, as in Spark.
-        self._ignored = BoundedPattern(ignored or r"(?!)")
         self._has_usual = ignored == IGNORED
+        self._ignored = (
+            re.compile(IGNORED) if self._has_usual else BoundedPattern(ignored or "(?!)")
+        )
         self._glob = glob_pattern(glob) if glob is not None else None
 
     def enters(self, name: str) -> bool:
@@ -132,6 +132,9 @@ class BoundedPattern:
 
     def __init__(self, expression: str) -> None:
         """Raises `ValueError` if it is not a pattern."""
+        # Most queries need none, and start without this import.
+        import regex
+
         try:
             self._pattern = regex.compile(expression, regex.DOTALL)
         except regex.error as error:
