@@ -15,11 +15,12 @@ from .memory_row import memory
 from .peers import do_nothing_source, ready_rows_source
 from .process_tree import PeakMemory
 from .readme_row import readme
+from .run_rows import starts
 from .scale import scale
 from .shape_rows import shapes
 from .shapes import SHAPES
 from .streams import PATIENCE, Input, Run, available_now, drained, load, started
-from .table_rows import into_tables, small_into_tables
+from .table_rows import by_run, into_tables
 from .type_rows import types
 
 _SMALL_COLUMNS = "id BIGINT, name STRING, `value` DOUBLE"
@@ -207,7 +208,8 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "readme": readme,
     "shapes": shapes,
     "tables": into_tables,
-    "tables100k": small_into_tables,
+    "run": by_run,
+    "run-start": starts,
     "types": types,
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }

@@ -25,6 +25,7 @@ from pyspark_sluice import tables
 from .bench import Bench, Result
 from .data import SCHEMA, SMALL_SCHEMA, size_of
 from .process_tree import PeakMemory, processor_seconds
+from .run_rows import command, ran
 from .shape_rows import digest, input_of
 from .shapes import FLAT, SHAPES, SMALL, Shape
 from .streams import PATIENCE, Input
@@ -37,6 +38,7 @@ _INTO: Final = {
     "delta": "Delta",
     "frame": "Parquet, `tables.frame`",
     "spark": "Parquet by Spark",
+    "run": "Parquet, `sluice run`",
 }
 _HEAD: Final = (
     "\n| shape | into | batches, s | speedup | whole query, s | CPU time, s | written, MB | files "
@@ -90,11 +92,18 @@ def into_delta(bench: Bench, shape: Shape) -> Result:
     return Result(work, ours.batches, theirs.batches, "s", "Spark into Parquet", note)
 
 
-def small_into_tables(bench: Bench) -> Iterator[str]:
-    """100,000 one-line files into a table."""
+def by_run(bench: Bench) -> Iterator[str]:
+    """Every shape by `sluice run`, against the same query under Spark; 100,000 one-line files."""
     yield _HEAD
+    times = {}
+    for work, read in _inputs(bench):
+        runs = _measured(bench, read, kinds=("run", "parquet"))
+        times[work] = runs["parquet"].batches / runs["run"].batches
+        yield from _lines(work, runs, "parquet")
+    yield _summary(f"**geometric mean of {len(times)}**", "run", _mean(times))
+    yield _summary(f"lowest speedup: {_lowest(times)}", "run", min(times.values()))
     read = Input(bench.data.small_json(100_000), SMALL_SCHEMA, "json", {"mode": "PERMISSIVE"})
-    runs = _measured(bench, read, turns=1, warm_ups=0)
+    runs = _measured(bench, read, turns=1, warm_ups=0, kinds=("run", *_WRITTEN, "spark"))
     yield from _lines("JSON, 100,000 files of one line", runs)
 
 
@@ -139,9 +148,9 @@ def _median(runs: Sequence[_Run]) -> _Run:
     return _Run(*(median(getattr(run, field.name) for run in runs) for field in fields(_Run)))
 
 
-def _lines(work: str, runs: Mapping[str, _Run]) -> Iterator[str]:
+def _lines(work: str, runs: Mapping[str, _Run], peer: str = "spark") -> Iterator[str]:
     for kind, run in runs.items():
-        speedup = "" if kind == "spark" else f"{runs['spark'].batches / run.batches:.2f}"
+        speedup = "" if kind == peer else f"{runs[peer].batches / run.batches:.2f}"
         yield (
             f"| {work} | {_INTO[kind]} | {run.batches:.1f} | {speedup} | {run.whole:.1f} "
             f"| {run.processor:.1f} | {run.written / 1e6:,.0f} | {run.files:,.0f} "
@@ -170,20 +179,27 @@ def _ran(spark: SparkSession, kind: str, read: Input) -> Iterator[tuple[_Run, Da
     spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]  # noqa: SLF001
     try:
         began, before = time.perf_counter(), processor_seconds()
-        with PeakMemory() as peak:
-            query = _started(spark, kind, read, root)
-            if not query.awaitTermination(int(PATIENCE)):
-                msg = f"not drained after {PATIENCE:.0f} s"
-                raise TimeoutError(msg)
+        if kind == "run":
+            call = command(read, f"parquet:{root / 'table'}", root / "checkpoint")
+            batches, peak = ran(call)
+        else:
+            with PeakMemory() as peak:
+                batches = _by_spark(spark, kind, read, root)
         whole, processor = time.perf_counter() - began, processor_seconds() - before
-        batches = sum(p["durationMs"].get("triggerExecution", 0) for p in query.recentProgress)
         files = [path for path in (root / "table").rglob("*.parquet") if path.is_file()]
-        run = _Run(
-            batches / 1000, whole, processor, peak.bytes, size_of(root / "table"), len(files)
-        )
+        run = _Run(batches, whole, processor, peak.bytes, size_of(root / "table"), len(files))
         yield run, _table(spark, kind, root)
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _by_spark(spark: SparkSession, kind: str, read: Input, root: Path) -> float:
+    query = _started(spark, kind, read, root)
+    if not query.awaitTermination(int(PATIENCE)):
+        msg = f"not drained after {PATIENCE:.0f} s"
+        raise TimeoutError(msg)
+    batches = sum(p["durationMs"].get("triggerExecution", 0) for p in query.recentProgress)
+    return float(batches) / 1000
 
 
 def _started(spark: SparkSession, kind: str, read: Input, root: Path) -> Any:
@@ -215,8 +231,8 @@ def _started(spark: SparkSession, kind: str, read: Input, root: Path) -> Any:
 
 
 def _table(spark: SparkSession, kind: str, root: Path) -> DataFrame:
-    if kind == "parquet":
-        return tables.read(str(root / "manifests"))
+    if kind in ("parquet", "run"):
+        return tables.read(str(root / ("manifests" if kind == "parquet" else "table/_sluice")))
     if kind == "delta":
         from deltalake import DeltaTable
 

@@ -1,1 +1,1 @@
-"""A year of flights lands while its ingestion is killed in mid-batch; then every row is counted."""
+"""A year of flights: Spark is killed in mid-batch, `sluice run` reads the rest, all is counted."""

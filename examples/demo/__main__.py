@@ -1,4 +1,4 @@
-"""Tells the story: land, ingest, kill in mid-batch, restore, compare."""
+"""Tells the story: land, ingest, kill in mid-batch, continue without Spark, compare."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ class Demo:
         self._days = days
         self._landing = home / "landing"
         self._landing.mkdir()
-        self._done = home / "landing.done"
         self._lander = Lander(self._landing, days, LANDING_SECONDS)
         self._watch = Watch(home / "checkpoint")
         self._started = time.monotonic()
@@ -52,16 +51,15 @@ class Demo:
         try:
             self._lander.start()
             batch = self._kill_in_mid_batch()
-            self._restore(batch)
-            self._drain()
+            self._continue(batch)
         finally:
             self._lander.stop()
             if self._driver is not None:
                 self._driver.kill()
-        self._say("comparing what landed with what the Parquet sink holds, row for row")
+        self._say("comparing what landed with what the data files hold, row for row")
         types = {name: pa.int32() for name in flights.INTEGERS}
         types |= {name: pa.string() for name in flights.TEXTS}
-        verdict = compare(self._landing, self._home / "sink", pa.schema(types))
+        verdict = compare(self._landing, self._home / "table", pa.schema(types))
         print(verdict, flush=True)
         return verdict.exact
 
@@ -71,16 +69,16 @@ class Demo:
 
     def _start(self) -> Driver:
         home = self._home
-        command = [sys.executable, Path(__file__).with_name("query.py")]
-        command += ["--landing", self._landing, "--sink", home / "sink", "--home", home]
-        command += ["--checkpoint", home / "checkpoint", "--until", self._done]
+        command = [sys.executable, Path(__file__).with_name("query.py"), "--direct"]
+        command += ["--landing", self._landing, "--sink", home / "table", "--home", home]
+        command += ["--checkpoint", home / "checkpoint", "--until", home / "never"]
         command += ["--schema", flights.SCHEMA, "--files", "20"]
         self._driver = Driver([str(part) for part in command], self._heard)
-        self._say(f"driver started, process {self._driver.pid}")
+        self._say(f"Spark started, process {self._driver.pid}")
         return self._driver
 
     def _heard(self, line: str) -> None:
-        if line.startswith(("batch", "drained")):
+        if line.startswith("batch"):
             self._say(line)
 
     def _kill_in_mid_batch(self) -> int:
@@ -114,34 +112,34 @@ class Demo:
                 raise SystemExit(msg)
             time.sleep(0.002)
 
-    def _restore(self, batch: int) -> None:
+    def _continue(self, batch: int) -> None:
+        """Read the rest without Spark: first the batch that Spark began."""
         checkpoint = self._watch.of_batch(batch)
         assert checkpoint is not None
-        epochs = self._watch.epochs()
-        driver = self._start()
-        self._until(driver, lambda: batch in self._watch.commits())
-        epoch = max(self._watch.epochs() - epochs, default=max(epochs))
-        readers = self._watch.assigned(checkpoint)
-        self._say(
-            f"restored from checkpoint {checkpoint.id} of epoch {checkpoint.epoch}, now epoch "
-            f"{epoch}: {len(readers)} splits replayed in {len(set(readers))} partitions"
-        )
-
-    def _drain(self) -> None:
-        assert self._driver is not None
         if not self._lander.wait(LANDING_SECONDS * 4):
             msg = f"only {self._lander.landed} of {len(self._days)} files have landed"
             raise SystemExit(msg)
-        self._done.touch()
-        self._say("everything has landed; draining")
+        readers, done = self._watch.assigned(checkpoint), self._watch.reader_commits(checkpoint)
+        home, before = self._home, self._watch.epochs()
+        command = [str(Path(sys.executable).with_name("sluice")), "run", str(self._landing)]
+        command += ["--to", f"parquet:{home / 'table'}", "--checkpoint", str(home / "checkpoint")]
+        command += ["--schema", flights.SCHEMA, "--option", "maxFilesPerTrigger=20"]
+        self._say("no Spark from here on: sluice run with the same checkpoint")
+        self._driver = Driver(command, self._heard)
         try:
             status = self._driver.wait(DRAIN_SECONDS)
         except subprocess.TimeoutExpired:
             status = -1
         if status != 0:
             print("\n".join(self._driver.tail), file=sys.stderr)
-            msg = f"the query ended with status {status}; its last lines are above"
+            msg = f"sluice run ended with status {status}; its last lines are above"
             raise SystemExit(msg)
+        epoch = max(self._watch.epochs() - before)
+        self._say(
+            f"it began with batch {batch}, checkpoint {checkpoint.id} of epoch "
+            f"{checkpoint.epoch}, in epoch {epoch}: {len(readers)} splits in {len(set(readers))} "
+            f"partitions, of which {done} had committed under Spark"
+        )
 
 
 def main() -> int:
@@ -163,7 +161,7 @@ def next_steps(home: Path) -> str:
     # The environment is not active, so `sluice` alone would not be found.
     sluice, checkpoint = Path(sys.executable).with_name("sluice"), home / "checkpoint"
     return (
-        f"\nthe table    {home / 'sink'} (Parquet: spark.read.parquet)\n"
+        f"\nthe table    {home / 'table'} (Parquet; its manifests are in _sluice)\n"
         f"the report   {report} (open it in a browser)\n"
         f"the state    {sluice} status {checkpoint}\n"
         f"the batches  {sluice} checkpoints {checkpoint}\n"

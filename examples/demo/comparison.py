@@ -1,12 +1,11 @@
-"""Compares what has landed with what the sink holds, row for row, as multisets.
+"""Compares what has landed with what the table holds, row for row, as multisets.
 
-The landed files are parsed by pyarrow, the sink by Spark through its own log of committed files:
-neither by the code that is being shown.
+Both are read by pyarrow, not by the code that is being shown. The manifests list the data files.
 """
 
 from __future__ import annotations
 
-import warnings
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.json
-from pyspark.sql import SparkSession
+import pyarrow.parquet
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +37,16 @@ class Comparison:
         )
 
 
-def compare(landing: Path, sink: Path, schema: pa.Schema) -> Comparison:
-    """Compare the JSON lines files below `landing` with the Parquet sink at `sink`."""
-    tables = [_landed(path, schema) for path in sorted(landing.rglob("[!.]*.json"))]
-    landed = _rows(pa.concat_tables(tables), schema.names)
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    spark = spark.config("spark.ui.showConsoleProgress", "false")
-    session = spark.config("spark.driver.host", "127.0.0.1").getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    try:
-        with warnings.catch_warnings():
-            # toArrow looks at the version of pandas, which it does not use here.
-            warnings.simplefilter("ignore", FutureWarning)
-            ingested = _rows(session.read.parquet(str(sink)).toArrow(), schema.names)
-    finally:
-        session.stop()
+def compare(landing: Path, table: Path, schema: pa.Schema) -> Comparison:
+    """Compare the JSON lines files below `landing` with the data files of `table`."""
+    landed = [_landed(path, schema) for path in landing.rglob("[!.]*.json")]
+    manifests = (table / "_sluice" / "manifests").glob("*.json")
+    files = [file["path"] for path in manifests for file in json.loads(path.read_text())["files"]]
+    ingested = [pyarrow.parquet.read_table(file, schema=schema) for file in files]
+    before = _rows(pa.concat_tables(landed), schema.names)
+    after = _rows(pa.concat_tables(ingested), schema.names)
     return Comparison(
-        landed.total(), ingested.total(), (landed - ingested).total(), (ingested - landed).total()
+        before.total(), after.total(), (before - after).total(), (after - before).total()
     )
 
 

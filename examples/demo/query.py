@@ -1,6 +1,7 @@
 """The streaming query, a program of its own: JSON files in, Parquet out, exactly once.
 
-It knows nothing of being killed. Started again with the same arguments it goes on.
+It knows nothing of being killed. Started again with the same arguments it goes on. With `--direct`
+its tasks write the data files, so that `sluice run` can continue it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from pyspark_sluice import tables
+
 
 def main() -> None:
     """Stream until the file named by `--until` exists, then drain what is there and end."""
@@ -25,14 +28,17 @@ def main() -> None:
         .option("checkpointLocation", arguments.checkpoint)
         .option("maxFilesPerTrigger", arguments.files)
         .option("discoveryInterval", "200ms")
-        .schema(arguments.schema)
-        .load(arguments.landing)
     )
-    query = _start(events, arguments, {"processingTime": arguments.every})
+    if arguments.direct:
+        events = events.option("writeTo", arguments.sink).option("writeSchema", arguments.schema)
+    else:
+        events = events.schema(arguments.schema)
+    frame = events.load(arguments.landing)
+    query = _start(frame, arguments, {"processingTime": arguments.every})
     _follow(query, Path(arguments.until))
     query.stop()
     # AvailableNow lists again before its first batch, so nothing that has landed is left out.
-    query = _start(events, arguments, {"availableNow": True})
+    query = _start(frame, arguments, {"availableNow": True})
     _follow(query, None)
     print("drained", flush=True)
     spark.stop()
@@ -43,6 +49,7 @@ def _arguments() -> argparse.Namespace:
     for name in ("landing", "sink", "checkpoint", "schema", "until", "home"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--files", type=int, default=20, help="most files in a batch")
+    parser.add_argument("--direct", action="store_true", help="write the files in the tasks")
     parser.add_argument("--every", default="0 seconds", help="trigger interval")
     return parser.parse_args()
 
@@ -65,11 +72,13 @@ def _session(home: str) -> SparkSession:
 
 
 def _start(
-    events: DataFrame, arguments: argparse.Namespace, trigger: dict[str, str | bool]
+    frame: DataFrame, arguments: argparse.Namespace, trigger: dict[str, str | bool]
 ) -> StreamingQuery:
-    writer = events.writeStream.format("parquet")
-    writer = writer.option("checkpointLocation", arguments.checkpoint)
-    return writer.trigger(**trigger).start(arguments.sink)  # type: ignore[arg-type]
+    writer = frame.writeStream.option("checkpointLocation", arguments.checkpoint)
+    writer = writer.trigger(**trigger)  # type: ignore[arg-type]
+    if arguments.direct:
+        return writer.foreachBatch(tables.manifest(f"{arguments.sink}/_sluice")).start()
+    return writer.format("parquet").start(arguments.sink)
 
 
 def _follow(query: StreamingQuery, until: Path | None) -> None:
@@ -81,8 +90,9 @@ def _follow(query: StreamingQuery, until: Path | None) -> None:
             if progress["batchId"] > shown and progress["numInputRows"]:
                 shown = progress["batchId"]
                 seconds = progress["batchDuration"] / 1000
-                rows = progress["numInputRows"]
-                print(f"batch {shown:3}: {rows:6,} rows in {seconds:.1f} s", flush=True)
+                print(
+                    f"batch {shown}, {progress['numInputRows']:,} rows, {seconds:.2f} s", flush=True
+                )
         if not active:
             query.awaitTermination(1)  # raises what the query failed with
             return
