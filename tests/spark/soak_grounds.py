@@ -128,7 +128,7 @@ class OneMachine(Ground):
     """Spark in local mode; data and state in directories."""
 
     name = "one machine"
-    targets = ("driver python", "jvm", "worker")
+    targets: Sequence[str] = ("driver python", "jvm", "worker")
     files_a_second = 4.0
     pause = 0.05
 
@@ -158,25 +158,16 @@ class OneMachine(Ground):
         return max((int(path.stem) for path in names), default=0)
 
 
-class Cluster(Ground):
-    """A standalone cluster of one master and two workers; data and state in S3 on loopback."""
+class InS3(OneMachine):
+    """Spark in local mode; data, state and table in S3 on loopback."""
 
-    name = "cluster"
-    targets = ("driver python", "executor", "jvm", "worker", "worker machine")
-    files_a_second = 1.5
-    pause = 0.3
+    name = "S3"
 
     def __init__(self, root: Path, *, direct: bool = False) -> None:
         super().__init__(root, direct=direct)
         self._ends = contextlib.ExitStack()
         self._server = S3Server(root / "s3")
         self._ends.callback(self._server.kill)
-        try:
-            self._cluster = StandaloneCluster(root / "cluster")
-        except BaseException:
-            self._ends.close()
-            raise
-        self._ends.callback(self._cluster.kill)
         self._files = self._server.files
 
     @property
@@ -185,14 +176,8 @@ class Cluster(Ground):
             "storageOptions": self._server.storage_options,
             "stateLocation": f"s3a://{BUCKET}/state",
             "discoveryInterval": "500ms",
-            "parallelism": "4",
         }
-        return {
-            "master": self._cluster.url,
-            "source": f"s3a://{BUCKET}/in",
-            "options": options,
-            "table": self.table_url if self.direct else "",
-        }
+        return {**super().query, "source": f"s3a://{BUCKET}/in", "options": options}
 
     @property
     def table_url(self) -> str:
@@ -217,6 +202,33 @@ class Cluster(Ground):
             return 0
         return max(int(Path(path).stem) for path in paths)
 
+    def close(self) -> None:
+        self._ends.close()
+
+
+class Cluster(InS3):
+    """A standalone cluster of one master and two workers; data and state in S3 on loopback."""
+
+    name = "cluster"
+    targets = ("driver python", "executor", "jvm", "worker", "worker machine")
+    files_a_second = 1.5
+    pause = 0.3
+
+    def __init__(self, root: Path, *, direct: bool = False) -> None:
+        super().__init__(root, direct=direct)
+        try:
+            self._cluster = StandaloneCluster(root / "cluster")
+        except BaseException:
+            self._ends.close()
+            raise
+        self._ends.callback(self._cluster.kill)
+
+    @property
+    def query(self) -> Mapping[str, object]:
+        query = super().query
+        options = {**query["options"], "parallelism": "4"}  # type: ignore[dict-item]
+        return {**query, "master": self._cluster.url, "options": options}
+
     def victims(self, target: str, driver: int) -> list[int]:
         if target in _DRIVERS:
             return super().victims(target, driver)
@@ -224,9 +236,6 @@ class Cluster(Ground):
 
     def repair(self) -> None:
         self._cluster.replace_dead_workers()
-
-    def close(self) -> None:
-        self._ends.close()
 
 
 def _is(pid: int, mark: bytes) -> bool:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.errors import StreamingQueryException
 
 from pyspark_sluice import run, tables
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
+from pyspark_sluice.connector.host.run import checked_with_target
+from pyspark_sluice.errors import FencedError, SluiceError
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 SCHEMA = "id long, text string"
 
@@ -87,3 +92,45 @@ def test_a_batch_that_one_host_began_is_finished_by_the_other_without_reading_ag
     lake.land("1.json", range(10, 20))
     first(lake)
     assert in_table(lake) == lake.landed
+
+
+def test_of_two_hosts_at_once_the_older_one_stops_and_spark_may_be_either(lake):
+    lake.land("0.json", range(10))
+    options = options_of(lake)
+    reader = lake.spark.readStream.format("sluice").options(**options)
+    writer = reader.load().writeStream.foreachBatch(tables.delta(str(lake.sink)))
+    spark = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
+    wait_until(lambda: (lake.checkpoint / "commits" / "0").exists())
+    given, target = checked_with_target(options, f"delta:{lake.sink}")
+    batch = None
+    while batch is None:
+        lake.land(
+            f"{lake.landed.total()}.json", range(lake.landed.total(), lake.landed.total() + 5)
+        )
+        newer = EmbeddedRun(given, target, workers=1, every=0.2).batches()
+        # Spark may begin a batch at the same moment, and stop after it.
+        with suppress(FencedError):
+            batch = next(newer)
+    with pytest.raises(StreamingQueryException, match="FencedError.*another query"):
+        spark.awaitTermination(PATIENCE)
+    lake.land("spark.json", range(lake.landed.total(), lake.landed.total() + 5))
+    by_spark(lake)
+    lake.land("late.json", range(lake.landed.total(), lake.landed.total() + 5))
+    with pytest.raises(FencedError, match="another query"):
+        list(newer)
+    by_spark(lake)
+    assert in_table(lake) == lake.landed
+
+
+def test_a_checkpoint_of_a_query_that_handed_rows_to_spark_is_refused(lake):
+    lake.land("0.json", range(10))
+    options = options_of(lake)
+    path = options.pop("path")
+    del options["writeTo"], options["writeSchema"]
+    reader = lake.spark.readStream.format("sluice").options(**options).schema(SCHEMA)
+    writer = reader.load(path).writeStream.foreachBatch(fails)
+    writer = writer.option("checkpointLocation", str(lake.checkpoint)).trigger(availableNow=True)
+    with pytest.raises(StreamingQueryException, match="the table is away"):
+        lake.run(writer).awaitTermination(PATIENCE)
+    with pytest.raises(SluiceError, match="first read without writeTo"):
+        embedded(lake)

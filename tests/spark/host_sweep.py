@@ -1,0 +1,144 @@
+"""One query whose host changes between `sluice run` and Spark, and is killed all the time.
+
+`python tests/spark/host_sweep.py --changes 20 --kills 200 --seed 7`, with `--s3` for files, state
+and table in S3 on loopback. The host, one of its workers or all processes are killed, soon after a
+batch was begun. Exit status 0 only if nothing is lost and nothing is duplicated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark_sluice.examples.demo.driver import Driver, descendants
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
+from pyspark_sluice.tests.spark.soak_grounds import Ground, InS3, OneMachine
+
+_BY_SPARK = 2
+"""Kills between two changes while Spark is the host, which takes long to start."""
+
+
+@dataclass
+class Sweep:
+    """One run, and its figures."""
+
+    ground: Ground
+    changes: int
+    kills_wanted: int
+    random: random.Random
+    landed: Counter[int] = field(default_factory=Counter)
+    kills: Counter[str] = field(default_factory=Counter)
+
+    def run(self) -> None:
+        """Kill each host in turn before and after it takes over, then read the rest."""
+        turns = self.changes + 1
+        spark_turns = turns // 2
+        embedded = max(2, (self.kills_wanted - _BY_SPARK * spark_turns) // (turns - spark_turns))
+        for turn in range(turns):
+            host = ("embedded", "spark")[turn % 2]
+            for _ in range(_BY_SPARK if host == "spark" else embedded):
+                self._kill(host)
+        self._end(self._start("embedded"))
+
+    def lost(self) -> int:
+        """Rows that landed and are not in the table."""
+        return (self.landed - self.ground.ids()).total()
+
+    def duplicated(self) -> int:
+        """Rows that are in the table too often."""
+        return (self.ground.ids() - self.landed).total()
+
+    def batches(self, log: str = "commits") -> int:
+        """How many batches a log of the checkpoint has had."""
+        names = (self.ground.root / "checkpoint" / log).glob("[0-9]*")
+        return max((int(path.name) for path in names), default=-1) + 1
+
+    def _start(self, host: str) -> Driver:
+        query = self.ground.query
+        options = {"maxFilesPerTrigger": "1", **query["options"]}  # type: ignore[dict-item]
+        command = [sys.executable, "-m", "pyspark_sluice", "run", str(query["source"])]
+        command += ["--to", f"delta:{self.ground.table_url}", "--schema", "id long, text string"]
+        command += ["--checkpoint", str(self.ground.root / "checkpoint"), "--workers", "2"]
+        command += [f"--option={name}={value}" for name, value in options.items()]
+        command += ["--spark", "local[2,4]"] if host == "spark" else []
+        return Driver(command, lambda _: None)
+
+    def _kill(self, host: str) -> None:
+        for _ in range(2):
+            ids = range(self.landed.total(), self.landed.total() + self.random.choice((1, 5, 50)))
+            lines = [f'{{"id": {i}, "text": "row {i}"}}\n' for i in ids]
+            self.ground.land(f"{ids.start:06}.json", "".join(lines))
+            self.landed.update(ids)
+        began = self.batches("offsets")
+        driver = self._start(host)
+        wait_until(lambda: self.batches("offsets") > began or driver.ended() is not None)
+        time.sleep(self.random.uniform(0, 0.6))
+        target = self.random.choice(("host", "worker", "group"))
+        self.kills[f"{host} {target}"] += 1
+        if target == "worker" and (workers := self._workers(driver, host)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.random.choice(workers), signal.SIGKILL)
+            # The task runs again, and the run ends as if nothing had happened.
+            self._end(driver)
+        elif target == "host" and host == "embedded":
+            workers = descendants(driver.pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(driver.pid, signal.SIGKILL)
+            # Its workers end by themselves, even in the middle of a task.
+            wait_until(lambda: not any(Path(f"/proc/{pid}/status").exists() for pid in workers))
+            driver.kill()
+        else:
+            driver.kill()
+
+    def _workers(self, driver: Driver, host: str) -> list[int]:
+        return (
+            descendants(driver.pid)
+            if host == "embedded"
+            else self.ground.victims("worker", driver.pid)
+        )
+
+    def _end(self, driver: Driver) -> None:
+        status = driver.wait(PATIENCE)
+        if status:
+            message = f"the run ended with status {status}:\n" + "\n".join(driver.tail)
+            raise AssertionError(message)
+
+
+def main() -> int:
+    """Run once, print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--changes", type=int, default=20)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--s3", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="sluice-hosts-") as home:
+        ground = (InS3 if arguments.s3 else OneMachine)(Path(home) / "root", direct=True)
+        began = time.monotonic()
+        random_ = random.Random(arguments.seed)
+        sweep = Sweep(ground, arguments.changes, arguments.kills, random_)
+        try:
+            sweep.run()
+            lost, duplicated = sweep.lost(), sweep.duplicated()
+        finally:
+            ground.close()
+        print(
+            f"{ground.name}, seed {arguments.seed}: {arguments.changes} changes of the host, "
+            f"{sweep.kills.total()} kills {dict(sweep.kills)}, {sweep.batches()} batches, "
+            f"{sweep.landed.total()} rows, {lost} lost, {duplicated} duplicated, "
+            f"{time.monotonic() - began:.0f} s"
+        )
+    return 1 if lost or duplicated else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
