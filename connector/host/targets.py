@@ -53,6 +53,13 @@ def target_of(to: str | Sink, storage_options: Mapping[str, Any]) -> Target:
 def _iceberg(catalog: str, name: str, storage_options: Mapping[str, Any]) -> Target:
     from pyiceberg.catalog import load_catalog
 
-    table = load_catalog(catalog).load_table(name)
+    try:
+        table = load_catalog(catalog).load_table(name)
+    except Exception as error:  # each catalog has errors of its own
+        found = f"{type(error).__name__}: {error}"
+        expected = "a catalog that pyiceberg is configured for, and a table in it"
+        raise OptionError(
+            "to: cannot open the table", f"{catalog}.{name}", found, expected
+        ) from error
     sink = iceberg(table, storage_options=storage_options)
     return Target(sink, f"{table.location().rstrip('/')}/data")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from contextlib import suppress
 
@@ -14,7 +15,10 @@ from pyspark_sluice import run, tables
 from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
 from pyspark_sluice.errors import FencedError, SluiceError
+from pyspark_sluice.tests.connector.host.query import Query
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
+from pyspark_sluice.tests.spark.host_sweep import Sweep
+from pyspark_sluice.tests.spark.soak_grounds import OneMachine
 
 SCHEMA = "id long, text string"
 
@@ -100,7 +104,7 @@ def test_of_two_hosts_at_once_the_older_one_stops_and_spark_may_be_either(lake):
     reader = lake.spark.readStream.format("sluice").options(**options)
     writer = reader.load().writeStream.foreachBatch(tables.delta(str(lake.sink)))
     spark = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-    wait_until(lambda: (lake.checkpoint / "commits" / "0").exists())
+    wait_until((lake.checkpoint / "commits" / "0").exists)
     given, target = checked_with_target(options, f"delta:{lake.sink}")
     batch = None
     while batch is None:
@@ -111,7 +115,7 @@ def test_of_two_hosts_at_once_the_older_one_stops_and_spark_may_be_either(lake):
         # Spark may begin a batch at the same moment, and stop after it.
         with suppress(FencedError):
             batch = next(newer)
-    with pytest.raises(StreamingQueryException, match="FencedError.*another query"):
+    with pytest.raises(StreamingQueryException, match=r"FencedError.*another query"):
         spark.awaitTermination(PATIENCE)
     lake.land("spark.json", range(lake.landed.total(), lake.landed.total() + 5))
     by_spark(lake)
@@ -134,3 +138,29 @@ def test_a_checkpoint_of_a_query_that_handed_rows_to_spark_is_refused(lake):
         lake.run(writer).awaitTermination(PATIENCE)
     with pytest.raises(SluiceError, match="first read without writeTo"):
         embedded(lake)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kills"), [(1, 3), pytest.param(4, 24, marks=pytest.mark.thorough("more kills"))]
+)
+def test_kills_around_changes_of_the_host_lose_and_double_nothing(tmp_path, changes, kills):
+    ground = OneMachine(tmp_path / "root", direct=True)
+    sweep = Sweep(ground, changes, kills, random.Random(3))
+    sweep.run()
+    assert (sweep.lost(), sweep.duplicated()) == (0, 0), sweep.kills
+    assert sweep.kills.total() >= kills
+
+
+def test_the_command_runs_the_same_query_under_spark(tmp_path):
+    query = Query(tmp_path)
+    query.land("0.json", range(10))
+    assert query.run()[0] == 0
+    query.land("1.json", range(10, 20))
+    code, _, errors = query.run("--spark", "local[2]", is_alone=False)
+    assert code == 0, errors
+    query.land("2.json", range(20, 30))
+    assert query.run()[0] == 0
+    assert query.in_table() == query.landed
+    assert query.logged("commits") == [0, 1, 2]
+    code, _, errors = query.run("--spark", "no master", is_alone=False)
+    assert code == 1

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -20,13 +21,15 @@ from pyspark_sluice.connector.cli.entry import run
 sys.exit(run())
 """
 
+SCHEMA = "id long, text string"
+
 
 class Query:
     """One query below a directory."""
 
     def __init__(self, root: Path) -> None:
         self.source, self.table, self.checkpoint = root / "in", root / "table", root / "ck"
-        self.source.mkdir()
+        self.source.mkdir(parents=True)
         self.landed: Counter[int] = Counter()
 
     def land(self, name: str, ids: range, **columns: int) -> None:
@@ -38,26 +41,31 @@ class Query:
         temporary.rename(self.source / name)
         self.landed.update(ids)
 
-    def start(self, *more: str, schema: str = "id long, text string") -> subprocess.Popen[str]:
-        """Start the command in a process group of its own."""
-        arguments = ["run", str(self.source), "--to", f"delta:{self.table}"]
+    def start(
+        self, *more: str, schema: str = SCHEMA, to: str = "", is_alone: bool = True, **popen: Any
+    ) -> subprocess.Popen[str]:
+        """Start the command in a process group of its own; alone, it finds no Spark and no Java."""
+        arguments = ["run", str(self.source), "--to", to or f"delta:{self.table}"]
         arguments += ["--checkpoint", str(self.checkpoint)]
         arguments += ["--schema", schema] if schema else []
-        # No Java, either: nothing is found on this path.
-        environment = {**os.environ, "PATH": "/nowhere"}
-        environment.pop("JAVA_HOME", None)
+        environment = dict(os.environ)
+        if is_alone:
+            # Nothing is found on this path.
+            environment["PATH"] = "/nowhere"
+            environment.pop("JAVA_HOME", None)
+        start = ["-c", _START] if is_alone else ["-m", "pyspark_sluice"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen}
         return subprocess.Popen(
-            [sys.executable, "-c", _START, *arguments, *more],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            [sys.executable, *start, *arguments, *more],
             text=True,
             env=environment,
             start_new_session=True,
+            **pipes,
         )
 
-    def run(self, *more: str, schema: str = "id long, text string") -> tuple[int, str, str]:
-        """Run the command to its end: exit code, output, errors."""
-        process = self.start(*more, schema=schema)
+    def run(self, *more: str, **how: Any) -> tuple[int, str, str]:
+        """Run the command to its end: exit code, output, errors. `how` is for `start`."""
+        process = self.start(*more, **how)
         output, errors = process.communicate(timeout=300)
         return process.returncode, output, errors
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import time
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice import run, tables
@@ -230,3 +233,45 @@ def test_without_a_schema_types_are_inferred_and_a_new_column_is_added(query):
         (1, None),
         (2, "new"),
     ]
+
+
+def test_the_command_writes_into_an_iceberg_table(query, monkeypatch):
+    home = query.source.parent
+    catalog = {
+        "type": "sql",
+        "uri": f"sqlite:///{home}/catalog.db",
+        "warehouse": f"file://{home}/w",
+    }
+    for name, value in catalog.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__LOCAL__{name.upper()}", value)
+    opened = load_catalog("local", **catalog)
+    opened.create_namespace("lake")
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    table = opened.create_table("lake.events", schema)
+    for number in range(2):
+        query.land(f"{number}.json", range(number * 10, number * 10 + 10))
+        assert query.run(to="iceberg:local.lake.events")[::2] == (0, "")
+    rows = table.refresh().scan().to_arrow()
+    assert Counter(rows["id"].to_pylist()) == query.landed
+    code, _, errors = query.run(to="iceberg:local.lake.none")
+    assert (code, errors.startswith("OptionError: to: cannot open the table")) == (2, True)
+
+
+def test_a_terminal_shows_the_tasks_of_the_running_batch(query, tmp_path, monkeypatch):
+    (tmp_path / "slow.py").write_text(
+        "import time\ndef wait(rows):\n    time.sleep(0.5)\n    return rows\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for number in range(4):
+        query.land(f"{number}.json", range(number * 10, number * 10 + 10))
+    transform = ("writeTransform=slow:wait", "writeTransformSchema=id long, text string")
+    terminal, end = pty.openpty()
+    options = [f"--option={each}" for each in (*transform, "parallelism=4")]
+    process = query.start(*options, stderr=end)
+    os.close(end)
+    output, _ = process.communicate(timeout=120)
+    shown = os.read(terminal, 100_000).decode()
+    assert (process.returncode, output.startswith("batch 0: 4 splits, 40 rows")) == (0, True)
+    assert "tasks of the batch" in shown
+    assert "25%" in shown
