@@ -15,6 +15,7 @@ from ..query.driver import StreamDriver
 from ..source.schemas import canonical, schema_of_rows
 from ..source.state_location import open_state
 from .batch_log import BatchLog
+from .batch_loop import BatchLoop
 from .embedded_query import sizes_of
 
 
@@ -46,16 +47,15 @@ def planned_batch(given: Mapping[str, str]) -> PlannedBatch | None:
     state = Rehearsal(open_state(options))
     driver = StreamDriver(given, canonical(schema), inferred=inferred, rehearsal=state)
     try:
-        initial = driver.initial_offset()
-        is_repeated = log.committed < log.newest
-        start = (log.before() if is_repeated else log.offset) or initial
+        loop = BatchLoop(log, driver)
         driver.coordinator.prepare_available_now()
-        end = log.offset if is_repeated else driver.latest_offset(start, unlimited=False)
-        if end is None or end == start:
+        is_repeated = loop.is_repeating
+        partitions = loop.begin()
+        if partitions is None:
             return None
-        sizes = [size for part in driver.partitions(start, end) for size in sizes_of(part)]
+        sizes = [size for partition in partitions for size in sizes_of(partition)]
         splits, known = sum(count for count, _ in sizes), sum(size or 0 for _, size in sizes)
-        return PlannedBatch(log.newest + (not is_repeated), splits, known, is_repeated)
+        return PlannedBatch(log.newest, splits, known, is_repeated)
     finally:
         driver.coordinator.close()
 

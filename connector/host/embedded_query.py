@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from ..query.driver import StreamDriver
 from ..query.partitions import ReaderPartition
 from ..source.schemas import canonical, schema_of_rows
 from .batch_log import BatchLog
+from .batch_loop import BatchLoop
 from .worker import Task
 from .worker_pool import WorkerPool
 
@@ -83,27 +84,19 @@ class EmbeddedQuery:
         self._schema = canonical(schema)
         self.log = BatchLog(open_store(place, options.storage_options))
         self._driver = StreamDriver(given, self._schema, inferred=self._inferred)
+        self._loop = BatchLoop(self.log, self._driver)
         if is_bounded:
             self._driver.coordinator.prepare_available_now()
 
     def next_batch(self) -> BatchReport | None:
         """Run the next batch, or the one that a host began and did not finish; None without one."""
         started = time.monotonic()
-        initial = self._driver.initial_offset()
-        if self.log.committed < self.log.newest:
-            start: Mapping[str, Any] = self.log.before() or initial
-            end: Mapping[str, Any] = self.log.offset or initial
-        else:
-            start = self.log.offset or initial
-            end = self._driver.latest_offset(start, unlimited=False)
-            if end == start:
-                return None
-            self.log.begin(end)
-            self._driver.commit(start)
-        partitions = self._driver.partitions(start, end)
+        partitions = self._loop.begin()
+        if partitions is None:
+            return None
         rows = self._read(partitions)
         self._target.sink(FileBatch(rows, self._options.storage_options), self.log.newest)
-        self.log.end()
+        self._loop.end()
         splits = [count for partition in partitions for count, _ in sizes_of(partition)]
         return BatchReport(
             self.log.newest,

@@ -43,7 +43,43 @@ _LAYOUT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _IDLE_SECONDS = 0.05
 
 
-class StreamDriver:
+class BatchDriver:
+    """The coordinator as a host asks it: by offsets as they are in the host's log."""
+
+    def __init__(self, coordinator: Coordinator[Any, Any], state: str, query_id: str = "") -> None:
+        """`state` is where executors find the state."""
+        self.coordinator = coordinator
+        self._offsets = Offsets(coordinator.history)
+        self._state, self._query_id = state, query_id
+
+    def initial_offset(self) -> dict[str, Any]:
+        """Before the first checkpoint."""
+        return self._offsets.offset(NO_CHECKPOINT)
+
+    def latest_offset(self, start: Mapping[str, Any], unlimited: bool) -> dict[str, Any]:
+        """See `Coordinator.latest`."""
+        return self._offsets.offset(self.coordinator.latest(self._offsets.ref(start), unlimited))
+
+    def partitions(
+        self, start: Mapping[str, Any], end: Mapping[str, Any]
+    ) -> Sequence[ReaderPartition]:
+        """One partition for each reader with splits in the range."""
+        between = self._offsets.ref(start), self._offsets.ref(end)
+        checkpoints = self.coordinator.assignments(*between)
+        return partitions_of(
+            checkpoints,
+            self._state,
+            self._query_id,
+            self.coordinator.waived,
+            self.coordinator.claim_to_check,
+        )
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """See `Coordinator.commit`."""
+        self.coordinator.commit(self._offsets.ref(end))
+
+
+class StreamDriver(BatchDriver):
     """Lives in the Python process that Spark keeps on the driver for the life of the query."""
 
     def __init__(
@@ -71,7 +107,7 @@ class StreamDriver:
         if rehearsal is not None:
             self._options = self._options.model_copy(update={"clean_source": "off"})
         # Before any object of the state is written: a wrong checkpointLocation leaves no trace.
-        self._query_id = "" if rehearsal else spark_query_id(self._options)
+        query_id = "" if rehearsal else spark_query_id(self._options)
         self._store = rehearsal or open_state(self._options)
         source = load_source(self._options, schema, schema_is_inferred=inferred)
         settings = _settings(self._options)
@@ -82,8 +118,8 @@ class StreamDriver:
         # A callable: a restart has a state of its own, and the other one may be gone by then.
         if self._options.starting_state:
             settings = replace(settings, starting_state=self._savepoint)
-        self.coordinator = Coordinator(source, self._store, settings)
-        self._offsets = Offsets(self.coordinator.history)
+        coordinator = Coordinator(source, self._store, settings)
+        super().__init__(coordinator, self._store.location, query_id)
 
     def _swept(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
         """Files of attempts that lost go before the commits that tell them from others."""
@@ -104,14 +140,6 @@ class StreamDriver:
         if not report:
             return report
         return {"path": self._options.path, "state": self._store.location, **report}
-
-    def initial_offset(self) -> dict[str, Any]:
-        """Before the first checkpoint."""
-        return self._offsets.offset(NO_CHECKPOINT)
-
-    def latest_offset(self, start: Mapping[str, Any], unlimited: bool) -> dict[str, Any]:
-        """See `Coordinator.latest`."""
-        return self._offsets.offset(self.coordinator.latest(self._offsets.ref(start), unlimited))
 
     def next_offset(self, start: Mapping[str, Any]) -> dict[str, Any]:
         """The next offset for a Spark that does not say how its run is triggered.
@@ -156,24 +184,6 @@ class StreamDriver:
                 self._store.location,
                 pending,
             )
-
-    def partitions(
-        self, start: Mapping[str, Any], end: Mapping[str, Any]
-    ) -> Sequence[ReaderPartition]:
-        """One partition for each reader with splits in the range."""
-        between = self._offsets.ref(start), self._offsets.ref(end)
-        checkpoints = self.coordinator.assignments(*between)
-        return partitions_of(
-            checkpoints,
-            self._store.location,
-            self._query_id,
-            self.coordinator.waived,
-            self.coordinator.claim_to_check,
-        )
-
-    def commit(self, end: Mapping[str, Any]) -> None:
-        """See `Coordinator.commit`."""
-        self.coordinator.commit(self._offsets.ref(end))
 
 
 def _background_interval(options: SluiceOptions) -> float:

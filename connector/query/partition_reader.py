@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...checkpoint_meta.documents.serializer import VersionedSerializer
+from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.open_store import open_store
 from ...reader.api import ReaderContext, SplitReader
 from ...reader.files.options import ReaderOptions
@@ -66,12 +68,22 @@ def read_partition(
     )
     # Before the first row, since Spark may hand rows to the sink as soon as they come.
     check_query_id(attempt.query_id, partition.query_id, partition.state)
+    yield from read_parts(task, source.split_serializer, store, partition, attempt)
+
+
+def read_parts(
+    task: ReaderTask[Any],
+    serializer: VersionedSerializer[Any],
+    store: StateStore,
+    partition: ReaderPartition,
+    attempt: Attempt,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of each part, with a commit after it."""
     for part in partition.parts:
         if part.visibility is not None:
             # Before the first row: where the state is not shared, a commit would be lost.
             part.visibility.check(store)
-        read = source.split_serializer.read
-        splits = [split for batch in part.splits() for split in read(part.version, batch)]
+        splits = [s for batch in part.splits() for s in serializer.read(part.version, batch)]
         assignment = Assignment(
             part.checkpoint.ref,
             partition.reader,

@@ -15,8 +15,9 @@ from pyspark_sluice.checkpoint_meta.stores.testing import (
     SimulatedCrash,
 )
 from pyspark_sluice.connector.options.model import SluiceOptions
+from pyspark_sluice.connector.query.partitions import partitions_of
 from pyspark_sluice.connector.source.api import Source
-from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files.aligned_batches import AlignedBatches, Alignment
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
@@ -69,6 +70,23 @@ class OneOfSeveral(Trial):
 
     def _died(self):
         self.query.kill_at(None)
+
+    @property
+    def start(self):
+        return self.offsets[len(self.sink) - 1] if self.sink else NO_CHECKPOINT
+
+    def latest(self):
+        return self._patiently(lambda: self.coordinator.latest(self.start))
+
+    def read_batch(self):
+        checkpoints = self.coordinator.assignments(self.start, self.offsets[-1])
+        self.outcome = []
+        for partition in partitions_of(checkpoints, "", "", self.coordinator.waived, 0):
+            rows = None
+            while rows is None:
+                rows = self._attempt(partition)
+                self.query.background(self)
+            self.outcome += rows
 
 
 class AlignedQuery:
@@ -155,17 +173,13 @@ class AlignedQuery:
         if not running and not self._ask():
             return False
         for source in sources:
-            checkpoints = source.coordinator.assignments(source._start, source.offsets[-1])
-            for task in [task for of in checkpoints for task in source._tasks_of(of)]:
-                while task.reader not in source._outcomes:
-                    source._attempt(task)
-                    self._background(source)
+            source.read_batch()
         for source in sources:
-            source.sink.append([row for rows in source._outcomes.values() for row in rows])
+            source.sink.append(source.outcome)
         self._check_skew()
         for source in sources:
             source.coordinator.commit(source.offsets[-1])
-            self._background(source)
+            self.background(source)
         return True
 
     def _ask(self):
@@ -174,15 +188,14 @@ class AlignedQuery:
         for source in self.sources.values():
             if not self.is_slow:
                 source.calls.run_calls()
-            ends[source] = source._latest()
-        if all(end == source._start for source, end in ends.items()):
+            ends[source] = source.latest()
+        if all(end == source.start for source, end in ends.items()):
             return False
         for source, end in ends.items():
             source.offsets.append(end)
-            source._outcomes = {}
         return True
 
-    def _background(self, source):
+    def background(self, source):
         if not self.is_slow:
             source._background()
 

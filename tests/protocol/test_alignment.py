@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
-from pyspark_sluice.connector.source.testing.trial import KILLED, LOST, RETURNED
+from pyspark_sluice.connector.testing.trial import KILLED, LOST, RETURNED
 from pyspark_sluice.enumerator.files.aligned_batches import AlignedBatches
 from pyspark_sluice.tests.protocol.aligned_query import IDLE, AlignedQuery
 

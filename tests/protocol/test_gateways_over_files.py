@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.query.partitions import ReaderPartition
 from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.connector.testing import Row, Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.subtask_gateway import SubtaskGateway
 from pyspark_sluice.errors import ProtocolError
-from pyspark_sluice.reader.task import Assignment
 from pyspark_sluice.tests.protocol import broken_gateways as broken
 from pyspark_sluice.tests.protocol.broken_in_flight import _OpensAll as OpensOnTheFirstCommit
 
@@ -30,11 +29,10 @@ UNREAD = 3
 class Limited(Trial):
     """One reader of one batch never runs."""
 
-    def _attempt(self, task: Assignment[Any]) -> None:
-        if len(self.sink) == UNREAD and task.reader == 0:
-            self._outcomes[task.reader] = []
-        else:
-            super()._attempt(task)
+    def _attempt(self, partition: ReaderPartition) -> list[Row] | None:
+        if len(self.sink) == UNREAD and partition.reader == 0:
+            return []
+        return super()._attempt(partition)
 
     def _background(self) -> None:
         # It is slower than the tasks of the batch after that.

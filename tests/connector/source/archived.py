@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.testing import SourceSuite, Trial
+from pyspark_sluice.connector.testing import SourceSuite, Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 

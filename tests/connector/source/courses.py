@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
-from pyspark_sluice.connector.source.testing import Trial
-from pyspark_sluice.connector.source.testing.trial import KILLED, LOST, RETURNED, Row, check_rows
+from pyspark_sluice.connector.testing import Trial
+from pyspark_sluice.connector.testing.trial import KILLED, LOST, RETURNED, Row, check_rows
 from pyspark_sluice.enumerator import StartingState
 
 WORDS = st.lists(st.sampled_from(["", "", KILLED, LOST, RETURNED]), max_size=4)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark_sluice.connector.source.testing import SourceSuite
+from pyspark_sluice.connector.testing import SourceSuite
 
 
 def notice_of(suite: SourceSuite, place: Path, expected: str) -> Exception:

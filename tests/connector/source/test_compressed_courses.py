@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.reader.files.io import codecs
 from pyspark_sluice.reader.files.io.compressed import splittable_codecs

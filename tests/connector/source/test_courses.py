@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.examples.log_source.log_source import LogSource

@@ -16,7 +16,7 @@ from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
 )
 from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
 from pyspark_sluice.connector.source.hybrid_source import HybridReader
-from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
 from pyspark_sluice.enumerator.hybrid.state import HybridState

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.examples.log_source.log_source import LogSource
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs

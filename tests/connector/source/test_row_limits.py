@@ -24,8 +24,8 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOIN
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.connector.source.testing import Trial
-from pyspark_sluice.connector.source.testing.trial import KILLED, LOST, RETURNED
+from pyspark_sluice.connector.testing import Trial
+from pyspark_sluice.connector.testing.trial import KILLED, LOST, RETURNED
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.tests.thorough import sampled
@@ -218,6 +218,6 @@ def test_the_driver_opens_no_file_to_plan_under_a_limit_on_rows(tmp_path, monkey
     given = {"fileFormat": "parquet", "path": str(tmp_path), "stateLocation": "unused"}
     source = FileSource(parse_options(given, streaming=True), SCHEMA)
     trial = Trial(lambda: source, limits=BatchLimits(rows=500), bounded=True)
-    ref = trial._latest()
+    ref = trial._patiently(lambda: trial.coordinator.latest(NO_CHECKPOINT))
     (checkpoint,) = trial.coordinator.assignments(NO_CHECKPOINT, ref)
     assert checkpoint.header.assigned_splits

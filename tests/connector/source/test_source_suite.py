@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.connector.source.testing import SourceSuite
+from pyspark_sluice.connector.testing import SourceSuite
 from pyspark_sluice.examples.log_source.log_source import LogSource
 from pyspark_sluice.examples.table_source import table_source_test
 from pyspark_sluice.tests.connector.source.archived import LINES, ArchivedLogSuite, Logs

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
-from pyspark_sluice.connector.source.testing.planted_bugs import PlantedBug
+from pyspark_sluice.connector.testing.planted_bugs import PlantedBug
 from pyspark_sluice.examples.table_source import table_source, table_source_test
 from pyspark_sluice.examples.table_source.table_source import Ids, TableEnumerator, TableReader
 from pyspark_sluice.reader.api import SplitFinished
@@ -138,4 +138,4 @@ def test_a_schema_that_depends_on_the_value_is_noticed(tmp_path):
             made = super().make_source(place)
             return Source(made.options, made.schema)
 
-    notice_of(Suite(), tmp_path, "schema")
+    notice_of(Suite(), tmp_path, "Schema at index 0 was different")

@@ -11,7 +11,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.connector.source.testing import SourceSuite, Trial
+from pyspark_sluice.connector.testing import SourceSuite, Trial
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog

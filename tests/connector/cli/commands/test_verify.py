@@ -25,7 +25,7 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.commands.verify import Verification, verified
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.errors import SluiceError

@@ -13,7 +13,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOIN
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.connector.source.testing import Trial
+from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.connector.views.files_as_of import FilesAsOf
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy

@@ -14,11 +14,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ....checkpoint_meta.documents.checkpoint import Checkpoint
-from ....checkpoint_meta.stores.testing import Fault, FaultKind
-from ....enumerator.batch_budget import BatchLimits
-from ....enumerator.settings import StartingState
-from ..api import Source
+from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.stores.testing import Fault, FaultKind
+from ...enumerator.batch_budget import BatchLimits
+from ...enumerator.settings import StartingState
+from ..source.api import Source
 from .planted_bugs import PLANTED_BUGS, PlantedBug
 from .trial import KILLED, LOST, RETURNED, Row, Trial, check_rows
 

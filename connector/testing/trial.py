@@ -1,7 +1,8 @@
-"""One query over a source, on a model of Spark: an offset log, a commit log, an exactly-once sink.
+"""One query over a source, in the embedded host: its log is in memory, its tasks are run by hand.
 
-The coordinator, the reader tasks and the state they write are the real ones. Nothing happens by
-itself: there are no threads and no time, so a run that fails, fails again.
+The coordinator, the order of batches, the log, the reader tasks and all that they write are the
+product's. Nothing happens by itself: there are no threads and no time, so a run that fails, fails
+again.
 """
 
 from __future__ import annotations
@@ -10,34 +11,36 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.checkpoint import Checkpoint
-from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ....checkpoint_meta.documents.reader_assignment import (
-    budget_of,
-    readers_of,
-    sent_to,
-    splits_of,
-)
-from ....checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
-from ....checkpoint_meta.stores.open_store import RetryingStateStore
-from ....checkpoint_meta.stores.testing import (
+from ...checkpoint_meta.documents.checkpoint import Checkpoint
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from ...checkpoint_meta.stores.contract import RetryingStateStore, StateStore
+from ...checkpoint_meta.stores.testing import (
     Fault,
     FaultyStateStore,
     MemoryStateStore,
     SimulatedCrash,
 )
-from ....enumerator.coordinator.coordinator import Coordinator
-from ....enumerator.settings import CoordinatorSettings, StartingState
-from ....enumerator.testing import HandCrankedCalls
-from ....errors import WaitTimeoutError
-from ....reader.api import ReaderContext, Report, SplitReader, SplitReturned
-from ....reader.task import Assignment, Attempt, ReaderTask
-from ..api import Source
+from ...enumerator.coordinator.coordinator import Coordinator
+from ...enumerator.settings import CoordinatorSettings, StartingState
+from ...enumerator.testing import HandCrankedCalls
+from ...errors import WaitTimeoutError
+from ...reader.api import ReaderContext, Report, SplitReader, SplitReturned
+from ...reader.task import Attempt, ReaderTask
+from ..host.batch_log import BatchLog
+from ..host.batch_loop import BatchLoop
+from ..query.driver import BatchDriver
+from ..query.offsets import from_offset
+from ..query.partition_reader import read_parts
+from ..query.partitions import ReaderPartition
+from ..source.api import Source
+
+T = TypeVar("T")
 
 Row: TypeAlias = Mapping[str, Any]
 """One row, by column."""
@@ -51,7 +54,7 @@ LOST = "lost"
 RETURNED = "returned"
 """The reader sends all of its splits back."""
 
-# Turns of the background that a question of Spark's may take.
+# Turns of the background that a question of the host's may take.
 _PATIENCE = 100
 
 # A source that has always more to read never comes to its end.
@@ -62,7 +65,7 @@ _QUIET = 4
 
 
 class Trial:
-    """A query, its driver processes one after the other, and what Spark has of it."""
+    """A query, its driver processes one after the other, and what the host has of it."""
 
     def __init__(
         self,
@@ -93,8 +96,10 @@ class Trial:
         self._bounded = bounded
         self.objects = MemoryStateStore("trial" if starting_state is None else "fork")
         """Content of the state directory."""
+        self.log_objects = MemoryStateStore("log")
+        """Content of the host's log: `offsets` and `commits`, as Spark has them."""
         self.offsets: list[CheckpointRef] = []
-        """Spark's offset log."""
+        """The checkpoint at the end of each batch in the log."""
         self.sink: list[list[Row]] = []
         """The rows of each committed batch."""
         self.script: list[str] = []
@@ -114,8 +119,8 @@ class Trial:
         """Everything in the sink."""
         return [row for batch in self.sink for row in batch]
 
-    def _store(self) -> FaultyStateStore:
-        store = FaultyStateStore(self.objects)
+    def _store(self, objects: MemoryStateStore) -> FaultyStateStore:
+        store = FaultyStateStore(objects)
         store.fault = self._fault
         self._stores.append(store)
         return store
@@ -127,12 +132,12 @@ class Trial:
             self.calls = HandCrankedCalls(*arguments)
             return self.calls
 
-        # One attempt: a fault is a death here, which nobody survives to try again.
-        retrying = RetryingStateStore(self._store(), attempts=1, sleep=lambda _: None)
         self.source = self._make_source()
+        store = _once(self._store(self.objects))
         self.coordinator: Coordinator[Any, Any] = Coordinator(
-            self.source, retrying, self._settings, lambda: 0.0, make_calls
+            self.source, store, self._settings, lambda: 0.0, make_calls
         )
+        self._loop: BatchLoop | None = None
         if self._bounded:
             self.coordinator.prepare_available_now()
 
@@ -141,10 +146,6 @@ class Trial:
         if parallelism is not None:
             self._settings = replace(self._settings, parallelism=parallelism)
         self._start_driver()
-
-    @property
-    def _start(self) -> CheckpointRef:
-        return self.offsets[len(self.sink) - 1] if self.sink else NO_CHECKPOINT
 
     def step(self) -> bool:
         """One batch, or what is left of one after a kill; False if there is nothing new."""
@@ -166,27 +167,23 @@ class Trial:
         self.kill_at(None)
 
     def _step(self) -> bool:
-        if len(self.offsets) == len(self.sink):
+        if self._loop is None:
+            log = BatchLog(_once(self._store(self.log_objects)))
+            self._loop = BatchLoop(log, BatchDriver(self.coordinator, self.objects.location))
+        loop, log = self._loop, self._loop.log
+        if not loop.is_repeating:
             self.calls.run_calls()
-            end = self._latest()
-            if end == self._start:
-                return False
-            self.offsets.append(end)
-            self._outcomes = {}
-        end = self.offsets[-1]
-        tasks = [
-            task
-            for checkpoint in self.coordinator.assignments(self._start, end)
-            for task in self._tasks_of(checkpoint)
-        ]
+        partitions = self._patiently(loop.begin)
+        if partitions is None:
+            return False
+        if len(self.offsets) == log.newest:
+            self.offsets.append(from_offset(log.offset).ref)
         self._background()
-        for task in tasks:
-            while task.reader not in self._outcomes:
-                self._attempt(task)
-                self._background()
-        # A sink that is replayed has the batch's number already; here the rows are the same.
-        self.sink.append([row for rows in self._outcomes.values() for row in rows])
-        self.coordinator.commit(end)
+        rows = self._read(partitions)
+        # A sink has the number of its newest batch, and takes none twice.
+        if len(self.sink) == log.newest:
+            self.sink.append(rows)
+        loop.end()
         self.calls.run_calls()
         return True
 
@@ -195,24 +192,24 @@ class Trial:
         self.calls.run_calls()
         self.calls.tick()
 
-    def _latest(self) -> CheckpointRef:
+    def _patiently(self, question: Callable[[], T]) -> T:
         for _ in range(_PATIENCE):
             try:
-                return self.coordinator.latest(self._start)
+                return question()
             except WaitTimeoutError:
                 self._background()
         message = f"the source has not discovered all existing data after {_PATIENCE} calls"
         raise AssertionError(message)
 
-    def _tasks_of(self, checkpoint: Checkpoint) -> Iterator[Assignment[Any]]:
-        for reader in readers_of(checkpoint):
-            yield Assignment(
-                checkpoint.ref,
-                reader,
-                splits_of(checkpoint, reader, self.source.split_serializer),
-                sent_to(checkpoint, reader),
-                budget=budget_of(checkpoint, reader),
-            )
+    def _read(self, partitions: Iterable[ReaderPartition]) -> list[Row]:
+        rows: list[Row] = []
+        for partition in partitions:
+            outcome = None
+            while outcome is None:
+                outcome = self._attempt(partition)
+                self._background()
+            rows += outcome
+        return rows
 
     def run_to_end(self) -> None:
         """Batch after batch until nothing new comes."""
@@ -223,26 +220,27 @@ class Trial:
 
     # The executors --------------------------------------------------------------------------
 
-    def _attempt(self, task: Assignment[Any]) -> None:
+    def _attempt(self, partition: ReaderPartition) -> list[Row] | None:
         word = self.script.pop(0) if self.script else ""
-        store = self._store()
-        source = self._make_source()
+        dying = self._store(self.objects)
+        store, source = _once(dying), self._make_source()
 
         def make_reader(context: ReaderContext) -> SplitReader[Any]:
             if word == RETURNED and context.may_return:
                 return _SendsBack()
             return source.create_reader(context)
 
-        reader = ReaderTask(
+        task = ReaderTask(
             make_reader,
             source.split_serializer,
-            ReaderCommits(RetryingStateStore(store, attempts=1, sleep=lambda _: None)),
+            ReaderCommits(store),
             source.reader_event_types,
             may_return=True,
         )
         self._attempts += 1
         rows: list[Row] = []
-        batches = reader.read(task, Attempt(self._attempts))
+        attempt = Attempt(self._attempts)
+        batches = read_parts(task, source.split_serializer, store, partition, attempt)
         try:
             for batch in batches:
                 assert batch.schema.equals(source.schema), (
@@ -252,18 +250,18 @@ class Trial:
                 if word == KILLED:
                     # A process that has died writes nothing more, not even while its generators are
                     # closed.
-                    store.dead = True
+                    dying.dead = True
                     raise SimulatedCrash
         except SimulatedCrash:
             with suppress(SimulatedCrash):
                 getattr(batches, "close", lambda: None)()
             if word != KILLED:
                 self._died()
-            return
+            return None
         if word == LOST:
             self.meanwhile()
-            return
-        self._outcomes[task.reader] = rows
+            return None
+        return rows
 
     # What came of it ------------------------------------------------------------------------
 
@@ -284,6 +282,11 @@ class Trial:
     def check(self, landed: Iterable[Row], what: str = "") -> None:
         """Every landed row is in the sink exactly once, and nothing else is."""
         check_rows(self.rows, landed, what)
+
+
+def _once(store: StateStore) -> RetryingStateStore:
+    # One attempt: a fault is a death here, which nobody survives to try again.
+    return RetryingStateStore(store, attempts=1, sleep=lambda _: None)
 
 
 def check_rows(found: Iterable[Row], expected: Iterable[Row], what: str = "") -> None:

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from typing_extensions import override
 
-from ....enumerator.api import SplitEnumerator, SplitEnumeratorContext
-from ....reader.api import ReaderContext, Report, SplitFinished, SplitReader, SplitUnfinished
-from ..api import Source
+from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
+from ...reader.api import ReaderContext, Report, SplitFinished, SplitReader, SplitUnfinished
+from ..source.api import Source
 
 _Item: TypeAlias = pa.RecordBatch | Report
 
