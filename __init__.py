@@ -5,15 +5,8 @@ that runs your program, even if its virtual environment is not activated. For a 
 exists, call `register(spark)`. `landing`, `checkpoint` and `table` are paths here:
 
     >>> import pyspark_sluice
-    >>> events = (
-    ...     spark.readStream.format("sluice")
-    ...     .option("fileFormat", "json")
-    ...     .option("checkpointLocation", checkpoint)  # the same path as on writeStream
-    ...     .schema("id long, name string")
-    ...     .load(landing)
-    ... )
-    >>> writer = events.writeStream.format("parquet").option("checkpointLocation", checkpoint)
-    >>> writer.trigger(availableNow=True).start(table).awaitTermination()
+    >>> orders = pyspark_sluice.stream(spark, landing, checkpoint=checkpoint, format="json")
+    >>> orders.to_delta(table).awaitTermination()
     >>> spark.read.parquet(table).count()
     2
 
@@ -23,6 +16,7 @@ Public names:
     register            makes `format("sluice")` known to a session that already exists
     run                 reads new files into a table without Spark, on the same checkpoint
     run_with_evolution  runs a query and restarts it whenever new columns stop it
+    stream              describes a stream of files, and writes it into a Delta table
     HybridSource        reads one source to its end and then another
     DefaultSource       the class that Spark finds and registers as "sluice"
     tables              sinks that add data files to Delta and Iceberg tables, or list them
@@ -49,6 +43,7 @@ if TYPE_CHECKING:
     from .connector.session.restart_on_evolution import run_with_evolution
     from .connector.source.hybrid_source import HybridSource
     from .connector.spark.data_source import SluiceDataSource as DefaultSource
+    from .connector.spark.file_stream import stream
     from .connector.spark.registration import register
 
 __all__ = [
@@ -59,6 +54,7 @@ __all__ = [
     "register",
     "run",
     "run_with_evolution",
+    "stream",
     "tables",
 ]
 
@@ -69,6 +65,7 @@ _HOMES = {
     "register": (".connector.spark.registration", "register"),
     "run": (".connector.host.run", "run"),
     "run_with_evolution": (".connector.session.restart_on_evolution", "run_with_evolution"),
+    "stream": (".connector.spark.file_stream", "stream"),
 }
 
 # When Spark makes its session it reads the variables that this sets, so not on first use.

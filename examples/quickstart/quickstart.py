@@ -1,20 +1,16 @@
-import json
 from pathlib import Path
 
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-import pyspark_sluice  # before the session is made: see "It does not start"
+import pyspark_sluice
 
-home = Path("/tmp/sluice")
-(home / "landing").mkdir(parents=True, exist_ok=True)
-rows = [json.dumps({"id": number, "name": f"row {number}"}) for number in range(1000)]
-(home / "landing" / "first.json").write_text("\n".join(rows))
+landing, checkpoint, table = "/tmp/sluice/landing", "/tmp/sluice/checkpoint", "/tmp/sluice/orders"
+Path(landing).mkdir(parents=True, exist_ok=True)
+lines = [f'{{"order_id": {n}, "customer": "Ada", "amount": 12.5}}\n' for n in range(1000)]
+Path(landing, "orders-1.json").write_text("".join(lines))
 
-# Spark Connect: SparkSession.builder.remote("local").getOrCreate()
 spark = SparkSession.builder.getOrCreate()
-checkpoint = {"checkpointLocation": str(home / "checkpoint")}  # the same for both sides
-reader = spark.readStream.format("sluice").option("fileFormat", "json").options(**checkpoint)
-events = reader.schema("id long, name string").load(str(home / "landing"))
-writer = events.writeStream.format("parquet").options(**checkpoint)
-writer.trigger(availableNow=True).start(str(home / "table")).awaitTermination()
-print(spark.read.parquet(str(home / "table")).count(), "rows ingested")
+orders = pyspark_sluice.stream(spark, landing, checkpoint=checkpoint, format="json")
+orders.to_delta(table).awaitTermination()
+print(DeltaTable(table).count(), "orders in the table")

@@ -233,19 +233,17 @@ def _run_in_spark(given: RunArguments) -> None:
 
     from ...host.run import checked_with_target
     from ...session.restart_on_evolution import run_with_evolution
+    from ...spark.file_stream import FileStream
 
     options, target = checked_with_target(given.options, given.to)
-    # A sink of `tables` takes what either host passes.
-    sink = cast("Callable[[DataFrame, int], None]", target.sink)
     path, place, every = options.pop("path"), given.checkpoint, _seconds(given)
     session = SparkSession.builder.master(given.spark).appName(f"sluice run {path}").getOrCreate()
 
     def start() -> StreamingQuery:
         files = session.readStream.format("sluice").options(**options).load(path)
-        writer = files.writeStream.option("checkpointLocation", place).foreachBatch(sink)
-        if every is None:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{max(round(every * 1000), 1)} milliseconds").start()
+        writer = FileStream(session, path, place, options).writer(files, every)
+        # A sink of `tables` takes what either host passes.
+        return writer.foreachBatch(cast("Callable[[DataFrame, int], None]", target.sink)).start()
 
     try:
         run_with_evolution(start)
