@@ -165,13 +165,18 @@ class ProtocolError(SluiceError):
 def without_history(error: ErrorT) -> ErrorT:
     """`error` as if it were raised here for the first time: no traceback, no cause.
 
-    For errors that say everything themselves. Any other exception, which does not, is returned as
-    it is; so is a `ProtocolError`, whose history is what a report needs.
+    For errors that say everything themselves; their remedy ends with the section of the runbook.
+    Any other exception is returned as it is; so is a `ProtocolError`, whose history is what a
+    report needs.
     """
     if not isinstance(error, SluiceError) or isinstance(error, ProtocolError):
         return error
+    what, where, found, expected, remedy = error.args
+    more = f"More: `sluice runbook {type(error).__name__}`."
+    if type(error) is not SluiceError and more not in remedy:
+        remedy = f"{remedy} {more}".strip()
     # Spark prints the whole traceback, causes included, of what a data source raises.
-    return type(error)(*error.args)
+    return type(error)(what, where, found, expected, remedy)
 
 
 def of_system(error: OSError) -> SluiceError:

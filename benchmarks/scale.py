@@ -1,8 +1,8 @@
 """What the state costs by the number of files that were seen: `make bench BENCH=scale`.
 
 No Spark: the coordinator is driven as Spark drives it, over a made-up file system of any size and a
-real state directory; each figure comes from a process of its own. Writes the table and the plot
-that `docs/scale.md` shows.
+real state directory; each figure comes from a process of its own. Writes the table
+that `notes/scale.md` shows.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ from pyspark_sluice.benchmarks.scale_steps import (
 )
 
 from .bench import Bench
-from .plot import plot
 
 SIZES = (10_000, 1_000_000, 10_000_000)
-PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "scale.svg"
 
 
 def _in_process(step: str, *arguments: object) -> dict[str, Any]:
@@ -78,12 +76,11 @@ def scale(_: Bench) -> Iterator[str]:
     """What the state costs with 10 thousand, 1 million and 10 million files seen."""
     with tempfile.TemporaryDirectory() as directory:
         found = measure(SIZES, directory)
-    PICTURE.write_text(plot(found), encoding="utf-8")
     yield "\n" + table(found)
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    """The table of `docs/scale.md`."""
+    """The table of `notes/scale.md`."""
     lines = ["| | " + " | ".join(f"{of['files']:,} files" for of in found) + " |"]
     lines.append("|---|" + "---|" * len(found))
     for part, title in (

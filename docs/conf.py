@@ -27,7 +27,7 @@ exclude_patterns = [
     *(".*", "build", "benchmarks", "connector", "enumerator", "examples", "reader", "tests"),
     "tools",
 ]
-myst_heading_anchors = 3
+myst_heading_anchors = 4
 
 html_theme = "furo"
 html_title = "Sluice"
@@ -88,6 +88,20 @@ class OptionLinks(SphinxTransform):
             link += node
 
 
+class InTheSourceTree(SphinxTransform):
+    """Links to pages next to the code, which the site does not have, become plain text."""
+
+    default_priority = 600
+
+    def apply(self, **_: Any) -> None:
+        """Replace each of them, if the page exists; any other dead link is an error."""
+        for node in list(self.document.findall(addnodes.pending_xref)):
+            page = str(node.get("reftarget", ""))
+            is_page = node.get("refdomain") == "doc" and page not in self.env.found_docs
+            if is_page and Path(__file__).parent.parent.joinpath(f"{page}.md").is_file():
+                node.replace_self(node.children)
+
+
 def _above(node: nodes.Node) -> Iterator[nodes.Node]:
     while node.parent is not None:
         node = node.parent
@@ -98,3 +112,4 @@ def setup(app: Sphinx) -> None:
     """What Sphinx calls."""
     app.add_transform(HtmlAnchors)
     app.add_transform(OptionLinks)
+    app.add_transform(InTheSourceTree)

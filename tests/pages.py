@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -22,6 +23,14 @@ ROOT = Path(__file__).resolve().parent.parent
 RUNNABLE = ("python", "sh")
 PASSIVE = ("text", "json", "ini", "{toctree}")
 """What is in a page to be looked at: shapes of data, and the site's own directive."""
+
+NEXT_TO_THE_CODE = (
+    "benchmarks/notes",
+    "enumerator/coordinator",
+    "reader/files/formats",
+    "tests/protocol",
+)
+"""Folders with pages for people who change Sluice."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +55,15 @@ class Block:
         return f"{self.page}:{self.line}"
 
 
+def user_pages() -> list[Path]:
+    """The pages of the site, without the description of the state."""
+    return sorted((ROOT / "docs").glob("*.md"))
+
+
 def pages() -> list[Path]:
     """Everything whose blocks are kept true."""
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+    internal = (sorted((ROOT / folder).glob("*.md")) for folder in NEXT_TO_THE_CODE)
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *user_pages(), *chain(*internal)]
 
 
 def blocks(page: Path) -> Iterator[Block]:

@@ -13,7 +13,7 @@ import pyspark_sluice
 from pyspark_sluice.benchmarks.speedup_chart import Bars, chart
 from pyspark_sluice.checkpoint_meta.storage.units import parse_bytes, parse_milliseconds
 from pyspark_sluice.connector.options.model import SluiceOptions
-from pyspark_sluice.tests.pages import PASSIVE, RUNNABLE, blocks, pages
+from pyspark_sluice.tests.pages import PASSIVE, RUNNABLE, blocks, pages, user_pages
 from pyspark_sluice.tests.repository import ROOT, files, tool
 
 RECIPES = (
@@ -56,29 +56,23 @@ def test_the_chart_has_a_bar_for_each_figure_and_says_when_and_where_it_was_meas
     assert "2026-01-02; 2 cores <x>" in texts
 
 
-def test_no_page_is_longer_than_a_reader_has_time():
-    words = {
-        page.name: len(page.read_text(encoding="utf-8").split())
-        for page in (*pages(), *(ROOT / "checkpoint_meta").glob("*.md"))
-        if page.name not in ("options.md", "CONTRIBUTING.md")
-    }
-    assert {name: count for name, count in words.items() if count > 1_500} == {}
+def test_every_page_begins_with_a_paragraph_that_says_what_it_is_for():
+    without = [
+        page.name
+        for page in user_pages()
+        if not re.match(r"# .+\n\n[A-Z][^\n|#]{60,}", page.read_text(encoding="utf-8"))
+    ]
+    assert without == []
 
 
 def test_the_differences_from_spark_are_counted():
-    docs = ROOT / "docs"
-    counts = [
-        sum(line.startswith("| ") for line in re.split(heading, text)[-1].splitlines()) - 1
-        for page, heading in (
-            ("differences.md", "^"),
-            ("differences-columnar.md", "^"),
-            ("xml.md", "## Differences from Spark's reader"),
-        )
-        for text in [(docs / page).read_text(encoding="utf-8")]
-    ]
-    said = " ".join((docs / "measurements.md").read_text(encoding="utf-8").split())
+    page = (ROOT / "docs" / "differences.md").read_text(encoding="utf-8")
+    tables = re.split(r"(?m)^## .+$", page)
+    counts = [sum(line.startswith("| ") for line in t.splitlines()) - 1 for t in tables]
+    notes = (ROOT / "benchmarks/notes/measurements.md").read_text(encoding="utf-8")
     total = f"The tables list {sum(counts)} differences"
     text, columnar, xml = counts
+    said = " ".join(notes.split())
     assert re.search(rf"{total}: {text} of .*, {columnar} of .* and {xml} of \[XML\]", said)
 
 
@@ -210,7 +204,7 @@ def test_what_is_quoted_from_a_program_is_in_it(block):
 def test_every_recipe_is_run_and_on_its_page():
     tests = [ROOT / "tests/spark" / f"test_recipes{end}.py" for end in ("", "_elsewhere")]
     run = "".join(path.read_text(encoding="utf-8") for path in tests)
-    page = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/sinks.md").read_text(encoding="utf-8")
     for recipe in RECIPES:
         assert Path(recipe).stem in run, recipe
         assert f"(../examples/{recipe})" in page
@@ -256,9 +250,9 @@ def test_the_example_is_the_quick_start():
     assert len([line for line in code.splitlines() if line.strip()]) <= 20
 
 
-def test_the_page_of_a_newcomer_begins_with_the_error_of_a_newcomer():
-    text = (ROOT / "docs" / "it-does-not-start.md").read_text()
-    assert "DATA_SOURCE_NOT_FOUND" in re.findall(r"^## (.*)$", text, re.MULTILINE)[0]
+def test_the_section_for_a_newcomer_begins_with_the_error_of_a_newcomer():
+    text = (ROOT / "docs" / "runbook.md").read_text().partition("\n## It does not start\n")[2]
+    assert "DATA_SOURCE_NOT_FOUND" in re.findall(r"^### (.*)$", text, re.MULTILINE)[0]
 
 
 def test_every_module_that_is_named_in_the_documentation_is_in_the_wheel():

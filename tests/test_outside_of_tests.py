@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_sluice.benchmarks.plot import plot
 from pyspark_sluice.benchmarks.scale import table
 from pyspark_sluice.tests.patience import PATIENCE
 
@@ -49,4 +48,3 @@ def test_the_steps_of_the_benchmark_of_scale_run_one_after_the_other(tmp_path):
     parts = {"first": first, "later": later, "more": {}, "passed over": passed, "after": after}
     found = [{"files": count, **parts} for count in (30, 3000)]
     assert "| 30 files | 3,000 files |" in table(found)
-    assert plot(found).count("<polyline") == 9

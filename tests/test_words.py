@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
+from pyspark_sluice.tests.pages import pages
+
 ROOT = Path(__file__).resolve().parent.parent
 
 PACKAGES = (
@@ -81,14 +83,12 @@ def idioms(text: str) -> list[str]:
 @pytest.mark.parametrize(
     "page",
     [
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
         *sorted((ROOT / "checkpoint_meta").glob("*.md")),
         ROOT / "CHANGELOG.md",
         ROOT / "setup.cfg",
         ROOT / "pyproject.toml",
         ROOT / "Makefile",
-        *sorted((ROOT / "docs").glob("*.md")),
+        *pages(),
         *sorted((ROOT / "examples").rglob("*.md")),
         *sorted((ROOT / "tools").glob("*.sh")),
         *sorted((ROOT / "tests/protocol/model").glob("*.pml")),

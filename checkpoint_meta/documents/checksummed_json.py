@@ -32,7 +32,6 @@ def without_checksum(data: bytes) -> dict[str, Any]:
     document = json.loads(data)
     if not isinstance(document, dict):
         raise ValueError("not a JSON object")
-    # Releases up to 0.1 wrote no checksum; `parsed` refuses newer documents without one.
     if KEY not in document:
         raise ValueError("no checksum")
     body = {name: value for name, value in document.items() if name != KEY}

@@ -253,12 +253,26 @@ def doctor(given: Patient) -> None:
     diagnose(given)
 
 
+def runbook(
+    words: Annotated[
+        str, typer.Argument(help="Show the sections whose heading contains this: FencedError.")
+    ] = "",
+) -> None:
+    """Show what to do about an error or an alert.
+
+    Without an argument, show the whole page.
+    """
+    from .commands.runbook import sections_about
+
+    typer.echo(sections_about(words))
+
+
 # In the order of `sluice --help`.
 for _command in (
     *(run.run, status, watch, files, checkpoints, inspect, diff, verify, report),
     *(bootstrap.fork, bootstrap.import_spark, bootstrap.import_auto_loader),
     *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.orders),
-    *(take_back_schema, compact, sweep.sweep, queue_setup.queue_setup, doctor),
+    *(take_back_schema, compact, sweep.sweep, queue_setup.queue_setup, doctor, runbook),
 ):
     register(app, _command)
 

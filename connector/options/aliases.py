@@ -112,8 +112,8 @@ _OWN_QUEUE = (
     "discoveryMode=notifications by the events of your own queue."
 )
 _CREDENTIALS = (
-    "Put credentials and service endpoints into storageOptions, under the names in "
-    "docs/object-stores.md."
+    "Put credentials and service endpoints into storageOptions, under the names that fsspec or "
+    "the client of the store has."
 )
 
 AUTO_LOADER: tuple[KnownName, ...] = (

@@ -118,7 +118,6 @@ class OptionTypes(TypedDict, total=False):
     ignore_null_fields: bool
     ignore_surrounding_spaces: bool
     ignore_trailing_white_space: bool
-    ignoredNamesRegex: str
     ignoredPathSegmentRegex: str
     ignored_path_segment_regex: str
     includeExistingFiles: bool

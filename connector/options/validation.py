@@ -305,4 +305,4 @@ def _expected(error: Mapping[str, Any]) -> str:
     if kind in _BOUNDS:
         return f"{_BOUNDS[kind]} {next(iter(context.values()))}"
     found = (meant for beginning, meant in _KINDS.items() if kind.startswith(f"{beginning}_"))
-    return next(found, "a value as docs/options.md describes it")
+    return next(found, "another value")

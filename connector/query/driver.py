@@ -175,7 +175,7 @@ class StreamDriver(BatchDriver):
 
         Called for the first batch: Spark kills this process when the run ends.
         """
-        pending = self.report().get("filesOutstanding", 0)
+        pending = self.report().get("backlogFiles", 0)
         if pending:
             log.warning(
                 "%s: %d files are not in the first batch. If the query has trigger(availableNow="

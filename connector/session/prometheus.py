@@ -5,7 +5,7 @@
     prometheus_client.start_http_server(9100)
 
 Add it before the queries start. Every number in a source's part of the progress event becomes a
-metric: `splitsOutstanding` becomes the gauge `sluice_splits_outstanding`, what only grows becomes a
+metric: `backlogSplits` becomes the gauge `sluice_backlog_splits`, what only grows becomes a
 counter (`read.rows` is `sluice_read_rows_total`), and counts by reason (`filesSkipped`) one gauge
 with the label `reason`. To these come metrics of the query as a whole: `sluice_up`, the times of
 its last success and last error, and how often it failed.
@@ -53,7 +53,7 @@ _COUNTS: Final = ("abandonedReaders", "abandonedSplits", "failedListings")
 _NOW: Final = ("held", "failing", "checkpointsToClean")
 """Numbers within `_COUNTERS` that go up and down."""
 
-_AGE: Final = "oldestOutstandingSeconds"
+_AGE: Final = "backlogOldestSeconds"
 _OF_SPARK: Final = ("inputRowsPerSecond", "processedRowsPerSecond")
 
 # Only names of this package's errors become labels: free text would make a series for each error.
@@ -180,11 +180,11 @@ def _of_report(report: Mapping[str, Any], since: float) -> Iterator[Sample]:
     if "endedAt" in listing:
         ended = float(listing.pop("endedAt"))
         yield Sample("sluice_last_listing_timestamp_seconds", {}, ended)
-    if "splitsOutstanding" in figures:
+    if "backlogSplits" in figures:
         age = figures.pop(_AGE, None)
         if age is not None:
             yield Sample(_metric(_AGE), {}, age + max(0.0, since))
-        elif not figures["splitsOutstanding"]:
+        elif not figures["backlogSplits"]:
             yield Sample(_metric(_AGE), {}, 0.0)
         yield Sample("sluice_listing_failing", {}, float("listingError" in figures))
     yield Sample("sluice_unreadable_state", {}, len(figures.pop("unreadableState", ())))

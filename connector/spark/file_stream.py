@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-
 from ...tables import delta
 from ..options.call import checked
 from .registration import register

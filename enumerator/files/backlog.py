@@ -45,13 +45,13 @@ class BacklogFigures:
             self._looked_at = (now, count)
         found: dict[str, Any] = {
             # Counted up to a second ago, and there are never more files than ranges.
-            "filesOutstanding": min(self._files, count),
-            "splitsOutstanding": count,
-            "bytesOutstanding": self._pending.bytes,
+            "backlogFiles": min(self._files, count),
+            "backlogSplits": count,
+            "backlogBytes": self._pending.bytes,
         }
         if count and self._oldest is not None:
             age = max(0.0, self._clock() - self._oldest / 1_000_000)
-            found["oldestOutstandingSeconds"] = round(age, 1)
+            found["backlogOldestSeconds"] = round(age, 1)
         return found
 
     def _look(self) -> None:

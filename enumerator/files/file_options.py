@@ -84,7 +84,7 @@ class EventTimeOptions(BaseModel):
         description="fileOrder=eventTime: sources of one query with the same group read files of "
         "about the same event time: no source reads a file that is more than maxEventTimeSkew "
         "later than the earliest pending file of another one. No checkpoint is planned ahead. See "
-        "[Aligning sources](aligning-sources.md).",
+        "[Aligning sources](event-time.md#aligning-sources).",
     )
     alignment_idle_timeout: Milliseconds = Field(
         300_000,
@@ -228,8 +228,8 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
         gt=0,
         description="How long each reader may read in one batch, such as 60s; then it stops within "
         "a file, and the next batch continues there. A batch then has at most as many tasks as the "
-        "driver has cores, or as parallelism says. No limit by default; see [Sizing batches]"
-        "(sizing-batches.md).",
+        "driver has cores, or as parallelism says. No limit by default; see [Batch size]"
+        "(batch-size.md).",
         json_schema_extra={"unit": "milliseconds"},
     )
     parallelism: Parallelism = Field(

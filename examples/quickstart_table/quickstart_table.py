@@ -15,8 +15,8 @@ from pyspark_sluice import tables
 
 home = Path(*sys.argv[1:] or ["/tmp/sluice-table"])
 (home / "landing").mkdir(parents=True, exist_ok=True)
-rows = [json.dumps({"id": number, "name": f"row {number}"}) for number in range(1000)]
-(home / "landing" / "first.json").write_text("\n".join(rows))
+rows = [json.dumps({"order_id": n, "customer": "Ada"}) for n in range(1000)]
+(home / "landing" / "orders-1.json").write_text("\n".join(rows))
 
 spark = SparkSession.builder.getOrCreate()
 table, checkpoint = str(home / "table"), str(home / "checkpoint")
@@ -24,7 +24,7 @@ files = (
     spark.readStream.format("sluice")
     .option("fileFormat", "json")
     .option("writeTo", table)
-    .option("writeSchema", "id long, name string")
+    .option("writeSchema", "order_id long, customer string")
     .option("checkpointLocation", checkpoint)
     .load(str(home / "landing"))
 )

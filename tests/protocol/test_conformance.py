@@ -1,4 +1,4 @@
-"""Flink's scenarios, as far as they have a meaning here. `docs/conformance.md` lists all of them.
+"""Flink's scenarios, as far as they have a meaning here. `CONFORMANCE.md` lists all of them.
 
 Each docstring names Flink's case.
 """

@@ -1,6 +1,6 @@
 """Flink's scenarios of its file source: what discovery and a snapshot owe each other.
 
-Each docstring names Flink's case; `docs/conformance.md` lists all of them.
+Each docstring names Flink's case; `CONFORMANCE.md` lists all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`docs/conformance.md` is whole: its tests exist, and each row has one or a reason."""
+"""`CONFORMANCE.md` is whole: its tests exist, and each row has one or a reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_test_that_the_table_of_conformance_names_exists():
-    table = (_ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+    table = (_ROOT / "tests/protocol/CONFORMANCE.md").read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", table)
     assert len(named) > 50
     functions: dict[str, set[str]] = {}
@@ -22,7 +22,7 @@ def test_every_test_that_the_table_of_conformance_names_exists():
 
 
 def test_every_row_of_the_table_says_where_it_passes_or_why_it_does_not_apply():
-    table = (_ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+    table = (_ROOT / "tests/protocol/CONFORMANCE.md").read_text(encoding="utf-8")
     scenarios = 0
     for block in re.split(r"\n(?!\|)", table):
         heading, *rows = [line for line in block.splitlines() if line.startswith("|")] or [""]

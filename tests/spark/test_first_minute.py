@@ -87,7 +87,7 @@ def processor_seconds() -> float:
 
 def check(result: subprocess.CompletedProcess[str]) -> None:
     assert result.returncode == 0, result.stderr[-3000:]
-    assert "1000 rows ingested" in result.stdout
+    assert "1000 orders in the table" in result.stdout
 
 
 def test_the_quick_start_in_an_activated_environment(environment, tmp_path, elsewhere):

@@ -23,7 +23,7 @@ PUBLIC = {
 KEPT = ("pyspark_sluice", "register", "tables.delta")
 WITHOUT_EXAMPLE = {
     "errors",  # Nobody calls it; its text is the tree of errors.
-    "HybridSource",  # A class to derive from; docs/hybrid-sources.md has the one that a test runs.
+    "HybridSource",  # A class to derive from; docs/sources.md has the one that a test runs.
 }
 
 

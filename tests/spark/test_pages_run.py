@@ -16,7 +16,7 @@ from pyspark_sluice.tests.thorough import sampled
 
 RUN = [block for page in pages() for block in blocks(page) if block.is_run]
 PAGES = {page: list(group) for page, group in itertools.groupby(RUN, lambda block: block.page)}
-KEPT = tuple(f"docs/{name}.md" for name in ("getting-started", "sources", "bad-records", "alerts"))
+KEPT = tuple(f"docs/{name}.md" for name in ("getting-started", "sources", "bad-data", "monitoring"))
 
 
 @pytest.mark.parametrize(

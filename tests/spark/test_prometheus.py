@@ -50,7 +50,7 @@ def test_a_running_query_s_figures_are_scraped_and_stay_when_it_has_ended(lake, 
         until(lambda: _scraped(port).get(f"sluice_batches_total{of}") == 2, "second batch")
         found = _scraped(port)
         assert found[f"sluice_files_seen{at}"] == 4
-        assert found[f"sluice_splits_outstanding{at}"] == 0
+        assert found[f"sluice_backlog_splits{at}"] == 0
         assert found[f"sluice_checkpoint{at}"] >= 2
         assert f"sluice_batch_seconds{at}" in found
         lake.land("4.json", range(40, 50))

@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes.md run unchanged: every row is there once, also after a crash.
+"""The recipes of docs/sinks.md run unchanged: every row is there once, also after a crash.
 
 The crash is in the worst place: behind the write, before Spark knows of it. Spark then repeats the
 batch under the same number. All of it runs in one session.

@@ -188,12 +188,12 @@ def status_lines(status: dict[str, Any], owner: str) -> dict[str, str]:
             lines[f"held in {waiting['checkpoint']}"] = f"{amount}, until the commit of {under}"
     if pending is not None:
         lines["files seen"] = f"{status['files_seen']:,}"
-        lines["pending"] = (
+        lines["backlog"] = (
             f"{counted(pending['splits'], 'split')}, {format_bytes(pending['bytes'])}"
         )
         if pending["oldest_modified_seconds"] is not None:
             age = format_duration(pending["oldest_modified_seconds"])
-            lines["oldest pending"] = f"written {age} ago"
+            lines["oldest file"] = f"written {age} ago"
     lines |= _event_time_lines(status["event_time"]) | _data_file_lines(status["written_schema"])
     lines |= _rate_lines(status)
     lines["quarantined"] = counted(status["quarantined"], "split")

@@ -137,5 +137,5 @@ def _problems(status: dict[str, Any]) -> dict[str, str]:
     # A state of a source without files has no backlog.
     age = (status["pending"] or {}).get("oldest_modified_seconds")
     if age is not None and age > _OLD:
-        found["oldest pending"] = "yellow"
+        found["oldest file"] = "yellow"
     return found

@@ -106,7 +106,7 @@ def _executor_findings(master: str, place: str, storage_options: str) -> Iterato
         builder = SparkSession.builder.master(master).appName("sluice doctor")
         spark = builder.config("spark.ui.enabled", "false").getOrCreate()
     except Exception as error:  # noqa: BLE001 - any reason for which Spark does not start is the finding
-        way_out = "See docs/it-does-not-start.md."
+        way_out = "See `sluice runbook 'does not start'`."
         yield Finding(
             "session", "failed", _short(error), f"a session of Spark at {master}", way_out
         )
@@ -131,11 +131,11 @@ def _registered(spark: Any) -> Finding:
     except Exception as error:  # noqa: BLE001 - told apart by its text
         text = str(error)
         if "DATA_SOURCE_NOT_FOUND" in text:
-            way_out = "See docs/it-does-not-start.md, the first section."
+            way_out = "See `sluice runbook DATA_SOURCE_NOT_FOUND`."
             return Finding(what, "failed", "DATA_SOURCE_NOT_FOUND", expected, way_out)
         if "pyspark_sluice" not in text:
             return Finding(
-                what, "failed", _short(error), expected, "See docs/it-does-not-start.md."
+                what, "failed", _short(error), expected, "See `sluice runbook 'does not start'`."
             )
     return Finding(what, "ok", 'format("sluice") is found', expected)
 
@@ -151,7 +151,9 @@ def _writing(spark: Any, place: str, storage_options: str) -> Finding:
         tasks = spark.sparkContext.parallelize(range(_TASKS), _TASKS)
         answers = tasks.map(lambda at: asked(place, storage_options, seen, raced, at)).collect()
     except Exception as error:  # noqa: BLE001 - any error of a task is the finding
-        way_out = "Install pyspark-sluice on every executor; see docs/it-does-not-start.md."
+        way_out = (
+            "Install pyspark-sluice on every executor; see `sluice runbook ModuleNotFoundError`."
+        )
         return Finding(what, "failed", _short(error), expected, way_out)
     finally:
         store.delete(seen)

@@ -140,6 +140,6 @@ def path_finding(path: str, storage_options: str, options: Mapping[str, str]) ->
         way_out = "Repair access, or correct the path."
         return Finding(what, "failed", str(error), "a path that can be listed", way_out)
     if first is None:
-        way_out = "See docs/it-does-not-start.md: It runs, but ingests nothing."
+        way_out = "See `sluice runbook 'ingests nothing'`."
         return Finding(what, "warning", f"nothing at {path}", "files to be read", way_out)
     return Finding(what, "ok", f"{first.path} and others, if any", "files to be read")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from ....checkpoint_meta.storage.units import ByteSize, Milliseconds
 from .selection.name_patterns import IGNORED, BoundedPattern, ReadyMarker, glob_pattern
@@ -59,12 +59,9 @@ class DiscoveryOptions(BaseModel):
     )
     ignored_path_segment_regex: Annotated[str, AfterValidator(_expression)] = Field(
         IGNORED,
-        alias="ignoredPathSegmentRegex",
-        validation_alias=AliasChoices("ignoredPathSegmentRegex", "ignoredNamesRegex"),
         description="Ignore directories and files in whose names this regular expression is "
         "found; empty ignores no names. By default hidden names, and names of unfinished uploads: "
-        "^[._] reads the latter, as Spark does. _name=value is always read and *._COPYING_ never. "
-        "Also called ignoredNamesRegex.",
+        "^[._] reads the latter, as Spark does. _name=value is always read and *._COPYING_ never.",
         json_schema_extra=named("ignoredPathSegmentRegex"),
     )
     modified_after: str = Field(

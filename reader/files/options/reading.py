@@ -90,7 +90,7 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
         ge=64 * 1024,
         le=1024 * 1024 * 1024,
         description="Input bytes decoded at a time; for the memory of a reader see "
-        "[Memory](memory.md#the-bound).",
+        "[Memory](formats.md#the-bound).",
         json_schema_extra=_BYTES,
     )
     max_record_bytes: ByteSize = Field(
@@ -99,7 +99,7 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
         le=1024 * 1024 * 1024,
         description="Maximum length of a record, document, row or block, decompressed. A longer "
         "one is refused, and the error names it; for the memory of a reader see "
-        "[Memory](memory.md#the-bound).",
+        "[Memory](formats.md#the-bound).",
         json_schema_extra=_BYTES,
     )
     storage_options: SecretObject = Field(

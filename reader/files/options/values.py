@@ -208,7 +208,7 @@ def _format_name(value: object) -> str:
             return text
     names = ", ".join(FileFormatName)
     raise ValueError(
-        f"one of {names}; or a format of your own (docs/adding-a-format.md): package.module:Class, "
+        f"one of {names}; or a format of your own: package.module:Class, "
         f"or the name of an entry point in the group {ENTRY_POINTS}"
     )
 

@@ -174,7 +174,7 @@ def test_listing_pauses_while_the_maximum_of_files_is_pending(begin, limit):
 
 
 def _outstanding(stream):
-    return int(stream.reader.reportLatestOffset()["filesOutstanding"])
+    return int(stream.reader.reportLatestOffset()["backlogFiles"])
 
 
 # State ----------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def ingest(root: Path, batches: int, files: int = 4) -> StateStore:
                 pass
         coordinator.commit(ref)
     before = ref
-    while coordinator.latest(before) == before and coordinator.report()["filesOutstanding"] == 0:
+    while coordinator.latest(before) == before and coordinator.report()["backlogFiles"] == 0:
         time.sleep(0.02)
     coordinator.close()
     return store

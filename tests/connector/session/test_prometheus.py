@@ -10,7 +10,7 @@ from pyspark_sluice.connector.session.prometheus import KEEP_SECONDS, error_name
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.tests.connector.session.monitored_query import TICK, MonitoredQuery
 
-OLDEST = 'sluice_oldest_outstanding_seconds{query="orders",source="0"}'
+OLDEST = 'sluice_backlog_oldest_seconds{query="orders",source="0"}'
 UP = 'sluice_up{query="orders"}'
 
 

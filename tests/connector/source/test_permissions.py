@@ -24,7 +24,7 @@ from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
 
-PAGE = ROOT / "docs" / "running-on.md"
+PAGE = ROOT / "docs" / "permissions.md"
 
 ASKS = {
     "gs": {
@@ -49,7 +49,7 @@ PLACES = {"in": "data", "state": "state", "archive": "archive"}
 
 def listed_permissions(heading: str) -> dict[str, set[str]]:
     """Place -> permissions, from the table below a heading of the page."""
-    part = PAGE.read_text(encoding="utf-8").split(f"### {heading}\n")[1].split("\n### ")[0]
+    part = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
     found: dict[str, set[str]] = {}
     for permissions, places in re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", part, re.MULTILINE):
         # A queue's are asked for by notifications only, which this query does without.

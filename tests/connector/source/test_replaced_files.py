@@ -82,9 +82,9 @@ def test_a_file_that_is_replaced_while_it_waits_is_read_once(begin: Begin, most:
     land(stream, "c.json", list(range(10, 20)), LONG_AGO + 2)
     # One file is this batch's, one the next one's, and the third waits.
     end, partitions = stream.plan()
-    await_backlog(stream, lambda found: found["bytesOutstanding"] == 110)
+    await_backlog(stream, lambda found: found["backlogBytes"] == 110)
     land(stream, "c.json", list(range(30, 45)), LONG_AGO + 3)
-    await_backlog(stream, lambda found: found["bytesOutstanding"] in (165, 275))
+    await_backlog(stream, lambda found: found["backlogBytes"] in (165, 275))
     rows = read(stream, partitions)
     stream.reader.commit(end)
     stream.at = end

@@ -52,7 +52,7 @@ def test_a_large_file_is_cut_over_batches_in_order():
         [(120, 220), (220, 240)],
         [(240, 250)],
     ]
-    assert bench.enumerator.backlog()["splitsOutstanding"] == 0
+    assert bench.enumerator.backlog()["backlogSplits"] == 0
 
 
 def test_discovery_goes_on_at_its_interval_and_asks_for_planning_only_when_there_is_news():
@@ -108,7 +108,7 @@ def test_figures_of_readers_add_up_in_the_backlog():
     for rows in (3, 4):
         bench.enumerator.handle_reader_event(0, "figures", {"rows": rows, "bytes": 10})
     backlog = bench.enumerator.backlog()
-    assert (backlog["splitsOutstanding"], backlog["bytesOutstanding"]) == (1, 10)
+    assert (backlog["backlogSplits"], backlog["backlogBytes"]) == (1, 10)
     assert backlog["filesSeen"] == 1
     assert backlog["read"] == {"rows": 7, "bytes": 20, "droppedRecords": 0, "skippedFiles": 0}
 
@@ -238,7 +238,7 @@ def test_discovery_pauses_while_too_much_is_pending_and_goes_on_when_it_is_plann
     bench = Bench(*files, parallelism=1, portion=4, max_pending=8)
     for _ in range(5):
         bench.discover()
-    assert bench.enumerator.backlog()["splitsOutstanding"] == 8
+    assert bench.enumerator.backlog()["backlogSplits"] == 8
     assert bench.enumerator.backlog()["discoveryPaused"] is True
     assert bench.context.calls == []
     found = []
@@ -315,13 +315,13 @@ def test_after_a_long_pass_discovery_rests_unless_it_brought_many_new_files():
 def test_the_backlog_says_how_much_is_outstanding_how_old_it_is_and_how_listings_go():
     bench = Bench(file("a", 250, 1_000_000), file("b", 10, 3_000_000), parallelism=1)
     bench.enumerator._backlog._clock = lambda: 61.0
-    assert bench.enumerator.backlog()["filesOutstanding"] == 0
+    assert bench.enumerator.backlog()["backlogFiles"] == 0
     assert "lastListing" not in bench.enumerator.backlog()
     bench.discover()
     backlog = bench.enumerator.backlog()
-    assert backlog["filesOutstanding"] == 2
-    assert (backlog["splitsOutstanding"], backlog["bytesOutstanding"]) == (2, 260)
-    assert backlog["oldestOutstandingSeconds"] == 60.0
+    assert backlog["backlogFiles"] == 2
+    assert (backlog["backlogSplits"], backlog["backlogBytes"]) == (2, 260)
+    assert backlog["backlogOldestSeconds"] == 60.0
     assert backlog["lastListing"]["new"] == 2
     assert set(backlog["lastListing"]) == {"endedAt", "seconds", "new"}
     # Two parts of one file that are sent back are one file.
@@ -329,11 +329,11 @@ def test_the_backlog_says_how_much_is_outstanding_how_old_it_is_and_how_listings
     bench.enumerator.add_splits_back(halves, 0)
     bench.enumerator._backlog._looked_at = (0.0, 2)
     backlog = bench.enumerator.backlog()
-    assert (backlog["filesOutstanding"], backlog["splitsOutstanding"]) == (3, 4)
+    assert (backlog["backlogFiles"], backlog["backlogSplits"]) == (3, 4)
     bench.plan()
     backlog = bench.enumerator.backlog()
-    assert backlog["filesOutstanding"] == 0
-    assert "oldestOutstandingSeconds" not in backlog
+    assert backlog["backlogFiles"] == 0
+    assert "backlogOldestSeconds" not in backlog
     bench.errors.append(OSError("away"))
     bench.discover()
     assert bench.enumerator.backlog()["listingError"] == "OSError: away"

@@ -1,4 +1,4 @@
-"""The differences that docs/xml.md declares."""
+"""The differences that docs/differences.md declares."""
 
 from __future__ import annotations
 

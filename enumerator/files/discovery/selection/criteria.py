@@ -112,7 +112,7 @@ class Scope:
         if level < self.depth and not self._wildcards[level].fullmatch(name):
             return OUTSIDE
         if not self.names.enters(name):
-            return "ignoredNamesRegex"
+            return "ignoredPathSegmentRegex"
         # As in Spark, partitions are entered anyway.
         if level >= self.depth and not self._nested and "=" not in name:
             return "recursiveFileLookup"

@@ -60,7 +60,7 @@ class NameRule:
     def refusal(self, name: str) -> str:
         """Empty if a file of this name is data, else the option that excludes it."""
         if not self._is_data(name):
-            return "ignoredNamesRegex"
+            return "ignoredPathSegmentRegex"
         return "" if self.matches(name) else "pathGlobFilter"
 
     def matches(self, name: str) -> bool:

@@ -61,7 +61,7 @@ def test_a_file_that_is_left_out_permanently_costs_one_stat_until_the_next_full_
         land(tmp_path, f"_{passes}")  # so that the directory is read
         assert ledger.take(discovery) == []
         assert calls["lstat"] == 1
-        assert discovery.skipped.counts == {"ignoredNamesRegex": passes, "minFileSize": 1}
+        assert discovery.skipped.counts == {"ignoredPathSegmentRegex": passes, "minFileSize": 1}
     grown = land(tmp_path, "a", "xx")
     assert ledger.take(discovery) == []
     now[0] += 100
@@ -78,7 +78,7 @@ def test_a_directory_in_which_nothing_has_changed_is_not_read_again(tmp_path, ca
     calls.clear()
     for _ in range(3):
         assert ledger.take(discovery) == []
-        assert discovery.skipped.counts == {"ignoredNamesRegex": 1}
+        assert discovery.skipped.counts == {"ignoredPathSegmentRegex": 1}
         assert [one.path for one in discovery.skipped.sample] == [f"{tmp_path}/_b"]
     assert calls == {}
     new = land(tmp_path, "d/e/new")

@@ -74,7 +74,7 @@ def keys(paths):
 def test_a_long_listing_is_shared_out_and_each_key_comes_once(server, requests):
     discovery, ledger = make_discovery("s3a://river/in", server), Ledger()
     assert keys(ledger.take(discovery)) == KEYS
-    assert discovery.skipped.counts == {"ignoredNamesRegex": 2}
+    assert discovery.skipped.counts == {"ignoredPathSegmentRegex": 2}
     asked = requests()
     assert {kind for kind, *_ in asked} == {"LIST"}
     # Eleven full pages alone; a last one for each part, and one to find the parts.

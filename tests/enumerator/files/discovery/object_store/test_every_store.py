@@ -51,7 +51,7 @@ def river(any_server, any_bucket, monkeypatch):
 def test_a_long_listing_brings_each_file_once_and_again_nothing(river):
     discovery, ledger = river.discovery("in"), Ledger()
     assert river.keys(ledger.take(discovery)) == KEYS
-    assert discovery.skipped.counts == {"ignoredNamesRegex": 2}
+    assert discovery.skipped.counts == {"ignoredPathSegmentRegex": 2}
     assert ledger.take(discovery) == []
 
 

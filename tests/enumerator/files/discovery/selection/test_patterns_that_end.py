@@ -51,8 +51,10 @@ def test_a_pattern_that_would_take_for_ever_stops_the_query_and_is_named(tmp_pat
 
 @pytest.mark.parametrize("expression", ["(", "[a", "a{2,1}"])
 def test_what_is_no_expression_is_refused_before_anything_is_listed(expression):
-    given = {"path": "/in", "ignoredNamesRegex": expression}
-    with pytest.raises(OptionError, match=r"ignoredNamesRegex.*expected: a regular expression"):
+    given = {"path": "/in", "ignoredPathSegmentRegex": expression}
+    with pytest.raises(
+        OptionError, match=r"ignoredPathSegmentRegex.*expected: a regular expression"
+    ):
         parse_options(given, streaming=False)
 
 
@@ -67,7 +69,7 @@ def test_alternatives_that_may_be_tried_again_end_too():
     "expression", ["^[._]", r"^(tmp|_).*\.(bak|old)$", r"(?i)\.part\d{1,3}$", "(foo|bar)*", ""]
 )
 def test_usual_expressions_are_taken(expression):
-    parse_options({"path": "/in", "ignoredNamesRegex": expression}, streaming=False)
+    parse_options({"path": "/in", "ignoredPathSegmentRegex": expression}, streaming=False)
 
 
 def test_many_stars_take_one_pass_over_a_name():

@@ -100,7 +100,7 @@ def test_a_wildcard_matches_no_hidden_name_and_what_appears_later_is_found(tree)
     discovery = make_discovery(f"{tree.root}/*")
     ledger = Ledger()
     assert len(ledger.take(discovery)) == 1
-    assert discovery.skipped.counts == {"ignoredNamesRegex": 3}
+    assert discovery.skipped.counts == {"ignoredPathSegmentRegex": 3}
     tree.land("c/d")
     assert [path.rpartition("/")[2] for path in ledger.take(discovery)] == ["d"]
 
@@ -126,11 +126,11 @@ def test_names_that_are_not_chosen_are_counted_by_the_option_that_says_so(tree):
         tree.land(name)
     assert found(tree, glob="*.json") == (
         ["a.json", "tmp-d.json"],
-        {"ignoredNamesRegex": 2, "pathGlobFilter": 1},
+        {"ignoredPathSegmentRegex": 2, "pathGlobFilter": 1},
     )
     assert found(tree, ignored="^tmp-") == (
         ["_c.json", "_e/f.json", "a.json", "b.csv"],
-        {"ignoredNamesRegex": 1},
+        {"ignoredPathSegmentRegex": 1},
     )
 
 
@@ -139,7 +139,7 @@ def test_unfinished_uploads_are_left_out_and_counted_until_they_have_their_names
     data = ["a.csv", "part-0", "partial", "tmp.csv", "x.parts"]
     for name in (*names.split(), *data):
         tree.land(name)
-    assert found(tree) == (data, {"ignoredNamesRegex": len(names.split())})
+    assert found(tree) == (data, {"ignoredPathSegmentRegex": len(names.split())})
     assert found(tree, ignored="^[._]") == (sorted([*names.split(), *data]), {})
 
 
@@ -162,8 +162,8 @@ def test_all_that_is_left_out_can_be_listed_with_its_reason(tree):
     listed = sorted(discovery.left_out(Ledger()))
     assert sorted(discovery.skipped.sample) == listed
     assert [(one.path.rpartition("/")[2] or "_c/", one.reason) for one in listed] == [
-        ("_b", "ignoredNamesRegex"),
-        ("_c/", "ignoredNamesRegex"),
+        ("_b", "ignoredPathSegmentRegex"),
+        ("_c/", "ignoredPathSegmentRegex"),
         ("f", "empty"),
     ]
 

@@ -1,4 +1,4 @@
-"""What shows each row of the table of differences in docs/xml.md: values or a function."""
+"""What shows each row of the table of differences in docs/differences.md: values or a function."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """XML of every kind, many files to one read: Spark's rows, and where the two differ on purpose.
 
-docs/xml.md lists the differences.
+docs/differences.md lists the differences.
 """
 
 from __future__ import annotations
