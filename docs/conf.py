@@ -38,12 +38,12 @@ html_show_sphinx = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 
-OPTIONS = "docs/options"
 # A mention of an option in code becomes a link, unless its name is also a plain word.
-OPTION_NAMES = {
-    name
+OPTION_PAGES = {
+    name: f"docs/{page}"
+    for page in ("options", "expert-options")
     for name in re.findall(
-        r'<a id="\w+"></a>`(\w+)`', Path(__file__).with_name("options.md").read_text()
+        r'<a id="\w+"></a>`(\w+)`', Path(__file__).with_name(f"{page}.md").read_text()
     )
     if name != name.lower()
 }
@@ -68,18 +68,20 @@ class OptionLinks(SphinxTransform):
 
     def apply(self, **_: Any) -> None:
         """Wrap each of them in a link."""
-        linked = set() if self.env.docname != OPTIONS else set(OPTION_NAMES)
+        linked = {name for name, page in OPTION_PAGES.items() if page == self.env.docname}
         for node in list(self.document.findall(nodes.literal)):
             name = node.astext()
             apart = (nodes.reference, nodes.title, addnodes.pending_xref)
-            if name not in OPTION_NAMES - linked or any(isinstance(p, apart) for p in _above(node)):
+            if name not in OPTION_PAGES.keys() - linked or any(
+                isinstance(p, apart) for p in _above(node)
+            ):
                 continue
             linked.add(name)
             link = addnodes.pending_xref(
                 "",
                 refdomain="doc",
                 reftype="myst",
-                reftarget=OPTIONS,
+                reftarget=OPTION_PAGES[name],
                 reftargetid=name.lower(),
                 refdoc=self.env.docname,
                 refexplicit=True,

@@ -12,6 +12,7 @@ import pytest
 import pyspark_sluice
 from pyspark_sluice.benchmarks.speedup_chart import Bars, chart
 from pyspark_sluice.checkpoint_meta.storage.units import parse_bytes, parse_milliseconds
+from pyspark_sluice.connector.options.aliases import WITHOUT_EFFECT
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.tests.pages import PASSIVE, RUNNABLE, blocks, pages, user_pages
 from pyspark_sluice.tests.repository import ROOT, files, tool
@@ -33,7 +34,7 @@ RUN_EXAMPLES = (
 )
 
 
-@pytest.mark.parametrize("name", ["options", "from-spark", "from-auto-loader"])
+@pytest.mark.parametrize("name", ["options", "expert-options", "from-spark", "from-auto-loader"])
 def test_the_tables_of_options_are_current(name):
     options_table = tool("options_table")
     path = ROOT / "docs" / f"{name}.md"
@@ -101,10 +102,21 @@ def _prose(text):
             yield number, line
 
 
-def test_every_option_is_in_the_whole_table_once():
+def test_every_option_is_on_one_of_the_two_pages_once_and_there_are_at_most_a_hundred():
     options_table = tool("options_table")
     shown = [name for names in options_table.groups().values() for name in names]
-    assert sorted(shown) == sorted(options_table.SluiceOptions.model_fields)
+    assert sorted([*shown, *options_table.EXPERT]) == sorted(options_table.visible())
+    assert len(shown) <= 100
+
+
+def test_the_options_without_effect_are_in_one_sentence():
+    page = " ".join((ROOT / "docs/options.md").read_text().split())
+    (sentence,) = re.findall(r"Accepted without effect, (.+?) - The option", page)
+    options_table = tool("options_table")
+    hidden = set(SluiceOptions.model_fields) - set(options_table.visible())
+    of_spark = {str(SluiceOptions.model_fields[name].alias) for name in hidden}
+    internal = {"paths", "acknowledgementTimeout"}
+    assert set(re.findall(r"`(\w+)`", sentence)) == of_spark - internal | set(WITHOUT_EFFECT)
 
 
 def test_twelve_options_are_common_and_come_first():
@@ -119,25 +131,29 @@ def test_twelve_options_are_common_and_come_first():
 
 
 def test_every_option_has_an_anchor_of_its_own_and_a_type_that_says_what_it_takes():
-    page = (ROOT / "docs/options.md").read_text()
-    rows = re.findall(r'^\| <a id="(\w+)"></a>`(\w+)` \| (.*?) \|', page, re.MULTILINE)
-    headings = re.findall(r"^##+ (.*)$", page, re.MULTILINE)
-    anchors = [anchor for anchor, *_ in rows] + [h.lower().replace(" ", "-") for h in headings]
-    assert len(set(anchors)) == len(anchors)
-    fields = {str(field.alias) for field in SluiceOptions.model_fields.values()}
-    assert sorted(name for _, name, _ in rows) == sorted(fields)
-    assert [name for anchor, name, _ in rows if anchor != name.lower()] == []
-    shown = {name: values for _, name, values in rows}
+    pages = [(ROOT / f"docs/{name}.md").read_text() for name in ("options", "expert-options")]
+    shown = {}
+    for page in pages:
+        rows = re.findall(r'^\| <a id="(\w+)"></a>`(\w+)` \| (.*?) \|', page, re.MULTILINE)
+        headings = re.findall(r"^##+ (.*)$", page, re.MULTILINE)
+        anchors = [anchor for anchor, *_ in rows] + [h.lower().replace(" ", "-") for h in headings]
+        assert len(set(anchors)) == len(anchors)
+        assert [name for anchor, name, _ in rows if anchor != name.lower()] == []
+        shown |= {name: values for _, name, values in rows}
     assert shown["fileOrder"] == "`mtime`, `name`, `newestFirst`, `eventTime`"
     assert shown["mode"] == "`PERMISSIVE`, `DROPMALFORMED`, `FAILFAST`"
+    assert shown["batchBytes"] == "size, at least 64k, at most 1g"
+    assert shown["checkpointsAhead"] == "integer, at most 8"
+    assert shown["discoveryInterval"].startswith("duration, at least 10ms")
     plain = {"text", "integer", "number", "boolean", "size", "duration", "list", "JSON object"}
-    assert [n for n, v in shown.items() if v not in plain and not v.startswith("`")] == []
+    kinds = {name: values.partition(",")[0] for name, values in shown.items()}
+    assert [n for n, v in kinds.items() if v not in plain and not v.startswith("`")] == []
 
 
 def test_a_default_with_a_unit_is_what_the_option_takes_as_its_default():
-    page = (ROOT / "docs/options.md").read_text()
-    rows = re.findall(r"</a>`(\w+)` \| (?:size|duration) \| `(\w+)` \|", page)
-    assert len(rows) > 15
+    page = "".join((ROOT / f"docs/{name}.md").read_text() for name in ("options", "expert-options"))
+    rows = re.findall(r"</a>`(\w+)` \| (?:size|duration)[^|]* \| `(\w+)` \|", page)
+    assert len(rows) > 12
     parse = {"bytes": parse_bytes, "milliseconds": parse_milliseconds}
     for name, default in rows:
         field = next(f for f in SluiceOptions.model_fields.values() if f.alias == name)

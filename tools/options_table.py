@@ -14,11 +14,15 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 
-from pydantic import JsonValue
+from pydantic import AliasChoices, JsonValue
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from pyspark_sluice.connector.options.aliases import AUTO_LOADER, SPARK, KnownName
+from pyspark_sluice.connector.options.aliases import (
+    AUTO_LOADER,
+    SPARK,
+    KnownName,
+)
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.enumerator.files.discovery.discovery_options import DiscoveryOptions
 from pyspark_sluice.enumerator.files.file_options import (
@@ -62,7 +66,7 @@ def _rows(names: list[str], shown: Callable[[str], str]) -> str:
     rows = ["| option | values | default | meaning |", "|---|---|---|---|"]
     for name in names:
         field = SluiceOptions.model_fields[name]
-        cells = [shown(str(field.alias)), _type(field), _default(field), _meaning(name, field)]
+        cells = [shown(str(field.alias)), _values(field), _default(field), _meaning(name, field)]
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows)
 
@@ -71,11 +75,18 @@ def _meaning(name: str, field: FieldInfo) -> str:
     said = [_literal(field.description or "").removesuffix(".")]
     if name in ReaderOptions.model_fields:
         known = formats_of(name)
-        if len(known) < len(FileFormatName):
-            said.append(f"Formats: {', '.join(known) or 'your own'}")
-    for key, whose in (("spark", "Spark"), ("autoLoader", "Auto Loader")):
-        if others := str(_extra(field).get(key, "")):
-            said.append(f"{whose}: " + ", ".join(f"`{one}`" for one in others.split(", ")))
+        if 1 < len(known) < len(FileFormatName):
+            said.append(f"Formats: {', '.join(known)}")
+    for key, whose, table in (
+        ("spark", "Spark", SPARK),
+        ("autoLoader", "Auto Loader", AUTO_LOADER),
+    ):
+        others = [one for one in str(_extra(field).get(key, "")).split(", ") if one]
+        others += [known.name for known in table if known.here == field.alias]
+        if key == "spark" and isinstance(field.validation_alias, AliasChoices):
+            others += [str(one) for one in field.validation_alias.choices[1:]]
+        if others:
+            said.append(f"{whose}: " + ", ".join(f"`{one}`" for one in dict.fromkeys(others)))
     return ". ".join(said) + "."
 
 
@@ -108,6 +119,39 @@ def _counterpart(known: KnownName) -> str:
         return f"`{known.here}`"
     anyway = ", ".join(f"`{value}`" for value in known.happens_anyway)
     return f"refused, except {anyway}" if anyway else "refused"
+
+
+def _values(field: FieldInfo) -> str:
+    """The type of an option, and the range of its values."""
+    metadata = [*field.metadata]
+    for part in typing.get_args(field.annotation):
+        if typing.get_origin(part) is typing.Annotated:
+            metadata += getattr(typing.get_args(part)[1], "metadata", ())
+    bounds = {
+        name: getattr(m, name)
+        for m in metadata
+        for name in ("ge", "gt", "le", "lt")
+        if hasattr(m, name)
+    }
+    unit = str(_extra(field).get("unit", ""))
+    said = _type(field)
+    for name, words in (
+        ("ge", "at least"),
+        ("gt", "more than"),
+        ("le", "at most"),
+        ("lt", "less than"),
+    ):
+        if name in bounds and (bounds[name] or (not unit and "integer" not in said)):
+            said += f", {words} {_bound(bounds[name], unit)}"
+        elif name == "gt" and name in bounds and not unit:
+            said += ", at least 1"
+    return said
+
+
+def _bound(value: float, unit: str) -> str:
+    if unit:
+        return _with_unit(int(value), _SIZES if unit == "bytes" else _DURATIONS)
+    return str(value)
 
 
 def _type(field: FieldInfo) -> str:
@@ -158,26 +202,65 @@ def _with_unit(number: int, units: dict[str, int]) -> str:
     return f"{count}{unit}"
 
 
+EXPERT = [
+    *("checkpoints_ahead", "open_cost_bytes", "batch_bytes", "max_pending_files", "fresh_share"),
+    *("discovery_timeout", "discovery_attempts", "max_split_attempts", "log_level"),
+    *("clean_source_while_retained", "retain_checkpoints_for", "alignment_idle_timeout"),
+    *("infer_sample_files", "infer_sample_bytes", "max_new_columns", "write_sort_by"),
+    *("source", "source_options", "format_options", "starting_state", "available_now"),
+    *("ingest_again", "allow_unread_batches", "char_to_escape_quote_escaping"),
+    *("allow_backslash_escaping_any_character", "allow_unquoted_control_chars"),
+    *("wildcard_col_name", "row_validation_xsd_path", "datetime_rebase_mode", "int96_rebase_mode"),
+]
+"""Options that hardly any query needs; they have a page of their own."""
+
+_BY_FORMAT = {
+    "CSV": ("csv",),
+    "JSON": ("json",),
+    "XML": ("xml",),
+    "Text": ("text",),
+    "Several formats": (),
+}
+
+
+def visible() -> list[str]:
+    """The fields of the reference, without those that it has in one sentence."""
+    return [n for n, field in SluiceOptions.model_fields.items() if not _extra(field).get("hidden")]
+
+
 def groups() -> dict[str, list[str]]:
-    """Heading -> fields, every option once."""
+    """Heading -> fields of the page of options, every option once."""
     discovery = [*DiscoveryOptions.model_fields, *DECIDED_ELSEWHERE]
     event_time = list(EventTimeOptions.model_fields)
     batches = [n for n in EnumeratorOptions.model_fields if n not in (*discovery, *event_time)]
     schemas = list(SchemaOptions.model_fields)
     reading = [n for n in ReaderOptions.model_fields if n not in (*schemas, *discovery)]
-    cleaning, landing = list(CleaningOptions.model_fields), list(WriteOptions.model_fields)
-    others = {*discovery, *event_time, *batches, *schemas, *reading, *cleaning, *landing}
+    cleaning, writing = list(CleaningOptions.model_fields), list(WriteOptions.model_fields)
+    others = {*discovery, *event_time, *batches, *schemas, *reading, *cleaning, *writing}
     own = [name for name in SluiceOptions.model_fields if name not in others]
-    return {
+    every = [n for n in reading if len(formats_of(n)) >= len(FileFormatName) - 1 or n == "mode"]
+    whole = {
         "Source and state": own,
         "Discovery": discovery,
         "Batches and assignment": batches,
         "Event time": event_time,
         "Cleaning up": cleaning,
         "Schema": schemas,
-        "Reading": reading,
-        "Direct write": landing,
+        "Reading": every,
+        **{
+            title: [n for n in reading if n not in every and _formats(n) == formats]
+            for title, formats in _BY_FORMAT.items()
+            if formats
+        },
+        "Several formats": [n for n in reading if n not in every and len(formats_of(n)) > 1],
+        "Direct write": writing,
     }
+    shown = set(visible()) - set(EXPERT)
+    return {title: [n for n in names if n in shown] for title, names in whole.items()}
+
+
+def _formats(name: str) -> tuple[str, ...]:
+    return tuple(one.value for one in formats_of(name))
 
 
 def documents() -> dict[Path, str]:
@@ -187,6 +270,7 @@ def documents() -> dict[Path, str]:
     whole = "\n\n".join(f"## {title}\n\n{rows}" for title, rows in sections.items())
     return {
         ROOT / "docs" / "options.md": whole,
+        ROOT / "docs" / "expert-options.md": table(EXPERT),
         ROOT / "docs" / "from-spark.md": names_table("Spark", SPARK),
         ROOT / "docs" / "from-auto-loader.md": names_table("Auto Loader", AUTO_LOADER),
     }

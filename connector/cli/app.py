@@ -172,7 +172,7 @@ def compact(
         typer.Option(
             # Spark keeps as many batches in its own logs by default (minBatchesToRetain).
             min=100,
-            help="Keep this many checkpoints: the query's minCheckpointsToRetain.",
+            help="Keep this many checkpoints.",
         ),
     ] = 100,
     retain_for: Annotated[

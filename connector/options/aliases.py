@@ -39,6 +39,9 @@ def _refused(note: str, *names: str, unless: tuple[str, ...] = ()) -> Iterator[K
         yield KnownName(name, note=note, happens_anyway=unless)
 
 
+WITHOUT_EFFECT = ("prefersDecimal", "ignoreNullFields", "dropFieldIfAllNull", "rootTag")
+"""Options of Spark that change nothing here; accepted, so that those of a query can stay."""
+
 SPARK: tuple[KnownName, ...] = (
     KnownName("inferSchema", "inferColumnTypes"),
     KnownName(
@@ -215,6 +218,8 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     ),
 )
 
+_INERT = {name.lower() for name in WITHOUT_EFFECT}
+
 _TAG = "cloudfiles.resourcetag"
 """Followed by a dot and a name of the user's own."""
 
@@ -232,6 +237,7 @@ def in_our_names(given: Mapping[str, str], own: Container[str]) -> tuple[dict[st
         given: name in any case -> text.
         own: names that are options here, in lower case; these are left as they are.
     """
+    given = {n: t for n, t in given.items() if n.lower() in own or n.lower() not in _INERT}
     foreign = {n: t for n, t in given.items() if _key(n) in _KNOWN and n.lower() not in own}
     ours = {name: text for name, text in given.items() if name not in foreign}
     problems: list[str] = []

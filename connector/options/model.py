@@ -96,6 +96,7 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, WriteOptions, ReaderOpti
         default_factory=list,
         description="JSON list of paths, which may contain commas; the argument of "
         "`.load([...])`, which Spark permits for `read` only.",
+        json_schema_extra={"hidden": True},
     )
     checkpoint_location: str | None = Field(
         None,
@@ -151,7 +152,8 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, WriteOptions, ReaderOpti
         ge=0,
         description="How long the driver looks for the commit of a reader before it concludes "
         "that a limit downstream abandoned it; costs time only in that case.",
-        json_schema_extra={"unit": "milliseconds"},
+        # The default suits every store; tests shorten it.
+        json_schema_extra={"unit": "milliseconds", "hidden": True},
     )
     checkpoints_ahead: int = Field(
         1,
@@ -161,14 +163,11 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, WriteOptions, ReaderOpti
         "runs, so that a slow store costs no time between batches. 0 plans each one when Spark "
         "asks for it. With freshShare at most one.",
     )
-    min_checkpoints_to_retain: int = Field(
-        100, ge=100, description="Checkpoints kept for restarts and as savepoints."
-    )
     retain_checkpoints_for: Milliseconds = Field(
         0,
         ge=0,
-        description="Also keep checkpoints that are younger than this (such as 7d), regardless of "
-        "their number.",
+        description="Keep checkpoints that are younger than this (such as 7d), so that another "
+        "query can start from them; the newest 100 are kept in any case.",
         json_schema_extra={"unit": "milliseconds"},
     )
 

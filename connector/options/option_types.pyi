@@ -72,8 +72,6 @@ class OptionTypes(TypedDict, total=False):
     discovery_interval: int | str
     discovery_mode: Literal["full", "incremental", "notifications"]
     discovery_timeout: int | str
-    dropFieldIfAllNull: bool
-    drop_field_if_all_null: bool
     emptyValue: str
     empty_value: str
     encoding: str
@@ -108,14 +106,12 @@ class OptionTypes(TypedDict, total=False):
     ignoreLeadingWhiteSpace: bool
     ignoreMissingFiles: bool
     ignoreNamespace: bool
-    ignoreNullFields: bool
     ignoreSurroundingSpaces: bool
     ignoreTrailingWhiteSpace: bool
     ignore_corrupt_files: bool
     ignore_leading_white_space: bool
     ignore_missing_files: bool
     ignore_namespace: bool
-    ignore_null_fields: bool
     ignore_surrounding_spaces: bool
     ignore_trailing_white_space: bool
     ignoredPathSegmentRegex: str
@@ -159,9 +155,7 @@ class OptionTypes(TypedDict, total=False):
     max_rows_per_trigger: int
     max_split_attempts: int
     max_split_bytes: int | str
-    minCheckpointsToRetain: int
     minFileSize: int | str
-    min_checkpoints_to_retain: int
     min_file_size: int | str
     mode: Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
     modifiedAfter: str
@@ -193,8 +187,6 @@ class OptionTypes(TypedDict, total=False):
     paths: Sequence[str] | str
     positiveInf: str
     positive_inf: str
-    prefersDecimal: bool
-    prefers_decimal: bool
     primitivesAsString: bool
     primitives_as_string: bool
     queueUrl: str
@@ -208,8 +200,6 @@ class OptionTypes(TypedDict, total=False):
     rescued_data_column: str
     retainCheckpointsFor: int | str
     retain_checkpoints_for: int | str
-    rootTag: str
-    root_tag: str
     rowTag: str
     rowValidationXSDPath: str
     row_tag: str
@@ -268,7 +258,6 @@ class OptionTypes(TypedDict, total=False):
     writeCompression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
     writeCopy: Literal["always", "never"]
     writeFileBytes: int | str
-    writeFormat: Literal["parquet"]
     writePartitionBy: Sequence[str] | str
     writeSchema: str
     writeSortBy: Sequence[str] | str
@@ -278,7 +267,6 @@ class OptionTypes(TypedDict, total=False):
     write_compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
     write_copy: Literal["always", "never"]
     write_file_bytes: int | str
-    write_format: Literal["parquet"]
     write_partition_by: Sequence[str] | str
     write_schema: str
     write_sort_by: Sequence[str] | str

@@ -66,7 +66,7 @@ _TABLE_HAS_FILES = ", since the table has the files themselves"
 _NOT_IN_ROWS = ", since malformed records are not in the rows"
 _LINES = ", since it needs lines that each are a record"
 _WRITE_OPTIONS = sorted(WriteOptions.model_fields)
-_NOT_WRITTEN = {"write_to", "write_copy", "write_format", "write_schema"}
+_NOT_WRITTEN = {"write_to", "write_copy", "write_schema"}
 """Options of direct writes that apply to files that stay where they are, too."""
 
 OF_EVERY_SOURCE: Final = (

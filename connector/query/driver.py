@@ -208,7 +208,6 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         max_split_attempts=options.max_split_attempts,
         # A file that freshShare wants first must not wait behind batches that are planned already.
         checkpoints_ahead=min(options.checkpoints_ahead, 1 if options.fresh_share else 8),
-        retained_checkpoints=options.min_checkpoints_to_retain,
         retained_seconds=options.retain_checkpoints_for / 1000,
         commit_patience=options.acknowledgement_timeout / 1000,
         ingest_again=options.ingest_again,

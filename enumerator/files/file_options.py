@@ -167,7 +167,7 @@ class CleaningOptions(BaseModel):
         json_schema_extra=named("sourceArchiveDir", "cloudFiles.cleanSource.moveDestination"),
     )
     clean_source_retention: Milliseconds = Field(
-        0,
+        7 * 86_400_000,
         ge=0,
         description="How long a file stays where it is after the last batch that read it was "
         "planned.",
@@ -178,7 +178,7 @@ class CleaningOptions(BaseModel):
     clean_source_while_retained: bool = Field(
         False,
         description="true cleans up as soon as a batch is complete. false waits until its "
-        "checkpoint is older than the minCheckpointsToRetain newest ones, so that another query "
+        "checkpoint is older than the 100 newest ones, so that another query "
         "can still start from each of those.",
     )
 

@@ -38,9 +38,6 @@ class WriteOptions(BaseModel):
         description="Direct write: names and types of the rows that are read, as in .schema(...), "
         "which describes the stream of files here. Without it, the schema is inferred and evolves.",
     )
-    write_format: Annotated[Literal["parquet"], LowerCase] = Field(
-        "parquet", description="Direct write: the format of the data files."
-    )
     write_compression: Annotated[
         Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"], LowerCase
     ] = Field("zstd", description="Direct write: how the columns of data files are compressed.")

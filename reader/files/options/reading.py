@@ -28,6 +28,8 @@ from .values import (
 )
 
 _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
+_HIDDEN: dict[str, JsonValue] = {"hidden": True}
+"""Options that the reference has in one sentence."""
 
 
 class BadRecordsOptions(BaseModel):
@@ -149,20 +151,12 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
 class JsonOptions(CommonOptions):
     """What JSON is taken as a record, by the names of Spark's reader."""
 
-    # Some options change nothing here, and are accepted so that those of a Spark query can stay.
-    primitives_as_string: bool = Field(
-        False,
-        description="JSON: accepted for compatibility with Spark; it affects schema inference "
-        "only. Numbers and booleans in string columns are read as written in any case.",
-    )
+    # Spark's readers have it, and what it asks for happens in any case.
+    primitives_as_string: bool = Field(False, json_schema_extra=_HIDDEN)
     single_variant_column: str = Field(
         "",
         description="JSON: variant column of the schema that receives each whole record; empty "
         "for one column per field.",
-    )
-    prefers_decimal: bool = Field(
-        False,
-        description="JSON: accepted for compatibility with Spark; the schema decides the types.",
     )
     allow_comments: bool = Field(False, description="JSON: allow comments in Java and C++ style.")
     allow_unquoted_field_names: bool = Field(False, description="JSON: allow unquoted names.")
@@ -178,14 +172,6 @@ class JsonOptions(CommonOptions):
     )
     allow_non_numeric_numbers: bool = Field(
         True, description="JSON: allow NaN, Infinity and -Infinity as numbers."
-    )
-    ignore_null_fields: bool = Field(
-        True, description="JSON: accepted for compatibility with Spark; it affects writing only."
-    )
-    drop_field_if_all_null: bool = Field(
-        False,
-        description="JSON: accepted for compatibility with Spark; it affects schema inference "
-        "only.",
     )
 
 
@@ -243,7 +229,7 @@ class CsvOptions(JsonOptions):
         False, description="CSV: drop white space after unquoted values."
     )
     unescaped_quote_handling: StopAtDelimiter = Field(
-        "STOP_AT_DELIMITER", description="CSV: what a quote inside an unquoted value means."
+        "STOP_AT_DELIMITER", json_schema_extra=_HIDDEN
     )
 
 
@@ -252,9 +238,6 @@ class XmlOptions(CsvOptions):
 
     row_tag: str = Field(
         "ROW", min_length=1, description="XML: name of the elements that are records."
-    )
-    root_tag: str = Field(
-        "ROWS", description="XML: accepted for compatibility with Spark; it affects writing only."
     )
     attribute_prefix: str = Field(
         "_", description="XML: prefix of the names of attributes in the names of fields."
@@ -313,11 +296,7 @@ class TimeOptions(XmlOptions):
     int96_rebase_mode: RebaseMode = Field(
         RebaseMode.CORRECTED, description="Parquet: the same for timestamps stored as INT96."
     )
-    locale: AmericanEnglish = Field(
-        "en-US",
-        description="How months, AM and PM, and decimals are written; only en-US is implemented, "
-        "and any other value is refused.",
-    )
+    locale: AmericanEnglish = Field("en-US", json_schema_extra=_HIDDEN)
 
 
 class ReaderOptions(TimeOptions):

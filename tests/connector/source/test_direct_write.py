@@ -114,10 +114,10 @@ def test_a_column_that_is_not_null_has_no_null_in_any_file(landing):
         landing.land(writeSchema=schema, stateLocation=landing.root / "other")
 
 
-@pytest.mark.effect_of("writeFormat", "writeCompression", "writeFileBytes")
+@pytest.mark.effect_of("writeCompression", "writeFileBytes")
 def test_the_form_of_the_files_is_as_the_options_say(landing):
     landing.add("0.json", *({"id": i, "text": os.urandom(20).hex()} for i in range(120_000)))
-    form = {"writeFormat": "parquet", "writeCompression": "gzip", "writeFileBytes": "1m"}
+    form = {"writeCompression": "gzip", "writeFileBytes": "1m"}
     seen = landing.land(**form)
     assert len(seen) > 2
     groups = [pq.ParquetFile(row["path"]).metadata.row_group(0) for row in seen]

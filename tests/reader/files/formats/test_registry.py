@@ -86,10 +86,7 @@ def test_an_option_that_a_format_does_not_know_is_refused_by_name(name, file_for
     parse_options(given | {alias: default}, streaming=False)
 
 
-INERT = {
-    "primitives_as_string", "prefers_decimal", "drop_field_if_all_null", "ignore_null_fields",
-    "root_tag", "locale", "unescaped_quote_handling",
-}  # fmt: skip
+INERT = {"primitives_as_string", "locale", "unescaped_quote_handling"}
 """Options that are accepted for Spark's sake and change nothing."""
 
 
