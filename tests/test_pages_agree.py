@@ -6,7 +6,6 @@ import configparser
 import re
 import shlex
 
-import click
 import pytest
 import typer
 import yaml
@@ -64,7 +63,7 @@ def _printed_commands():
 
 def test_every_command_that_a_page_prints_exists_with_its_options():
     group = typer.main.get_command(app)
-    context = click.Context(group)
+    context = typer.Context(group)
     unknown = []
     for page, words in _printed_commands():
         command = group.get_command(context, words[0]) if words[0][0] not in "-." else group

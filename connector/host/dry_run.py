@@ -38,7 +38,7 @@ def planned_batch(given: Mapping[str, str]) -> PlannedBatch | None:
     Raises:
         SluiceError: the options, the log or the state are not usable.
     """
-    options = parse_options(given, streaming=True)
+    options = parse_options(given, streaming=True, names_format=True)
     place = open_store(hadoop_path(options.checkpoint_location or ""), options.storage_options)
     log = BatchLog(Rehearsal(place))
     # An inferred schema would be stored, and does not change which files are read.

@@ -76,7 +76,7 @@ class EmbeddedQuery:
             SluiceError: the options, the log or the state are not usable.
         """
         self._given, self._target, self._pool, self._on_task = given, target, pool, on_task
-        options = parse_options(given, streaming=True)
+        options = parse_options(given, streaming=True, names_format=True)
         _check(options)
         self._options = options
         place = hadoop_path(options.checkpoint_location or "")

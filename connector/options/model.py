@@ -26,7 +26,7 @@ from ...errors import OptionError
 from ...reader.direct_write.write_options import WriteOptions
 from ...reader.files.formats.registry import format_class, refused
 from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
-from ...reader.files.options.values import json_or_none
+from ...reader.files.options.values import expected_formats, json_or_none
 from .aliases import in_our_names
 from .rules import broken_rules
 from .validation import (
@@ -178,7 +178,11 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, WriteOptions, ReaderOpti
 
 
 def parse_options(
-    given: Mapping[str, str], *, streaming: bool, path_follows: bool = False
+    given: Mapping[str, str],
+    *,
+    streaming: bool,
+    path_follows: bool = False,
+    names_format: bool = False,
 ) -> SluiceOptions:
     """The model for the options of a call.
 
@@ -186,6 +190,8 @@ def parse_options(
         given: name in any case -> text, as Spark hands them over.
         streaming: True for readStream, which needs a place for its state.
         path_follows: True if there may be no path yet.
+        names_format: True for a query, which must name the format of its files: read as JSON,
+            every record of other files would be malformed.
 
     Raises:
         OptionError: lists every problem with its option, what was found and what was expected.
@@ -224,17 +230,23 @@ def parse_options(
         # A path that cannot be parsed is among the problems; it would raise there.
         options = _with_interval(options) if not problems else options
     # By what was given, since there is no model if a value did not parse.
-    if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
-        problems.append(
-            "checkpointLocation: found nothing; expected the same path as in "
-            'writeStream.option("checkpointLocation", ...): Spark does not tell a Python '
-            "source where its checkpoint is, and the state of this source belongs to it"
-        )
+    problems.extend(_missing(known, streaming=streaming, names_format=names_format))
     if problems or options is None:
         raise OptionError(listed(problems))
     # Malformed records that are recorded are not in the rows.
     update = {"mode": ParseMode.DROPMALFORMED} if options.bad_records_path else {}
     return options.model_copy(update=update)
+
+
+def _missing(known: Mapping[str, Any], *, streaming: bool, names_format: bool) -> Iterator[str]:
+    if names_format and known.get("source", "files") == "files" and "fileFormat" not in known:
+        yield f"fileFormat: found nothing; expected {expected_formats()}"
+    if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
+        yield (
+            "checkpointLocation: found nothing; expected the same path as in "
+            'writeStream.option("checkpointLocation", ...): Spark does not tell a Python '
+            "source where its checkpoint is, and the state of this source belongs to it"
+        )
 
 
 def listed(problems: Iterable[str]) -> str:

@@ -98,7 +98,7 @@ class StreamDriver(BatchDriver):
             OptionError: lists every problem with the options; or Spark's checkpoint is not where
                 they say.
         """
-        options = parse_options(given, streaming=True)
+        options = parse_options(given, streaming=True, names_format=True)
         configure_logging(options.log_level)
         # A source of the user's own may need pandas, and so may a program that runs this by itself.
         if options.source == "files" and is_process_of_spark():

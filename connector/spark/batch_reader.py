@@ -84,7 +84,9 @@ class SluiceBatchReader(DataSourceReader):
 
         # Data files are named by reader commits, and a batch read has none.
         refuse_direct_write(self._options, "spark.read hands rows to Spark")
-        options = with_session_time_zone(parse_options(self._options, streaming=False))
+        options = with_session_time_zone(
+            parse_options(self._options, streaming=False, names_format=True)
+        )
         options = resolved(options, self._schema.names, inferred=self._inferred)
         schema = arrow_schema(self._schema)
         # Other sources assign by an enumerator, for which a batch read has no state.

@@ -25,7 +25,8 @@ class SluiceDataSource(DataSource):
     is a streaming source, with `read` it reads all files at once, and with the option `view` it
     reads the state of a query as a table:
 
-        >>> rows = spark.read.format("sluice").schema("id long, name string").load(landing)
+        >>> reader = spark.read.format("sluice").option("fileFormat", "json")
+        >>> rows = reader.schema("id long, name string").load(landing)
         >>> rows.count()
         2
     """
@@ -58,7 +59,7 @@ class SluiceDataSource(DataSource):
         if wanted_view(given) is not None:
             return columns_of(given)
         # Whether this is a stream is not known here; a missing checkpointLocation comes later.
-        options = parse_options(given, streaming=False)
+        options = parse_options(given, streaming=False, names_format=True)
         # Spark pickles this object afterwards: the readers learn of it.
         schema, self._inferred = schema_of_rows(options)
         if options.write_to:

@@ -39,7 +39,7 @@ def register(spark: Any) -> None:
     Otherwise it has no effect. You can call it more than once.
 
         >>> register(spark)
-        >>> spark.read.format("sluice").schema("id long, name string").load(landing).count()
+        >>> spark.read.format("sluice").schema("id long").load(landing, fileFormat="json").count()
         2
 
     Args:

@@ -40,6 +40,7 @@ class Stream:
             "path": str(self.data),
             "stateLocation": str(root / "state"),
             "discoveryInterval": "20ms",
+            "fileFormat": "json",
             "acknowledgementTimeout": "0ms",
             **options,
         }

@@ -33,6 +33,7 @@ def test_each_mode_keeps_every_row_and_touches_only_what_is_complete(lake, spark
         lake.land("bad.json", range(0), folder="day=1").write_text("{\n")
         options = {
             "cleanSource": mode,
+            "cleanSourceRetention": "0s",
             "cleanSourceWhileRetained": "true",
             "sourceArchiveDir": str(lake.source.parent / "old"),
             "maxFilesPerTrigger": "3",

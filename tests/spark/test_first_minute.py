@@ -116,7 +116,8 @@ import pyspark_sluice
 assert pyspark_sluice.__file__.startswith({environment!r}), pyspark_sluice.__file__
 pyspark_sluice.register(spark)
 open("/tmp/sluice/one.json", "w").write('{{"id": 1}}')
-print(spark.read.format("sluice").schema("id long").load("/tmp/sluice/one.json").collect())
+reader = spark.read.format("sluice").schema("id long").option("fileFormat", "json")
+print(reader.load("/tmp/sluice/one.json").collect())
 """
 
 

@@ -15,7 +15,7 @@ def test_every_view_is_a_table_of_spark_next_to_the_running_query(spark, tmp_pat
     landing.mkdir()
     for at in range(3):
         (landing / f"{at}.json").write_text(json.dumps({"id": at}) + "\n")
-    reader = spark.readStream.format("sluice").schema("id long")
+    reader = spark.readStream.format("sluice").option("fileFormat", "json").schema("id long")
     stream = reader.option("checkpointLocation", checkpoint).load(str(landing))
     writer = stream.writeStream.format("noop").option("checkpointLocation", checkpoint)
     query = writer.start()

@@ -206,9 +206,13 @@ def _format_name(value: object) -> str:
 
         if ":" in text or entry_points(group=ENTRY_POINTS, name=text):
             return text
-    names = ", ".join(FileFormatName)
-    raise ValueError(
-        f"one of {names}; or a format of your own: package.module:Class, "
+    raise ValueError(expected_formats())
+
+
+def expected_formats() -> str:
+    """Return what the option fileFormat takes, for an error."""
+    return (
+        f"one of {', '.join(FileFormatName)}; or a format of your own: package.module:Class, "
         f"or the name of an entry point in the group {ENTRY_POINTS}"
     )
 

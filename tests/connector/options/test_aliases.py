@@ -22,7 +22,7 @@ VALUES = {
     "schemaHints": "id long",
     "schemaEvolutionMode": "rescue",
     "fileFormat": "csv",
-    "cleanSourceRetention": "7 days",
+    "cleanSourceRetention": "8 days",
     "sourceArchiveDir": "/old",
 }
 TOGETHER = {

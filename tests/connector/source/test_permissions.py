@@ -102,6 +102,7 @@ def test_the_page_lists_every_permission_that_a_query_asks_for_and_no_other(
         "stateLocation": f"{url}/state",
         "storageOptions": json.dumps(any_server.options),
         "cleanSource": "archive",
+        "cleanSourceRetention": "0s",
         "cleanSourceWhileRetained": "true",
         "sourceArchiveDir": f"{url}/archive",
     }

@@ -40,6 +40,20 @@ def test_all_that_is_wrong_is_reported_at_the_first_call_and_nothing_is_claimed(
 
 
 @pytest.mark.parametrize(
+    "call",
+    [
+        lambda source: source.schema(),
+        lambda source: source.reader(SCHEMA).partitions(),
+        lambda source: source.streamReader(SCHEMA).initialOffset(),
+    ],
+)
+def test_a_query_must_name_the_format_of_its_files(call, tmp_path):
+    given = {"path": "/in", "statelocation": str(tmp_path)}
+    with pytest.raises(OptionError, match="fileFormat: found nothing; expected one of json, csv"):
+        call(SluiceDataSource(given))
+
+
+@pytest.mark.parametrize(
     ("given", "schema", "told"),
     [
         ({}, None, "no schema was passed"),
@@ -51,7 +65,8 @@ def test_what_the_options_alone_do_not_show_is_named_before_anything_is_read(
     tmp_path, given, schema, told
 ):
     given = {name: text.replace("<root>", str(tmp_path)) for name, text in given.items()}
-    given = {"path": str(tmp_path / "in"), "statelocation": str(tmp_path / "state"), **given}
+    usual = {"path": str(tmp_path / "in"), "statelocation": str(tmp_path / "state")}
+    given = {**usual, "fileformat": "json", **given}
     (tmp_path / "in").mkdir()
     source = SluiceDataSource(given)
 

@@ -22,8 +22,16 @@ def main(package: str, landing: str, checkpoint: str) -> None:
     import pyspark_sluice
 
     pyspark_sluice.register(spark)
-    print("batch", spark.read.format("sluice").schema(SCHEMA).load(landing).count(), flush=True)
-    reader = spark.readStream.format("sluice").schema(SCHEMA)
+    print(
+        "batch",
+        spark.read.format("sluice")
+        .option("fileFormat", "json")
+        .schema(SCHEMA)
+        .load(landing)
+        .count(),
+        flush=True,
+    )
+    reader = spark.readStream.format("sluice").option("fileFormat", "json").schema(SCHEMA)
     events = reader.option("checkpointLocation", checkpoint).load(landing)
     writer = events.writeStream.format("noop").option("checkpointLocation", checkpoint)
     try:

@@ -34,7 +34,7 @@ def main(how: str, package: str, landing: str, sink: str, checkpoint: str) -> No
         print("driver", sys.executable, pyspark_sluice.__file__, flush=True)
     tasks = spark.sparkContext.parallelize([1], 1)
     print("task", *tasks.mapPartitions(_place).collect(), flush=True)
-    reader = spark.readStream.format("sluice").schema(SCHEMA)
+    reader = spark.readStream.format("sluice").option("fileFormat", "json").schema(SCHEMA)
     events = reader.option("checkpointLocation", checkpoint).load(landing)
     writer = events.writeStream.format("parquet").option("checkpointLocation", checkpoint)
     writer.trigger(availableNow=True).start(sink).awaitTermination()

@@ -304,7 +304,11 @@ def test_what_a_seed_has_for_read_is_never_cleaned_up_by_its_query(tmp_path, cap
     first.batch()
     first.coordinator.close()
     assert main(["fork", str(first.location), str(tmp_path / "new"), "--yes"]) == 0
-    options = {"cleanSource": "delete", "cleanSourceWhileRetained": "true"}
+    options = {
+        "cleanSource": "delete",
+        "cleanSourceRetention": "0s",
+        "cleanSourceWhileRetained": "true",
+    }
     query = Query(tmp_path, state=str(tmp_path / "new" / "sluice" / "source"), **options)
     query.settings |= {"clean_while_retained": True}
     query.restart()
