@@ -23,9 +23,9 @@ Public names:
     errors              the exceptions that a query raises, subclasses of `errors.SluiceError`
     __version__         the version of the installed package
 
-To write a source, implement `pyspark_sluice.connector.source.api.Source` and the contracts
-`enumerator.api.SplitEnumerator` and `reader.api.SplitReader`. To write a format, implement
-`reader.files.formats.api.FileFormat`. All other modules are internal.
+`pyspark_sluice.sources` has the contracts of a source of your own, `pyspark_sluice.formats` those
+of a format, `pyspark_sluice.testing` the suites for both, and `pyspark_sluice.prometheus` the
+listener for metrics. All other modules are internal.
 """
 
 # Spark imports every module called `pyspark_*` to look for a `DefaultSource`, and the command line

@@ -11,6 +11,7 @@ import typer
 import yaml
 from pydantic import ValidationError
 
+import pyspark_sluice
 from pyspark_sluice import errors
 from pyspark_sluice.connector.cli.app import app
 from pyspark_sluice.connector.cli.commands.runbook import sections_about
@@ -128,3 +129,20 @@ def test_one_figure_for_one_speed():
     for page in ("README.md", "docs/tables.md", "docs/sinks.md"):
         text = (ROOT / page).read_text(encoding="utf-8")
         assert f"{mean:.1f} times" in " ".join(text.replace("[", "").split()), page
+
+
+def test_pages_and_examples_name_public_modules_only():
+    public = {*pyspark_sluice.__all__, "sources", "formats", "testing", "prometheus", "__file__"}
+    # What a line of the log begins with is the name of a logger; what is run is no import.
+    named = re.compile(r"\bpyspark_sluice\.(\w+)(?!\S*: \[)")
+    texts = {page: page.read_text(encoding="utf-8") for page in user_pages()}
+    examples = (ROOT / "examples").rglob("*.py")
+    # The demo looks into the state, as the command line does.
+    texts |= {p: p.read_text(encoding="utf-8") for p in examples if p.parent.name != "demo"}
+    private = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path, text in texts.items()
+        for name in named.findall(re.sub(r"(?s)<!--.*?-->", "", text))
+        if name not in {*public, "examples"}
+    ]
+    assert private == []

@@ -8,9 +8,15 @@ import pyarrow.compute as pc
 from typing_extensions import override
 
 from pyspark_sluice.errors import MalformedDataError, OptionError
-from pyspark_sluice.reader.files.formats.api import NO_CONTEXT, FormatContext, Parsed
-from pyspark_sluice.reader.files.formats.record_format import METADATA, RecordFormat, Source
-from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.formats import (
+    METADATA,
+    NO_CONTEXT,
+    FormatContext,
+    Parsed,
+    ReaderOptions,
+    RecordFormat,
+    Source,
+)
 
 
 class FixedWidthFormat(RecordFormat):

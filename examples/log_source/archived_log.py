@@ -18,10 +18,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from pyspark_sluice import HybridSource
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
-from pyspark_sluice.connector.source.api import Source
-from pyspark_sluice.connector.source.file_source import FileSource
+from pyspark_sluice.sources import FileSource, FileSplit, HybridSource, Source
 
 from .log_source import LogSource, LogState, PartitionState
 

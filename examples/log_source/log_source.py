@@ -25,10 +25,18 @@ from typing import Any
 import pyarrow as pa
 from typing_extensions import override
 
-from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer, VersionedSerializer
-from pyspark_sluice.connector.source.api import Source
-from pyspark_sluice.enumerator import BatchBudget, SplitEnumerator, SplitEnumeratorContext
-from pyspark_sluice.reader.api import ReaderContext, Report, SplitReader, SplitUnfinished
+from pyspark_sluice.sources import (
+    BatchBudget,
+    JsonSerializer,
+    ReaderContext,
+    Report,
+    Source,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+    SplitReader,
+    SplitUnfinished,
+    VersionedSerializer,
+)
 
 SUFFIX = ".log"
 

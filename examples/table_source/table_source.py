@@ -6,10 +6,13 @@ from dataclasses import astuple, dataclass
 
 import pyarrow as pa
 
-from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
-from pyspark_sluice.connector.source.api import Source
-from pyspark_sluice.enumerator import SplitEnumerator
-from pyspark_sluice.reader.api import SplitFinished, SplitReader
+from pyspark_sluice.sources import (
+    JsonSerializer,
+    Source,
+    SplitEnumerator,
+    SplitFinished,
+    SplitReader,
+)
 
 
 @dataclass(frozen=True)

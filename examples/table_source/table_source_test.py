@@ -5,9 +5,8 @@ import sqlite3
 
 import pyarrow as pa
 
-from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.testing import SourceSuite
 from pyspark_sluice.examples.table_source.table_source import TableSource
+from pyspark_sluice.testing import SourceSuite, parse_options
 
 
 class TestTableSource(SourceSuite):

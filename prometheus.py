@@ -1,0 +1,5 @@
+"""Figures of running queries for Prometheus."""
+
+from .connector.session.prometheus import PrometheusListener
+
+__all__ = ["PrometheusListener"]
