@@ -173,7 +173,8 @@ def without_history(error: ErrorT) -> ErrorT:
         return error
     what, where, found, expected, remedy = error.args
     more = f"More: `sluice runbook {type(error).__name__}`."
-    if type(error) is not SluiceError and more not in remedy:
+    # A wrong call is corrected by what the message lists.
+    if type(error) not in (SluiceError, OptionError) and more not in remedy:
         remedy = f"{remedy} {more}".strip()
     # Spark prints the whole traceback, causes included, of what a data source raises.
     return type(error)(what, where, found, expected, remedy)
