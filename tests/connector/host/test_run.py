@@ -33,7 +33,8 @@ def query(tmp_path):
 
 
 def options_of(query, **more):
-    place = {"path": str(query.source), "checkpointLocation": str(query.checkpoint)}
+    place: dict[str, object] = {"path": str(query.source), "fileFormat": "json"}
+    place["checkpointLocation"] = str(query.checkpoint)
     return {**place, "writeSchema": "id long, text string", **more}
 
 
