@@ -9,12 +9,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
-from .shapes import SEED, Shape, flat
+from .shapes import Shape
 
 SCHEMA = "id long, user string, amount double, flag boolean, at timestamp, note string"
 """What every large file holds."""
@@ -54,30 +53,6 @@ class Data:
                     shutil.copyfileobj(plain, packed, 1 << 20)
 
         return self.made("gzip_json", make)
-
-    def xml(self) -> Path:
-        """600,000 rows of `FLAT` in 4 files."""
-
-        def make(folder: Path) -> None:
-            for number in range(4):
-                random = np.random.default_rng([SEED, number])
-                _write_xml(folder / f"part-{number}.xml", flat(random, 150_000))
-
-        return self.made("xml_600000", make)
-
-    def one_csv(self) -> Path:
-        """One CSV file of at least 2 GB: the same rows again and again."""
-
-        def make(folder: Path) -> None:
-            parts = sorted(self.csv().glob("*.csv"))
-            with (folder / "part-00.csv").open("wb") as out:
-                while out.tell() < 2e9:
-                    for path in parts:
-                        content = path.read_bytes()
-                        # One header is enough.
-                        out.write(content[content.index(b"\n") + 1 if out.tell() else 0 :])
-
-        return self.made("one_csv_2", make)
 
     def small_json(self, count: int) -> Path:
         """One-line JSON files spread over 200 directories."""
@@ -172,17 +147,6 @@ def _texts(table: pa.Table) -> Iterator[dict[str, object]]:
         # Seconds carry six decimals in Arrow's text; both sources read them with three.
         row["at"] = str(row["at"])[:23] + "Z"
         yield row
-
-
-def _write_xml(path: Path, table: pa.Table) -> None:
-    with path.open("w", encoding="utf-8") as out:
-        out.write("<rows>\n")
-        for row in table.to_pylist():
-            row["active"] = "true" if row["active"] else "false"
-            out.write("<row>")
-            out.writelines(f"<{name}>{value}</{name}>" for name, value in row.items())
-            out.write("</row>\n")
-        out.write("</rows>\n")
 
 
 def _write_parquet(path: Path, chunks: range) -> None:

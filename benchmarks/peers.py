@@ -1,4 +1,4 @@
-"""Python sources that read no file: one sends ready-made rows, one sends a row a batch."""
+"""A Python source that reads no file, and sends ready-made rows."""
 
 from __future__ import annotations
 
@@ -56,46 +56,3 @@ def ready_rows_source() -> type[DataSource]:
             return Reader(self.options["like"], int(self.options["rows"]))
 
     return ReadyRows
-
-
-def do_nothing_source() -> type[DataSource]:
-    """The class; made in a function so that Spark ships it by value to its workers."""
-    import pyarrow as pa
-    from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-    from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
-
-    class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-        def __init__(self, batches: int) -> None:
-            self._batches = batches
-
-        def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-            return {"n": 0}
-
-        def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-            return
-
-        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802, ARG002
-            return {"n": min(start["n"] + 1, self._batches)}
-
-        def partitions(
-            self, start: dict[str, Any], end: dict[str, Any]
-        ) -> Sequence[InputPartition]:
-            return [InputPartition(n) for n in range(start["n"], end["n"])]
-
-        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-            yield pa.RecordBatch.from_pydict(
-                {"id": pa.array([partition.value], pa.int64()), "name": ["x"], "value": [0.5]}
-            )
-
-    class DoNothing(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return "do_nothing"
-
-        def schema(self) -> str:
-            return "id long, name string, value double"
-
-        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802, ARG002
-            return Reader(int(self.options["batches"]))
-
-    return DoNothing

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from .bench import WARM_UPS, Bench, Result, median
-from .data import ROWS, SCHEMA, SMALL_SCHEMA, write_small
+from .bench import Bench, Result, median
+from .data import SCHEMA, SMALL_SCHEMA, write_small
 from .memory_row import memory
-from .peers import do_nothing_source, ready_rows_source
-from .process_tree import PeakMemory
 from .readme_row import readme
 from .run_rows import starts
 from .scale import scale
@@ -47,19 +45,6 @@ def gzip(bench: Bench) -> list[Result]:
     """JSON lines under gzip, 4 million rows."""
     read = Input(bench.data.gzip_json(), SCHEMA, "json")
     return bench.throughput("gzip JSON lines, 4 M rows", read)
-
-
-def big(bench: Bench) -> list[Result]:
-    """One CSV file of 2 GB: time, and memory of the Python processes."""
-    read = Input(bench.data.one_csv(), SCHEMA, "csv", {"header": "true"})
-    time_rows = bench.throughput("one CSV file", read, rows=None)
-    with PeakMemory() as memory:
-        available_now(partial(load, bench.spark, "sluice", read))
-    memory_row = Result(
-        "largest Python worker while reading it", memory.worker_bytes / 2**20, None, "MiB", "",
-        "resident, shared libraries included",
-    )  # fmt: skip
-    return [*time_rows, memory_row]
 
 
 def small20k(bench: Bench) -> list[Result]:
@@ -136,20 +121,16 @@ def flink_seconds(python: str, path: Path, file_format: str, columns: str) -> fl
 
 
 def fixed(bench: Bench) -> list[Result]:
-    """What one batch costs at least: one tiny file against a source that does nothing."""
+    """What one batch costs at least: one tiny file."""
     batches = 60
     folder = bench.data.home / "fixed"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for number in range(batches):
         write_small(folder / f"{number:03}.json", number)
-    bench.spark.dataSource.register(do_nothing_source())
     read = Input(folder, SMALL_SCHEMA, "json", {"maxFilesPerTrigger": "1"})
     peers: dict[str, Callable[[str], object]] = {
         "sluice": partial(load, bench.spark, "sluice", read),
-        "a do-nothing Python source": lambda _: (
-            bench.spark.readStream.format("do_nothing").option("batches", str(batches)).load()
-        ),
         "Spark's file source": partial(load, bench.spark, "spark", read),
     }
     found: dict[str, list[Run]] = {name: [] for name in peers}
@@ -166,25 +147,6 @@ def fixed(bench: Bench) -> list[Result]:
     ]
 
 
-def floor(bench: Bench) -> list[Result]:
-    """What 4 million rows cost that come out of Python ready made: no Python source is faster."""
-    bench.spark.dataSource.register(ready_rows_source())
-    like = str(min(bench.data.parquet().glob("*.parquet")))
-
-    def frame(_: str) -> object:
-        ready = bench.spark.readStream.format("ready_rows").option("schema", SCHEMA)
-        return ready.option("like", like).option("rows", str(ROWS // 2)).load()
-
-    runs = [available_now(frame, ROWS) for _ in range(WARM_UPS + bench.runs)][WARM_UPS:]
-    return [
-        Result(f"4 M rows that nobody reads: {said}", median(seconds), None)
-        for said, seconds in (
-            ("the batches", [run.batch_seconds for run in runs]),
-            ("from start to end of the query", [run.seconds for run in runs]),
-        )
-    ]
-
-
 def _shapes_of(kind: str) -> Callable[[Bench], Iterable[Result]]:
     def row(bench: Bench) -> Iterable[Result]:
         return shapes(bench, kind)
@@ -198,11 +160,9 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "json": json,
     "parquet": parquet,
     "gzip": gzip,
-    "floor": floor,
     "fixed": fixed,
     "scale": scale,
     "small20k": small20k,
-    "big": big,
     "memory": memory,
     "small100k": small100k,
     "readme": readme,
@@ -213,4 +173,4 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "types": types,
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }
-USUAL = ("csv", "json", "parquet", "gzip", "floor", "fixed", "small20k")
+USUAL = ("csv", "json", "parquet", "gzip", "fixed", "small20k")

@@ -27,7 +27,7 @@ from .data import SCHEMA, SMALL_SCHEMA, size_of
 from .process_tree import PeakMemory, processor_seconds
 from .run_rows import command, ran
 from .shape_rows import digest, input_of
-from .shapes import FLAT, SHAPES, SMALL, Shape
+from .shapes import SHAPES, SMALL, Shape
 from .streams import PATIENCE, Input
 
 _WITHOUT_PEER = frozenset({"avro"})
@@ -36,7 +36,6 @@ _WRITTEN: Final = ("parquet", "delta")
 _INTO: Final = {
     "parquet": "Parquet, manifests",
     "delta": "Delta",
-    "frame": "Parquet, `tables.frame`",
     "spark": "Parquet by Spark",
     "run": "Parquet, `sluice run`",
 }
@@ -66,7 +65,6 @@ def into_tables(bench: Bench) -> Iterator[str]:
     for work, read in _inputs(bench):
         measured[work] = _measured(bench, read)
         yield from _lines(work, measured[work])
-    yield from _frames(bench)
     for kind in _WRITTEN:
         times = {
             work: runs["spark"].batches / runs[kind].batches for work, runs in measured.items()
@@ -105,11 +103,6 @@ def by_run(bench: Bench) -> Iterator[str]:
     read = Input(bench.data.small_json(100_000), SMALL_SCHEMA, "json", {"mode": "PERMISSIVE"})
     runs = _measured(bench, read, turns=1, warm_ups=0, kinds=("run", *_WRITTEN, "spark"))
     yield from _lines("JSON, 100,000 files of one line", runs)
-
-
-def _frames(bench: Bench) -> Iterator[str]:
-    read = Input(bench.data.xml(), FLAT, "xml", {"rowTag": "row"})
-    yield from _lines("XML, flat, read by Spark", _measured(bench, read, kinds=("frame", "spark")))
 
 
 def _inputs(bench: Bench) -> Iterator[tuple[str, Input]]:
@@ -209,16 +202,6 @@ def _started(spark: SparkSession, kind: str, read: Input, root: Path) -> Any:
         reader = reader.options(**read.options).schema(read.schema).format(read.file_format)
         frame = reader.option("recursiveFileLookup", "true").load(str(read.path))
         writer = frame.writeStream.format("parquet").option("path", table)
-    elif kind == "frame":
-        reader = reader.format("sluice").option("fileFormat", "binaryFile")
-        reader = reader.option("checkpointLocation", checkpoint).schema("path string, length long")
-        frame = reader.load(str(read.path))
-
-        def through(batch: DataFrame, _: int) -> None:
-            rows = tables.frame(batch, read.file_format, read.options, schema=read.schema)
-            rows.write.mode("append").parquet(table)
-
-        writer = frame.writeStream.foreachBatch(through)
     else:
         reader = reader.options(**read.options).format("sluice")
         reader = reader.option("fileFormat", read.file_format)
