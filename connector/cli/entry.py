@@ -18,6 +18,9 @@ def run() -> int:
     atexit.register(gc.freeze)
     # pydantic would read the metadata of every installed package to look for plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "true")
+    if any(argument.startswith("--every") for argument in sys.argv):
+        # A run that waits returns memory; Arrow's own allocator keeps what its threads have freed.
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     # Before the commands are imported: they make arrays, and with the first one pyarrow looks.
     leave_pandas_out()
     if sys.argv[1:2] == ["run"]:

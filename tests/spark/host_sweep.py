@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import random
 import signal
@@ -35,18 +36,24 @@ class Sweep:
     changes: int
     kills_wanted: int
     random: random.Random
+    seconds: float = math.inf
+    """After which nothing is killed any more."""
+
+    changed: int = 0
     landed: Counter[int] = field(default_factory=Counter)
     kills: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> None:
         """Kill each host in turn before and after it takes over, then read the rest."""
-        turns = self.changes + 1
+        began, turns = time.monotonic(), self.changes + 1
         spark_turns = turns // 2
         embedded = max(2, (self.kills_wanted - _BY_SPARK * spark_turns) // (turns - spark_turns))
         for turn in range(turns):
             host = ("embedded", "spark")[turn % 2]
             for _ in range(_BY_SPARK if host == "spark" else embedded):
-                self._kill(host)
+                if time.monotonic() - began < self.seconds:
+                    self._kill(host)
+                    self.changed = turn
         self._end(self._start("embedded"))
 
     def lost(self) -> int:
@@ -119,20 +126,21 @@ def main() -> int:
     parser.add_argument("--changes", type=int, default=20)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--s3", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sluice-hosts-") as home:
         ground = (InS3 if arguments.s3 else OneMachine)(Path(home) / "root", direct=True)
         began = time.monotonic()
-        random_ = random.Random(arguments.seed)
-        sweep = Sweep(ground, arguments.changes, arguments.kills, random_)
+        source = random.Random(arguments.seed)
+        sweep = Sweep(ground, arguments.changes, arguments.kills, source, 60 * arguments.minutes)
         try:
             sweep.run()
             lost, duplicated = sweep.lost(), sweep.duplicated()
         finally:
             ground.close()
         print(
-            f"{ground.name}, seed {arguments.seed}: {arguments.changes} changes of the host, "
+            f"{ground.name}, seed {arguments.seed}: {sweep.changed} changes of the host, "
             f"{sweep.kills.total()} kills {dict(sweep.kills)}, {sweep.batches()} batches, "
             f"{sweep.landed.total()} rows, {lost} lost, {duplicated} duplicated, "
             f"{time.monotonic() - began:.0f} s"
