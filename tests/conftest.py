@@ -19,6 +19,8 @@ from pyspark_sluice.tests.spark_home import use_a_quick_home
 from pyspark_sluice.tests.thorough import AZURE, without_reason
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from pyspark_sluice.tests.answers import AnswerFile, SparkAnswers
@@ -156,28 +158,25 @@ def bucket(server: S3Server) -> str:
 
 @pytest.fixture(scope="session")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
-    """Azure Blob Storage on loopback; skips where neither it nor Node.js and npm are there."""
-    from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import Azurite, azurite_command
-
-    try:
-        command = azurite_command()
-    except LookupError as error:
-        pytest.skip(str(error))
-    made = Azurite(command, tmp_path_factory.mktemp("azurite"))
-    yield made
-    made.close()
+    """Azure Blob Storage on loopback."""
+    yield from _azurite("blob", tmp_path_factory.mktemp("azurite"))
 
 
 @pytest.fixture(scope="session")
 def azurite_queues(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
     """Azure's Storage Queues on loopback, a process of their own."""
+    yield from _azurite("queue", tmp_path_factory.mktemp("azurite-queues"))
+
+
+def _azurite(kind: str, folder: Path) -> Iterator[Azurite]:
+    """Start the emulator; skip where neither it nor Node.js and npm are there."""
     from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import Azurite, azurite_command
 
     try:
-        command = azurite_command("queue")
+        command = azurite_command(kind)
     except LookupError as error:
         pytest.skip(str(error))
-    made = Azurite(command, tmp_path_factory.mktemp("azurite-queues"), "queue")
+    made = Azurite(command, folder, kind)
     yield made
     made.close()
 

@@ -34,38 +34,26 @@ def clone(tmp_path):
     return tmp_path
 
 
+QUICK = "-q -m not spark and not drivers and not slow and not thorough tests"
+
+
 @pytest.mark.parametrize(
-    ("failing", "expected"),
+    "case",
     [
         ("nothing that is there", 0),
         ("format", 3),
         ("-p pyspark_sluice", 3),
         ("-n 4 --dist loadgroup --no-loadscope-reorder --durations 30 -m not thorough tests", 3),
         ("site", 3),
+        ("nothing that is there", 0, "--quick"),
+        ("check", 3, "--quick"),
+        ("lint-imports", 3, "--quick"),
+        (QUICK, 3, "--quick"),
+        ("site", 0, "--quick"),
     ],
 )
-def test_the_run_fails_if_and_only_if_one_of_its_steps_does(clone, failing, expected):
-    assert status_of(clone, failing) == expected
-
-
-QUICK = "-q -m not spark and not drivers and not slow and not thorough tests"
-
-
-@pytest.mark.parametrize(
-    ("failing", "expected"),
-    [
-        ("nothing that is there", 0),
-        ("check", 3),
-        ("lint-imports", 3),
-        (QUICK, 3),
-        ("site", 0),
-    ],
-)
-def test_the_quick_run_fails_if_and_only_if_one_of_its_own_steps_does(clone, failing, expected):
-    assert status_of(clone, failing, "--quick") == expected
-
-
-def status_of(clone, failing, *arguments):
+def test_a_run_fails_if_and_only_if_one_of_its_steps_does(clone, case):
+    failing, expected, *arguments = case
     ran = subprocess.run(
         [clone / "tools" / "check.sh", *arguments],
         env={**os.environ, "FAILING": failing},
@@ -73,7 +61,7 @@ def status_of(clone, failing, *arguments):
         check=False,
         timeout=PATIENCE,
     )
-    return ran.returncode
+    assert ran.returncode == expected
 
 
 def test_what_is_left_to_the_thorough_run_tells_why(tmp_path):
@@ -158,21 +146,3 @@ def test_the_commands_that_the_demo_ends_with_are_found_without_an_active_enviro
     for program, name, _ in commands:
         ran = subprocess.run([program, name, "--help"], env={}, capture_output=True, check=False)
         assert ran.returncode == 0
-
-
-@pytest.mark.thorough("the run itself goes by these groups")
-def test_tests_of_one_group_share_a_process(tmp_path):
-    (tmp_path / "pids").mkdir()
-    (tmp_path / "test_one.py").write_text(
-        "import os\nfrom pathlib import Path\nimport pytest\n\n"
-        '@pytest.mark.parametrize("number", range(8))\n'
-        f"def one(number):\n    Path({str(tmp_path)!r}, 'pids', str(os.getpid())).touch()\n"
-    )
-    command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "--rootdir", tmp_path]
-    command += ["-p", "pyspark_sluice.tests.conftest", "-o", "python_functions=one"]
-    process = subprocess.run(
-        [*command, "-n", "2", "--dist", "loadgroup", tmp_path],
-        capture_output=True, check=False, text=True, timeout=PATIENCE,
-    )  # fmt: skip
-    assert process.returncode == 0, process.stdout + process.stderr
-    assert len(list((tmp_path / "pids").iterdir())) == 1

@@ -29,9 +29,3 @@ def test_the_list_of_public_errors_is_complete_and_sorted():
         if inspect.isclass(value) and issubclass(value, Exception)
     ]
     assert sorted(defined) == errors.__all__
-
-
-def test_every_error_is_raised_by_a_test():
-    tests = [path for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
-    text = "\n".join(path.read_text() for path in tests)
-    assert [n for n in errors.__all__ if n != "SluiceError" and n not in text] == []

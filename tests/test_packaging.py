@@ -32,16 +32,6 @@ def test_every_package_of_the_tree_is_listed():
     assert set(_setup()["options"]["packages"].split()) == found
 
 
-def test_every_runtime_dependency_gives_its_reason():
-    previous = ""
-    text = (ROOT / "setup.cfg").read_text(encoding="utf-8")
-    block = text.split("install_requires =\n")[1].split("\n\n")[0]
-    for line in block.splitlines():
-        if not line.strip().startswith("#"):
-            assert previous.strip().startswith("#"), f"{line.strip()} has no reason above it"
-        previous = line
-
-
 def test_every_imported_library_is_declared():
     setup = _setup()
     extras = setup["options.extras_require"]

@@ -138,12 +138,6 @@ def test_no_docstring_is_a_fragment():
     assert found == []
 
 
-def test_the_list_finds_an_idiom_in_a_name():
-    assert idioms(_spelled_out("test_a_base_is_written_anew")) == ["anew"]
-    assert idioms(_spelled_out("_BeginsAnew")) == ["Anew"]
-    assert idioms(_spelled_out("understands_alone")) == []
-
-
 def test_the_list_finds_an_idiom_across_a_line_end_and_spares_longer_words():
     assert idioms("The JVM understands standalone Athus.") == []
     assert idioms("Read it once\n    more: it Stands there.") == ["once\n    more", "Stands"]

@@ -66,14 +66,6 @@ def test_pruning_deletes_what_is_below_the_floor():
     assert len(store.list("readers")) == 5
 
 
-def test_a_base_of_a_dead_incarnation_is_no_floor():
-    store, head = with_orphans()
-    # The oldest retained is 11 of epoch 2; the orphans 10 and 12 have bases, 9 of epoch 1 has none.
-    prune(store, head, 9)
-    check_retained(store, head, 9)
-    assert names(CheckpointHistory(store).chain(CheckpointRef(11, 2)))[0] == ("base", 8, 1)
-
-
 @pytest.mark.parametrize("kind", ["crash before", "crash after", "crash half-way"])
 def test_pruning_may_be_killed_between_any_two_deletions(kind):
     for after in range(200):
@@ -93,13 +85,6 @@ def test_pruning_may_be_killed_between_any_two_deletions(kind):
     assert after > 20
 
 
-def test_raising_the_number_retained_after_a_pruning_is_no_error():
-    store, head = with_orphans()
-    prune(store, head, 2)
-    prune(store, head, 15)
-    check_retained(store, head, 2)
-
-
 def test_records_of_abandoned_readers_go_with_the_commits():
     store, head = with_orphans()
     for ref in CheckpointHistory(store).checkpoints():
@@ -114,17 +99,6 @@ def test_a_base_that_cannot_be_read_is_no_floor():
     prune(store, head, 3)
     check_retained(store, head, 3)
     assert names(CheckpointHistory(store).chain(head))[0] == ("base", 13, 2)
-
-
-def test_a_superseded_coordinator_lets_nothing_go():
-    store, head = with_orphans()
-    claim_epoch(store)
-    mine = claim_epoch(store)
-    claim_epoch(store)
-    before = dict(store.objects)
-    with pytest.raises(FencedError, match="epoch 3 claimed"):
-        prune(store, head, 3, mine, lambda: check_not_fenced(store, mine))
-    assert store.objects == before
 
 
 def test_a_coordinator_superseded_while_it_deletes_stops_there():

@@ -99,15 +99,6 @@ def test_a_source_is_idle_after_it_was_watched_for_so_long():
     assert not any(map(clicks.is_idle, clicks.look()))
 
 
-def test_a_process_that_was_paused_finds_no_other_source_idle():
-    sources = Sources("clicks", "orders")
-    sources.of["orders"].publish(1)
-    sources.of["clicks"].look()
-    sources.now += 100 * IDLE
-    (orders,) = sources.of["clicks"].look()
-    assert not sources.of["clicks"].is_idle(orders)
-
-
 def test_a_damaged_message_is_an_error_that_names_it():
     sources = Sources("clicks", "orders")
     sources.of["orders"].publish(1_234)

@@ -43,22 +43,3 @@ def test_the_report_without_the_command_line_names_them_too(state, capsys):
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert "/nonexistent/x.html; found No such file or directory (ENOENT)" in told
-
-
-def test_an_order_for_files_in_an_unknown_state_is_refused(state, capsys):
-    assert main(["requeue", state, "--in-state", "pendng"]) == Exit.USAGE
-    told = capsys.readouterr().err
-    assert "--in-state: no row of the view files is ever in this state; found pendng" in told
-
-
-@pytest.mark.parametrize(
-    ("command", "remedy"),
-    [
-        ("requeue", "To read all files again, add --matching '*'."),
-        ("rewind", "To list the checkpoints, run: sluice checkpoints"),
-        ("forget", "To discard all pending files, add --matching '*'."),
-    ],
-)
-def test_an_order_that_says_too_little_is_refused_with_a_remedy(state, capsys, command, remedy):
-    assert main([command, state]) == Exit.USAGE
-    assert capsys.readouterr().err.endswith(f"{remedy}\n")

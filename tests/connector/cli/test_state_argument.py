@@ -11,7 +11,7 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.query.offsets import to_offset
 from pyspark_sluice.connector.query.spark_checkpoint import offsets_referred
-from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.connector.queries import Query, in_memory
 
 pytestmark = pytest.mark.slow
 
@@ -25,19 +25,14 @@ def query(tmp_path):
     return made
 
 
-def copied(query, store):
-    for path in (query.location / "sluice" / "source").rglob("*"):
-        if path.is_file():
-            name = path.relative_to(query.location / "sluice" / "source").as_posix()
-            store.publish(name, path.read_bytes())
-
-
 @pytest.mark.parametrize("command", ["status", "files", "checkpoints", "verify"])
 def test_a_state_in_a_bucket_is_reported_as_one_in_a_directory(
     query, server, bucket, command, capsys
 ):
     url, options = f"s3://{bucket}/ck", json.dumps(server.options)
-    copied(query, open_store(f"{url}/sluice/source", server.options))
+    store = open_store(f"{url}/sluice/source", server.options)
+    for name, data in in_memory(query).objects.items():
+        store.publish(name, data)
 
     def told(*arguments):
         assert main([command, *arguments, "--json"]) == 0

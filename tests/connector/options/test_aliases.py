@@ -78,11 +78,6 @@ def test_a_tag_of_the_user_s_own_is_known_by_its_beginning():
     assert "- cloudFiles.resourceTag: an option of Auto Loader that Sluice does not have" in said
 
 
-def test_all_problems_are_reported_at_once():
-    said = refusal(maxColumns="9", fileNameOnly="true", mod="x")
-    assert len(re.findall(r"^  - ", said, re.MULTILINE)) == 3
-
-
 def test_no_name_is_an_option_here_too_and_every_counterpart_is_one():
     assert not {name.lower() for name in KNOWN} & set(option_names())
     assert {known.here for known in KNOWN.values()} - {""} <= set(option_names().values())

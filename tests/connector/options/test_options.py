@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 
 import pyarrow as pa
 import pytest
-from pydantic import ValidationError
 
 from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths
 from pyspark_sluice.connector.options.model import SluiceOptions, option_names, parse_options
@@ -59,12 +57,6 @@ def test_a_missing_path_is_named():
         parse_options({"checkpointlocation": "/ck"}, streaming=True)
 
 
-def test_the_options_cannot_be_changed():
-    options = parse_options(GOOD, streaming=True)
-    with pytest.raises(ValidationError):
-        setattr(options, "path", "/other")  # noqa: B010 - a type checker refuses it, too
-
-
 def test_secrets_show_neither_in_the_model_nor_in_an_error():
     options = parse_options({**GOOD, "storageoptions": '{"secret": "hunter2"}'}, streaming=True)
     assert options.storage_options["secret"] == "hunter2"
@@ -87,11 +79,6 @@ def test_no_two_options_share_a_spelling():
     assert len({name.lower() for name in names}) == len(names)
     assert names["delimiter"] == "delimiter"
     assert names["sep"] == "sep"
-
-
-def test_the_options_survive_pickling():
-    options = parse_options(GOOD, streaming=True)
-    assert pickle.loads(pickle.dumps(options)) == options
 
 
 def test_a_filter_is_checked_against_the_whole_schema_before_anything_runs():
@@ -124,12 +111,6 @@ def test_what_is_not_supported_is_refused_by_name(given):
 def test_arrow_files_go_by_all_their_names(name):
     options = parse_options({**GOOD, "fileformat": name}, streaming=True)
     assert options.file_format == FileFormatName.ARROW
-
-
-@pytest.mark.parametrize("name", ["parquet", "arrow", "json", "csv", "text", "binaryFile"])
-def test_a_limit_on_rows_is_taken_in_every_format(name):
-    given = {**GOOD, "fileformat": name, "maxrowspertrigger": "5"}
-    assert parse_options(given, streaming=True).max_rows_per_trigger == 5
 
 
 def test_several_paths_are_one_text_whichever_way_they_are_given():

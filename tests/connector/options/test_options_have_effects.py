@@ -236,15 +236,6 @@ def test_commits_of_a_batch_that_nobody_read_are_awaited_for_the_acknowledgement
     assert time.monotonic() - began >= 4.0, "by default three seconds"
 
 
-def test_a_first_batch_that_nobody_read_is_an_error_unless_permitted(begin):
-    stream = begin()
-    stream.land("a.json")
-    stream.at, _ = stream.plan()
-    for _ in range(2):
-        with pytest.raises(StateError, match="no reader ran in a batch that Spark has completed"):
-            stream.plan()
-
-
 def test_a_first_batch_that_nobody_read_may_be_permitted(begin):
     stream = begin(allowUnreadBatches="true")
     stream.land("a.json")

@@ -14,6 +14,9 @@ from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 from pyspark_sluice.reader.files.options import ReaderOptions
 
+NOTIFICATIONS = {"discoveryMode": "notifications"}
+BY_FSSPEC = {**NOTIFICATIONS, "storageOptions": '{"client": "fsspec"}'}
+
 
 @pytest.mark.parametrize(
     ("options", "problem"),
@@ -50,6 +53,12 @@ from pyspark_sluice.reader.files.options import ReaderOptions
         ({"startAt": "yesterday"}, "or a name after path:"),
         ({"startAt": "2026-01-02", "endAt": "2026-01-02"}, "which is not after it"),
         ({"startAt": "path:b", "endAt": "path:a"}, "which is not after it"),
+        (NOTIFICATIONS, "found notifications without queueUrl"),
+        ({"queueUrl": "http://q"}, "queueUrl: found with discoveryMode=full; expected"),
+        ({**NOTIFICATIONS, "queueUrl": "http://q"}, "s3://"),
+        ({**NOTIFICATIONS, "queueUrl": "http://q", "path": "gs://b"}, "abfss://"),
+        ({**NOTIFICATIONS, "queueUrl": "https://q?sig=abc", "path": "s3://b"}, "sas_token"),
+        ({**BY_FSSPEC, "queueUrl": "http://q", "path": "s3://b"}, "obstore"),
     ],
 )
 def test_each_problem_is_reported_with_its_option(options, problem):

@@ -17,7 +17,8 @@ from pyspark_sluice.connector.report import charts
 from pyspark_sluice.connector.report.figures import figures_of
 from pyspark_sluice.connector.report.html_page import write_report
 from pyspark_sluice.connector.views.catalog import table_of
-from pyspark_sluice.tests.connector.report.ingested import QUERY_ID, ingest
+from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.tests.connector.queries import Query
 from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -56,7 +57,24 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory):
-    return ingest(tmp_path_factory.mktemp("report"), 12)
+    """Twelve batches of four files; one of them is torn, and more land than are read."""
+    root = tmp_path_factory.mktemp("report") / "landing <b>"
+    query = Query(root, mode="FAILFAST", onSplitError="return")
+    query.settings |= {"limits": BatchLimits(files=4), "parallelism": 3, "max_split_attempts": 1}
+    query.restart()
+    landed = 0
+    for number in range(12):
+        for _ in range(4 + number % 3):
+            torn = "{ torn <script>alert(1)</script>\n" if landed == 6 else None
+            query.land(f".{landed}", rows=200 + 3000 * (landed % 5), text=torn)
+            (query.data / f".{landed}").rename(query.data / f"{landed:05}.json")
+            landed += 1
+        ref = query.plan()
+        query.read(ref, readers=(0, 1, 2))
+        query.done = ref
+    query.plan()
+    query.coordinator.close()
+    return query.store
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +112,7 @@ def test_the_page_needs_nothing_else_and_shows_its_input_as_text(written):
     assert "@import" not in text
     assert re.findall(r"url\((?!['\"]?#)", text) == []
     assert any("malformed record" in cell for cell in page.cells)
-    assert any("landing <b>/00006.json" in cell for cell in page.cells)
+    assert any("landing <b>/data/00006.json" in cell for cell in page.cells)
     assert "prefers-color-scheme: dark" in text
     assert len(text) < 400_000
 
@@ -102,7 +120,7 @@ def test_the_page_needs_nothing_else_and_shows_its_input_as_text(written):
 def test_the_page_says_which_query_and_how_much(state, written):
     text = written.read_text()
     rows = sum(batch.rows for batch in figures_of(state).batches)
-    assert f"<dt>query id</dt><dd>{QUERY_ID}</dd>" in text
+    assert "<dt>query id</dt><dd>query</dd>" in text
     assert f"<dt>rows read</dt><dd>{rows:,}</dd>" in text
     assert "<dt>checkpoints retained</dt><dd>1 to 13</dd>" in text
     assert text.count("Throughput") == 2, "one title and one label: rows per second"

@@ -1,7 +1,6 @@
 """Evaluates alert rules over scraped text, as Prometheus does it.
 
-What Prometheus' own parser accepts and this module does not know is an error, never a guess. A
-test compares its answers with promtool's where that is installed.
+What Prometheus' own parser accepts and this module does not know is an error, never a guess.
 """
 
 from __future__ import annotations

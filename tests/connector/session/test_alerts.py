@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,9 +15,8 @@ import yaml
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files import backlog
 from pyspark_sluice.errors import SluiceError, SourceUnavailable
-from pyspark_sluice.tests.connector.session.monitored_query import BEGIN, TICK, MonitoredQuery
+from pyspark_sluice.tests.connector.session.monitored_query import TICK, MonitoredQuery
 from pyspark_sluice.tests.connector.session.prometheus_rules import (
-    Labels,
     alerts_of,
     metrics_in,
 )
@@ -189,62 +186,6 @@ def test_each_trouble_fires_its_alert_and_a_healthy_day_none(story):
         assert ("query", "orders") in labels, name
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
-def test_prometheus_itself_says_the_same(story, tmp_path):
-    query, _ = story
-    series: dict[str, list[str]] = {}
-    for number, (_, vector) in enumerate(query.scrapes.taken, start=1):
-        for labels, value in vector.items():
-            name = dict(labels)["__name__"]
-            # promtool's time begins at 0.
-            shown = value - BEGIN if name.endswith("_timestamp_seconds") else value
-            values = series.setdefault(_written(labels), ["_"] * number)
-            _fill(values, number)
-            values.append(repr(shown))
-    ends = len(query.scrapes.taken)
-    for values in series.values():
-        _fill(values, ends + 1)
-    expected = [
-        {
-            "labels": _written(
-                labels
-                | frozenset(rule.labels.items())
-                | {("alertname", name), ("alertstate", "firing")}
-            ),
-            "value": 1,
-        }
-        for name, labels in query.fired
-        for rule in query.alerts
-        if rule.name == name
-    ]
-    fired = {
-        "expr": 'max_over_time(ALERTS{alertstate="firing"}[2d])',
-        "eval_time": f"{ends * TICK:.0f}s",
-        "exp_samples": expected,
-    }
-    written = [{"series": name, "values": " ".join(values)} for name, values in series.items()]
-    test = {"interval": "30s", "input_series": written, "promql_expr_test": [fired]}
-    file = tmp_path / "test.yml"
-    rules = {"rule_files": [str(RULES)], "evaluation_interval": "30s", "tests": [test]}
-    file.write_text(yaml.safe_dump(rules))
-    done = subprocess.run(
-        ["promtool", "test", "rules", file], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def _fill(values: list[str], count: int) -> None:
-    """A series that a scrape lacks is stale."""
-    if len(values) < count:
-        values += ["stale", *("_" for _ in range(count - len(values) - 1))]
-
-
-def _written(labels: Labels) -> str:
-    pairs = dict(labels)
-    name = pairs.pop("__name__", "")
-    return name + "{" + ",".join(f'{key}="{value}"' for key, value in sorted(pairs.items())) + "}"
-
-
 def test_rules_and_dashboard_use_only_metrics_that_a_query_has(tmp_path):
     with _monitored(tmp_path, {}) as query:
         query.query.data.rename(query.query.data.with_name("away"))
@@ -260,22 +201,3 @@ def test_rules_and_dashboard_use_only_metrics_that_a_query_has(tmp_path):
     rules = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"][0]["rules"]
     assert len(shown) >= 10
     assert metrics_in(shown) | metrics_in(rule["expr"] for rule in rules) <= scraped
-
-
-def test_panels_of_the_dashboard_do_not_overlap_and_name_its_data_source():
-    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
-    taken: set[tuple[int, int]] = set()
-    for panel in dashboard["panels"]:
-        at = panel["gridPos"]
-        cells = {
-            (x, y)
-            for x in range(at["x"], at["x"] + at["w"])
-            for y in range(at["y"], at["y"] + at["h"])
-        }
-        assert not cells & taken, panel["title"]
-        assert max(x for x, _ in cells) < 24
-        taken |= cells
-        assert panel["datasource"]["uid"] == "${datasource}"
-    identities = [panel["id"] for panel in dashboard["panels"]]
-    assert len(set(identities)) == len(identities)
-    assert {one["name"] for one in dashboard["templating"]["list"]} == {"datasource", "query"}

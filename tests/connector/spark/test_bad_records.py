@@ -15,19 +15,16 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.written_file import BAD_RECORDS_SUFFIX, FileName
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.spark.batch_reader import SluiceBatchReader
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.api import SCHEMA_LEFT_OUT, LeftOut
 from pyspark_sluice.reader.direct_write import bad_records
 from pyspark_sluice.reader.direct_write.place import place_of
-from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
 from pyspark_sluice.tests.connector import stream as streams
 from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
@@ -306,36 +303,6 @@ def test_a_place_that_cannot_take_files_is_refused_with_the_option_named(begin, 
     stream.await_batch()
     with pytest.raises(Exception, match="badRecordsPath: data files cannot be written there"):
         stream.read()
-
-
-def test_a_batch_read_refuses_it_by_name():
-    options = {"path": "/in", "badRecordsPath": "/bad", "fileFormat": "json"}
-    with pytest.raises(OptionError, match="badRecordsPath: found /bad in a batch read"):
-        SluiceBatchReader(options, SCHEMA).partitions()
-
-
-def test_upkeep_deletes_files_of_attempts_that_lost_and_no_others(tmp_path):
-    store = open_store(str(tmp_path / "state"))
-    chain(store, 1)
-    left_out = LeftOut("bad_records", _batch("x"))
-    place = place_of(str(tmp_path / "bad"), {})
-    paths = []
-    for reader, token in [(0, "a" * 12), (0, "b" * 12), (1, "c" * 12)]:
-        ref = CheckpointRef(1, 1)
-        name = FileName("0123456789abcdef", ref, reader, token, suffix=BAD_RECORDS_SUFFIX)
-        writer = bad_records.BadRecordsWriter(place, name)
-        writer.write(left_out)
-        paths.append(writer.finish())
-    ReaderCommits(store).publish(
-        ReaderCommit(
-            checkpoint=1, epoch=1, reader=0, attempt=0, rows=[], input_bytes=[], microseconds=[],
-            bad_records=paths[0],
-        )
-    )  # fmt: skip
-    found = sweep(place, store, delete=True)
-    assert found.superseded == [paths[1][0].path]
-    assert found.undecided == [paths[2][0].path]
-    assert set(place.files()) == {paths[0][0].path, paths[2][0].path}
 
 
 def _batch(*records):

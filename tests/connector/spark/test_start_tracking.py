@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from pyspark_sluice.connector.spark.stream_reader import StartTrackingReader
-from pyspark_sluice.errors import OptionError, StateError
+from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.connector.stream import SCHEMA
 
 
@@ -107,15 +107,6 @@ def test_the_first_batch_is_repeated_from_the_initial_offset(query):
     query.read(first, end)
     assert query.rows == [1]
     assert query.reader.latestOffset() == end
-
-
-def test_a_restart_without_spark_s_log_does_not_read_everything_again(query):
-    query.land(1, 2)
-    fresh_batches(query, 2)
-    query.reader.stop()
-    query.start()
-    with pytest.raises(StateError):
-        query.reader.latestOffset()
 
 
 @pytest.mark.effect_of("availableNow")

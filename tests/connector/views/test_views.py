@@ -16,7 +16,7 @@ from pyspark_sluice.connector.views.catalog import VIEWS, table_of
 from pyspark_sluice.connector.views.view_reader import view_options
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.errors import OptionError, SluiceError, StateCorruptError, StateMissingError
-from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.connector.queries import Query, in_memory
 from pyspark_sluice.tests.patience import PATIENCE
 
 
@@ -231,22 +231,15 @@ class Pruned(MemoryStateStore):
         return super().read(name)
 
 
-def copied(query, store):
-    for path in (query.location / "sluice" / "source").rglob("*"):
-        if path.is_file():
-            name = str(path.relative_to(query.location / "sluice" / "source"))
-            store.publish(name, path.read_bytes())
-    return store
-
-
 def test_what_goes_while_it_is_read_is_looked_for_again(query):
     query.land("a.json")
     query.batch()
-    assert states(copied(query, Pruned())) == {"a.json": "read"}
-    lost = copied(query, Pruned())
-    lost.gone = 100
+    store = Pruned()
+    store.objects = in_memory(query).objects
+    assert states(store) == {"a.json": "read"}
+    store.gone = 100
     with pytest.raises(StateMissingError, match="checkpoint 1 of epoch 1"):
-        table_of(lost, "files")
+        table_of(store, "files")
 
 
 def test_damage_is_an_error_by_name_and_no_smaller_table(query):
@@ -258,27 +251,6 @@ def test_damage_is_an_error_by_name_and_no_smaller_table(query):
     path.write_bytes(data)
     with pytest.raises(StateCorruptError, match=re.escape(str(path))):
         table_of(query.store, "files")
-
-
-def test_a_base_whose_index_is_damaged_is_done_without_as_a_restore_does(tmp_path):
-    query = Query(tmp_path)
-    query.settings |= {"deltas_per_base": 2}
-    query.start()
-    landed = 0
-    # A base begins when a batch ends, and not while another is written.
-    while len(query.store.list("bases")) < 2:
-        query.land(f"{landed}.json")
-        query.batch()
-        landed += 1
-        assert landed < 500
-    query.coordinator.close()
-    before = by_name(query.store)
-    index = query.location / "sluice" / "source" / "index"
-    newest = max(index.glob("*.keys.arrow"))
-    newest.write_bytes(newest.read_bytes()[:-1])
-    after = by_name(query.store)
-    assert {name: row["state"] for name, row in after.items()} == dict.fromkeys(before, "read")
-    assert status_of(query.store)["files_seen"] == landed
 
 
 def test_where_no_query_has_been_the_place_is_named(tmp_path):

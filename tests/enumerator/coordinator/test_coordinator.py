@@ -6,9 +6,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
-from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
 from pyspark_sluice.errors import ProtocolError, StateCorruptError, StateError, StateMissingError
-from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.opened import events_in
 
 
@@ -32,25 +30,6 @@ def test_the_same_question_gets_the_same_checkpoint(query):
     end = query.coordinator.latest(NO_CHECKPOINT)
     query.offer(4)
     assert query.coordinator.latest(NO_CHECKPOINT) == end
-
-
-def test_nothing_waits_for_commit_which_spark_may_never_call(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.offer(4)
-    second = query.coordinator.latest(first)
-    assert query.assigned(second) == {0: [4]}
-    query.offer(5)
-    assert query.assigned(query.coordinator.latest(second)) == {1: [5]}
-
-
-def test_limits_hold_and_trigger_once_ignores_them():
-    query = Harness(range(7), CoordinatorSettings(BatchLimits(files=2), 1, discovery_timeout=0.0))
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    assert query.assigned(first) == {0: [0, 1]}
-    second = query.coordinator.latest(first)
-    assert query.assigned(second) == {0: [2, 3]}
-    third = query.coordinator.latest(second, unlimited=True)
-    assert query.assigned(third) == {0: [4, 5, 6]}
 
 
 def test_what_is_sent_while_a_checkpoint_runs_is_held_and_cut_into_the_next_one(query):
@@ -106,21 +85,6 @@ def test_a_range_of_several_checkpoints_is_read_oldest_first(query):
     found = query.coordinator.assignments(first, third)
     assert [checkpoint.ref for checkpoint in found] == [second, third]
     assert query.coordinator.assignments(third, third) == []
-
-
-def test_a_checkpoint_that_spark_never_logged_is_an_orphan(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.offer(4)
-    orphan = query.coordinator.latest(first)
-    query.restart()
-    query.start(first)
-    query.offer(5)
-    second = query.coordinator.latest(first)
-    assert second == CheckpointRef(2, 2)
-    assert orphan == CheckpointRef(2, 1)
-    # 4 was offered to the dead incarnation only, whose memory is gone with it.
-    assert query.assigned(second) == {1: [5]}
-    assert query.coordinator.history.load(second).header.parent == first
 
 
 def test_asking_for_anything_but_the_last_checkpoint_is_a_protocol_error(query):

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.errors import FencedError, SourceUnavailable, WaitTimeoutError
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
-from pyspark_sluice.tests.protocol.numbers import Harness, NumberSource
+from pyspark_sluice.tests.protocol.numbers import NumberSource
 from pyspark_sluice.tests.protocol.opened import opened
 
 # Fencing ------------------------------------------------------------------------------------
@@ -42,45 +42,6 @@ def test_an_idle_older_coordinator_stops_in_the_background(query):
         older.latest(first)
     with pytest.raises(FencedError):
         older.assignments(NO_CHECKPOINT, first)
-
-
-# Retention ----------------------------------------------------------------------------------
-
-
-def test_old_state_goes_and_a_fresh_incarnation_restores_from_the_base():
-    settings = CoordinatorSettings(
-        parallelism=1, retained_checkpoints=3, deltas_per_base=2, discovery_timeout=0.0
-    )
-    query = Harness([0], settings)
-    ref = query.coordinator.latest(NO_CHECKPOINT)
-    for number in range(1, 12):
-        query.acknowledge_all(ref)
-        query.offer(number)
-        following = query.coordinator.latest(ref)
-        query.coordinator.commit(ref)
-        query.calls.run_calls()
-        ref = following
-    names = sorted(query.state.objects)
-    assert "checkpoints/0000000001-0000000001.arrow" not in names
-    assert sum(name.startswith("checkpoints/") for name in names) <= 8
-    assert sum(name.startswith("bases/") for name in names) <= 5
-    query.restart()
-    query.start(ref)
-    query.offer(99)
-    assert query.assigned(query.coordinator.latest(ref)) == {0: [99]}
-
-
-def test_a_failure_to_let_old_state_go_is_reported_by_name():
-    settings = CoordinatorSettings(parallelism=1, deltas_per_base=1, discovery_timeout=0.0)
-    query = Harness([0], settings)
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.coordinator.latest(first)
-    query.coordinator.commit(first)
-    query.store.fault = Fault("error before")
-    query.calls.run_calls()
-    query.coordinator.latest(first)
-    (failing,) = query.coordinator.report()["failingUpkeep"].values()
-    assert "no answer from the store" in failing
 
 
 # Bounds and threads -------------------------------------------------------------------------

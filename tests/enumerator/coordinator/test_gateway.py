@@ -1,7 +1,7 @@
 """The gateway of one reader, as the list of checkpoints in flight shows it.
 
 Flink's SubtaskGatewayImplTest and SplitAssignmentTrackerTest, and the cases of the holder's test
-that concern one reader. The name of Flink's case is in each docstring.
+that concern one reader.
 """
 
 from __future__ import annotations
@@ -88,23 +88,43 @@ def one():
     return Readers()
 
 
-# flink-protocol 6.1 -------------------------------------------------------------------------
+COURSES = {
+    "eventsPassThroughOpenGateway": "send a, gets a",
+    "closingMarkedGateway, eventsBlockedByClosedGateway": "cut, send a, gets, commit 1, gets a",
+    "eventsBeforeCheckpointFutureCompletionPassThrough": "send a, cut, gets a",
+    "abortedCheckpointReleasesBlockedEvents": "cut, send a, abort 1, gets a",
+    "acknowledgeCheckpointEventReleasesBlockedEvents": "cut, send a, complete 1, gets a",
+    "takeCheckpointAfterSuccessfulCheckpoint": (
+        "send a, cut, send b, commit 1, send c, cut, send d, gets abc, commit 2, gets abcd"
+    ),
+    "takeCheckpointAfterAbortedCheckpoint": (
+        "send a, cut, send b, abort 1, send c, cut, send d, gets abc, commit 2, gets abcd"
+    ),
+    "FLINK-28941, commits out of order": (
+        "cut, send a, cut, send b, cut, send c, commit 3, commit 2, gets, commit 1, gets abc"
+    ),
+    "FLINK-28941, commits in order": (
+        "cut, send a, cut, send b, commit 1, gets a, commit 2, gets ab"
+    ),
+}
+"""Case of Flink's tests -> what happens, and what the reader may have by then."""
 
 
-def test_events_pass_through_an_open_gateway(one):
-    """eventsPassThroughOpenGateway."""
-    one.send("e")
-    assert one.delivered() == ["e"]
-
-
-def test_an_event_sent_after_a_cut_is_held_under_that_checkpoint(one):
-    """eventsBlockedByClosedGateway, closingMarkedGateway."""
-    one.cut(1)
-    one.send("e")
-    assert one.delivered() == []
-    ((record, reader),) = one.gateways.held()
-    assert (record, reader) == (one.flight.open_record, 0)
-    assert one.gateways[0].held_under(record).ref.checkpoint == 1
+@pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
+def test_a_reader_gets_the_events_that_it_gets_in_flink_s_case(one, course):
+    cuts = []
+    for step in course.split(", "):
+        verb, _, value = step.partition(" ")
+        if verb == "gets":
+            assert one.delivered() == list(value), step
+        elif verb == "send":
+            one.send(value)
+        elif verb == "cut":
+            cuts.append(one.cut(len(cuts) + 1))
+        elif verb == "complete":
+            one.complete(cuts[int(value) - 1])
+        else:
+            getattr(one, verb)(int(value))
 
 
 def test_each_reader_is_released_by_its_own_commit():
@@ -113,6 +133,8 @@ def test_each_reader_is_released_by_its_own_commit():
     both.cut(17)
     both.send("e1", 3)
     both.send("e2", 0)
+    both.send("e3", 1)
+    assert both.delivered(1) == ["e3"], "it has no part in the checkpoint"
     both.commit(17, 3)
     assert (both.delivered(0), both.delivered(3)) == ([], ["e1"])
     both.commit(17, 0)
@@ -126,90 +148,6 @@ def test_assigned_splits_are_held_like_all_other_events(one):
     assert one.gateways[0].held_under(two).ref.checkpoint == 1
     one.commit(1)
     assert one.gateways[0].held_under(two) is None
-
-
-def test_a_reader_without_a_part_in_a_checkpoint_does_not_wait_for_it():
-    readers = Readers(readers=(0,))
-    readers.cut(1)
-    readers.send("e", 1)
-    assert readers.delivered(1) == ["e"]
-
-
-# flink-protocol 6.2, what concerns one gateway ----------------------------------------------
-
-
-def test_events_before_the_cut_belong_to_it_and_pass(one):
-    """eventsBeforeCheckpointFutureCompletionPassThrough."""
-    one.send("e1")
-    one.cut(1)
-    assert one.delivered() == ["e1"]
-    assert one.flight.cut_records[0].events(0) == ["e1"]
-
-
-@pytest.mark.parametrize("end", ["commit", "abort", "complete"])
-def test_a_commit_an_abort_and_a_completion_release_what_was_held(one, end):
-    """abortedCheckpointReleasesBlockedEvents, acknowledgeCheckpointEventReleasesBlockedEvents."""
-    ref = one.cut(123)
-    one.send(1337)
-    if end == "complete":
-        one.complete(ref)
-    else:
-        getattr(one, end)(123)
-    assert one.delivered() == [1337]
-
-
-def test_events_keep_their_order_over_successful_checkpoints(one):
-    """takeCheckpointAfterSuccessfulCheckpoint."""
-    one.send(0)
-    one.cut(22)
-    one.send(1)
-    one.commit(22)
-    one.send(2)
-    one.cut(23)
-    one.send(3)
-    assert one.delivered() == [0, 1, 2]
-    one.commit(23)
-    assert one.delivered() == [0, 1, 2, 3]
-
-
-def test_events_keep_their_order_over_an_aborted_checkpoint(one):
-    """takeCheckpointAfterAbortedCheckpoint."""
-    one.send(0)
-    one.cut(22)
-    one.send(1)
-    one.abort(22)
-    one.send(2)
-    one.cut(23)
-    one.send(3)
-    assert one.delivered() == [0, 1, 2]
-    one.commit(23)
-    assert one.delivered() == [0, 1, 2, 3]
-
-
-# flink-protocol 1.1 and 7 -------------------------------------------------------------------
-
-
-def test_commits_out_of_order_release_nothing_early_and_keep_the_order(one):
-    """FLINK-28941: several checkpoints are closed at once."""
-    for checkpoint, event in ((1, "a"), (2, "b"), (3, "c")):
-        one.cut(checkpoint)
-        one.send(event)
-    one.commit(3)
-    one.commit(2)
-    assert one.delivered() == []
-    one.commit(1)
-    assert one.delivered() == ["a", "b", "c"]
-
-
-def test_a_commit_releases_only_what_waits_for_no_other_checkpoint(one):
-    one.cut(1)
-    one.send("a")
-    one.cut(2)
-    one.send("b")
-    one.commit(1)
-    assert one.delivered() == ["a"]
-    one.commit(2)
-    assert one.delivered() == ["a", "b"]
 
 
 def test_an_id_that_was_never_cut_is_a_protocol_error(one):
@@ -243,20 +181,16 @@ def splits_of(record, reader):
     return [value for batch in record.splits(reader) for value in batch["json"].to_pylist()]
 
 
-def test_assignments_add_up_in_order(one):
-    """testRecordIncrementalSplitAssignment."""
+def test_assignments_add_up_in_order_and_a_checkpoint_takes_what_was_sent_before_it(one):
+    """testRecordIncrementalSplitAssignment, testOnCheckpoint."""
     one.gateways[0].send(numbered(1, 0))
     one.gateways[1].send(numbered(2, 1))
     one.gateways[0].send(numbered(1, 6))
     assert splits_of(one.flight.open_record, 0) == ["0", "6"]
     assert splits_of(one.flight.open_record, 1) == ["1", "2"]
-
-
-def test_a_checkpoint_takes_what_was_sent_before_it_and_nothing_else(one):
-    """testOnCheckpoint."""
-    one.cut(123)
+    one.cut(1)
     one.gateways[0].send(numbered(1, 5))
-    assert splits_of(one.flight.cut_records[0], 0) == ["1"]
+    assert splits_of(one.flight.cut_records[0], 0) == ["0", "6", "1"]
     assert splits_of(one.flight.open_record, 0) == ["5"]
 
 

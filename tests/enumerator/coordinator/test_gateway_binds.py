@@ -63,12 +63,6 @@ def test_a_part_that_is_held_by_a_checkpoint_outside_the_range_is_not_handed_out
     assert values(query, first, second) == ([None, 2] if continued else [2])
 
 
-def test_nothing_is_held_by_a_checkpoint_that_the_same_task_reads_before():
-    query, _, second = two_in_flight(continued=True)
-    checkpoints = query.coordinator.assignments(NO_CHECKPOINT, second)
-    assert [checkpoint.ref.checkpoint for checkpoint in checkpoints] == [1, 2]
-
-
 def test_a_commit_that_is_published_while_the_driver_waits_releases_the_part():
     query, first, second = two_in_flight(continued=True, patience=30.0)
     query.acknowledge(first, 1)

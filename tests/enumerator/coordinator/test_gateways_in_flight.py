@@ -11,8 +11,6 @@ from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
     readers_of,
 )
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit
-from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.enumerator import StartingState
 from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.enumerator.coordinator.in_flight import TWO_FILES, header, published, rest
 from pyspark_sluice.tests.protocol.numbers import Harness, Number
@@ -57,36 +55,6 @@ def test_what_a_crash_makes_uncounted_is_counted_again_and_only_that(query):
     assert query.enumerator.returned == [(1, [101])]
     assert query.abandoned() == []
     assert query.enumerator.notified[0] == ("complete", 1)
-
-
-def test_an_unfinished_split_is_assigned_again_when_its_commit_is_in_and_once(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.calls.tick()
-    query.acknowledge(first, 0, unfinished=[rest(100)])
-    query.acknowledge(first, 1)
-    ref, seen = first, []
-    for _ in range(6):
-        following = query.coordinator.latest(ref)
-        if following != ref:
-            seen.extend(number for of in query.assigned(following).values() for number in of)
-            query.acknowledge_all(following)
-        query.calls.tick()
-        ref = following
-    assert sorted(seen) == [2, 3, 4, 5, 6, 7, 100]
-
-
-def test_a_savepoint_counts_what_its_checkpoint_has_not(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.calls.tick()
-    query.acknowledge(first, 0, unfinished=[rest(100)])
-    query.acknowledge(first, 1)
-    second = query.coordinator.latest(first)
-    query.acknowledge_all(second)
-    other = Harness((), TWO_FILES, MemoryStateStore("other"))
-    other.restart(starting_state=lambda: StartingState(query.state, second))
-    other.start()
-    assert other.enumerator.returned == [(0, [100])]
-    assert sorted(other.enumerator.pending) == [4, 5, 6, 7, 100]
 
 
 # Streams ------------------------------------------------------------------------------------
@@ -202,17 +170,3 @@ def test_a_continuation_is_an_orphan_with_its_checkpoint(query):
     query.restart()
     query.coordinator.latest(first)
     assert query.enumerator.returned == [(0, [100])]
-
-
-def test_a_continuation_survives_a_restart_after_its_checkpoint(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.enumerator.context.continue_split(0, "n0")
-    query.calls.tick()
-    query.acknowledge(first, 0, unfinished=[rest(100)])
-    query.acknowledge(first, 1)
-    second = query.coordinator.latest(first)
-    query.restart()
-    (checkpoint,) = query.coordinator.assignments(first, second)
-    assert query.enumerator.returned == []
-    part = part_of(checkpoint, 0, query.source.split_serializer, query.commits.find)
-    assert part[0] == Number(100)

@@ -13,7 +13,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOIN
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
-from pyspark_sluice.errors import FencedError, StateError, WaitTimeoutError
+from pyspark_sluice.errors import StateError, WaitTimeoutError
 from pyspark_sluice.tests.enumerator.coordinator.in_flight import TWO_FILES, header, published, rest
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, NumberSource
@@ -214,19 +214,6 @@ def test_retention_and_bases_never_count_an_orphan():
         query.restart()
         query.start(retained)
         assert query.enumerator.pending[0] == retained.checkpoint, "ids count what is read here"
-
-
-def test_a_superseded_coordinator_hands_out_nothing_that_it_cut_afterwards(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    older, calls = query.coordinator, query.calls
-    query.restart()
-    query.start(first)
-    calls.tick()
-    with pytest.raises(FencedError):
-        older.latest(first)
-    query.acknowledge_all(first)
-    second = query.coordinator.latest(first)
-    assert query.assigned(second) == {0: [2], 1: [3]}
 
 
 def test_a_call_without_limits_that_finds_nothing_leaves_the_limits_as_they_were():

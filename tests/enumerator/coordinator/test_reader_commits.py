@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
-import pytest
-
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit, UnfinishedSplit
-from pyspark_sluice.errors import ProtocolError
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit
 from pyspark_sluice.tests.protocol.opened import events_in, opened
 
 # Events to readers --------------------------------------------------------------------------
-
-
-def test_an_event_travels_with_its_reader_s_next_splits(query):
-    query.start()
-    query.enumerator.context.send_event(1, {"hello": 1})
-    end = query.coordinator.latest(NO_CHECKPOINT)
-    assert events_in(query.coordinator.history.load(end).header) == {"1": [{"hello": 1}]}
 
 
 def test_an_event_for_a_reader_without_splits_waits_in_the_checkpoint_and_survives_a_crash(query):
@@ -49,22 +37,6 @@ def test_a_reader_event_is_counted_once_however_often_the_commits_are_looked_at(
     query.calls.tick()
     assert query.enumerator.heard == [(0, "hello", [1, {"a": None}])]
     assert query.enumerator.notified == [("complete", 1)]
-
-
-def test_a_reader_event_survives_a_crash_before_the_next_cut(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.acknowledge(first, 0, events=[("hello", 1)])
-    query.coordinator.latest(first)
-    query.restart()
-    query.coordinator.latest(first)
-    assert query.enumerator.heard == [(0, "hello", 1)]
-
-
-def test_an_event_of_an_unregistered_type_is_a_protocol_error(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.acknowledge(first, 0, events=[("gossip", 1)])
-    with pytest.raises(ProtocolError, match=re.escape("found 'gossip'; expected one of ['hello']")):
-        query.coordinator.latest(first)
 
 
 def test_an_abandonment_is_durable_so_a_late_attempt_cannot_commit(query):
@@ -134,16 +106,6 @@ def test_a_split_that_is_read_after_all_is_forgiven(query):
     query.offer(9)
     third = query.coordinator.latest(second)
     assert query.coordinator.history.load(third).header.attempts == {}
-
-
-def test_the_remainder_of_an_unfinished_split_goes_back_to_the_enumerator(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    part = UnfinishedSplit(index=0, remainder={"json": ["40"]})
-    query.acknowledge(first, 0, unfinished=[part])
-    query.acknowledge(first, 1)
-    second = query.coordinator.latest(first)
-    assert query.enumerator.returned == [(0, [40])]
-    assert query.assigned(second) == {0: [40]}
 
 
 def test_another_parallelism_at_restart_spreads_splits_again(query):

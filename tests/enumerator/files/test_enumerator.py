@@ -6,18 +6,12 @@ import json
 import time
 from collections import Counter
 
-import pytest
-
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.enumerator.batch_budget import BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
-from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
-from pyspark_sluice.enumerator.files.ledger.pending import FileOrder
-from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.errors import FileChangedError, ProtocolError
 from pyspark_sluice.tests.enumerator.files.bench import AnyByte, Bench, file, whole
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, land, make_discovery
@@ -113,18 +107,6 @@ def test_figures_of_readers_add_up_in_the_backlog():
     assert backlog["read"] == {"rows": 7, "bytes": 20, "droppedRecords": 0, "skippedFiles": 0}
 
 
-def test_the_hand_cranked_context_keeps_the_contract_of_the_real_one():
-    context: HandCrankedContext[FileSplit] = HandCrankedContext(2, grows=True)
-    split = whole(file("a"))
-    with pytest.raises(ProtocolError):
-        context.assign_splits({0: [split], 2: [split]})
-    assert context.assigned == []
-    assert context.request_parallelism(3) == 3
-    context.assign_splits({2: [split]})
-    context.send_event(1, "hello")
-    assert (context.assigned, context.events) == ([(2, split)], [(1, "hello")])
-
-
 def test_a_split_sent_back_keeps_its_identity_and_is_not_cut_again():
     a, b = file("a", 8, 1), file("b", 8, 2)
     bench = Bench(a, b, parallelism=1)
@@ -137,18 +119,6 @@ def test_a_split_sent_back_keeps_its_identity_and_is_not_cut_again():
     bench.enumerator.add_splits_back([whole(b)], 0)
     assert bench.plan(BatchLimits(bytes=8)) == [whole(file("early", 5, 0))]
     assert bench.plan(BatchLimits(bytes=8)) == [whole(b)]
-
-
-def test_a_file_counts_once_however_many_splits_it_has():
-    big, small = file("big", 1050, 1), file("small", 10, 2)
-    bench = Bench(big, small, parallelism=1)
-    bench.discover()
-    first = bench.plan(BatchLimits(files=1))
-    assert [(s.start, s.end) for s in first] == [
-        *((at, at + 100) for at in range(0, 1000, 100)),
-        (1000, 1050),
-    ]
-    assert bench.plan(BatchLimits(files=1)) == [whole(small)]
 
 
 def test_bytes_cut_a_file_apart_that_files_alone_would_not():
@@ -177,17 +147,11 @@ def test_each_batch_has_as_many_readers_as_it_wants_after_one_that_wanted_many()
 
 
 def test_the_progress_of_discovery_is_in_a_checkpoint_after_its_files(tmp_path):
-    def made(discovery):
-        cutter, spreader = SplitCutter(AnyByte(), 100), SplitSpreader(1000, 1, 1)
-        context: HandCrankedContext[FileSplit] = HandCrankedContext(1)
-        made = FileSplitEnumerator(context, discovery, cutter, spreader, FilePolicy(7.0), None)
-        return context, made
-
     taken = land(tmp_path, "2026-02/a")
     discovery = make_discovery(tmp_path, incremental=True)
-    context, enumerator = made(discovery)
-    enumerator.start()
-    (pending,) = context.calls
+    bench = Bench(discovery=discovery, parallelism=1)
+    enumerator = bench.enumerator
+    (pending,) = bench.context.calls
     portion = pending.call()
     # The pass has ended, and the ledger does not have its files yet.
     assert discovery.position() == enumerator.cursors() == {}
@@ -197,18 +161,10 @@ def test_the_progress_of_discovery_is_in_a_checkpoint_after_its_files(tmp_path):
 
     land(tmp_path, "2026-01/late")
     discovery = make_discovery(tmp_path, incremental=True)
-    _, restored = made(discovery)
+    restored = Bench(discovery=discovery, parallelism=1).enumerator
     restored.resume_from(cursors)
     assert restored.cursors() == cursors
     assert list(discovery.listing(Ledger(taken))) == []
-
-
-def test_names_or_the_newest_come_first_on_demand():
-    files = [file("b", modified=1), file("a", modified=2), file("c", modified=3)]
-    for order, expected in ((FileOrder.NAME, "abc"), (FileOrder.NEWEST_FIRST, "cab")):
-        bench = Bench(*files, parallelism=1, ledger=LedgerPolicy(order))
-        bench.discover()
-        assert [split.file.path for split in bench.plan()] == list(expected)
 
 
 def test_a_share_of_each_batch_is_kept_for_the_newest_while_a_backlog_drains():
@@ -276,15 +232,6 @@ def test_files_that_were_there_at_the_first_start_are_not_read_on_demand():
     again.discover()
     assert not again.enumerator.wants_checkpoint
     assert again.plan() == [whole(new)]
-
-
-def test_a_file_that_must_not_change_fails_the_query_at_once():
-    bench = Bench(file("a", 10, 1), ledger=LedgerPolicy(on_overwrite=OnOverwrite.FAIL))
-    bench.discover()
-    bench.files = [file("a", 11, 2)]
-    bench.enumerator._discovery = Listed(bench.list, with_known=True)
-    with pytest.raises(FileChangedError, match="a file that was read has changed: a"):
-        bench.discover()
 
 
 def test_after_a_long_pass_discovery_rests_unless_it_brought_many_new_files():

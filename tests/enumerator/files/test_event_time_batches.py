@@ -54,13 +54,6 @@ def test_a_backlog_in_random_order_comes_in_event_time_and_no_batch_spans_more_t
     assert found == [list(range(at, min(at + 6, 50))) for at in range(0, 50, 6)]
 
 
-def test_limits_end_a_batch_before_the_skew_does_and_the_order_goes_on():
-    bench = Bench(*shuffled(12), parallelism=1, **in_event_time(skew=5 * HOUR))
-    until_discovered(bench)
-    found = batches(bench, limits=BatchLimits(files=4))
-    assert found == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
-
-
 def test_no_batch_is_planned_before_the_end_of_a_listing_that_found_something():
     files = [hourly(hour) for hour in (9, 8, 7, 1)]
     bench = Bench(*files, parallelism=1, portion=2, **in_event_time(0))
@@ -140,14 +133,6 @@ def test_a_late_file_goes_into_quarantine_and_is_not_found_again():
     assert late.path in bench.context.quarantined[whole(late).split_id]
     assert batches(bench, 2) == [[13]]
     assert bench.enumerator.backlog()["eventTime"]["lateFiles"] == 1
-
-
-def test_a_person_orders_a_late_file_out_of_quarantine():
-    bench = begun(on_late=OnLateFile.QUARANTINE)
-    bench.files.append(hourly(8))
-    until_listed(bench)
-    bench.enumerator.requeue_splits([whole(hourly(8))])
-    assert batches(bench, 2) == [[8]]
 
 
 def test_a_late_file_fails_the_query_on_demand_and_is_found_again():

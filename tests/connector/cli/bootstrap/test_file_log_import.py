@@ -103,14 +103,6 @@ def test_a_batch_that_was_not_committed_is_pending_and_said(tmp_path, capsys, of
     assert drained(new) == [1, 2]
 
 
-def test_a_log_without_any_committed_batch_has_read_nothing(tmp_path, capsys):
-    paths = landed(tmp_path, ["a.json"])
-    SparkLog(tmp_path / "old").batch(0, paths, commit=False)
-    told, new = from_spark(tmp_path, capsys, "--yes")
-    assert told["counts"]["unfinished"] == 1
-    assert drained(new) == [0]
-
-
 def test_a_gap_in_the_log_is_refused_by_name(tmp_path, capsys):
     paths = landed(tmp_path, ["a.json", "b.json", "c.json"])
     log = SparkLog(tmp_path / "old")
@@ -300,6 +292,3 @@ def test_a_place_that_spark_uses_is_not_taken_for_a_continued_query(tmp_path, ca
     (tmp_path / "new" / "metadata").write_text('{"id":"another"}')
     said = from_spark(tmp_path, capsys, "--continue-query", "--yes", code=2)
     assert "the target directory is not empty" in said
-
-
-# Auto Loader ----------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.enumerator import BatchLimits, StartingState
@@ -148,23 +147,6 @@ def test_the_record_says_who_made_it_of_what(query, capsys):
 # Beginning in it ------------------------------------------------------------------------------
 
 
-def test_a_query_that_dies_before_its_first_batch_runs_begins_after_the_seed_again(query, capsys):
-    _, new = forked(query, capsys, "--at", "1", "--yes")
-    for _ in range(3):
-        assert new.plan() != NO_CHECKPOINT
-        new.restart()
-    assert drained(new) == [1, 2, 3]
-
-
-def test_spark_replays_a_first_batch_that_began_after_a_seed(query, capsys):
-    _, new = forked(query, capsys, "--at", "2", "--yes")
-    ref = new.plan()
-    new.restart()
-    assert sorted(new.read(ref)) == [2, 3]
-    new.done = ref
-    assert drained(new) == []
-
-
 def test_while_nothing_is_there_a_seeded_query_stays_where_spark_is(query, capsys):
     for name in "abcd":
         (query.data / f"{name}.json").unlink()
@@ -180,33 +162,6 @@ def test_a_seed_and_a_savepoint_are_one_too_many(query, capsys):
     new.restart()
     with pytest.raises(StateError, match="could start from two states"):
         new.coordinator.latest(NO_CHECKPOINT)
-
-
-def test_a_state_that_was_read_from_is_not_begun_again_for_its_seed(query, capsys):
-    _, new = forked(query, capsys, "--at", "2", "--yes")
-    new.batch()
-    new.done = NO_CHECKPOINT
-    new.restart()
-    with pytest.raises(StateError, match="everything would be ingested again"):
-        new.plan()
-
-
-def test_who_means_it_ingests_everything_where_there_is_a_seed(query, capsys):
-    _, new = forked(query, capsys, "--yes")
-    new.settings["ingest_again"] = True
-    assert drained(new) == [0, 1, 2, 3]
-
-
-def test_a_query_in_a_state_that_is_not_prepared_to_its_end_is_refused_by_name(tmp_path, capsys):
-    query = Query(tmp_path)
-    claim_epoch(query.store, "fork")
-    query.land("a.json")
-    with pytest.raises(StateError, match="was not completed"):
-        query.plan()
-    query.settings["ingest_again"] = True
-    query.restart()
-    assert query.batch() == [0, 1, 2]
-    query.coordinator.close()
 
 
 def test_a_damaged_seed_stops_the_query_and_is_found(query, capsys):

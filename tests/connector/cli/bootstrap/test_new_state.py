@@ -147,25 +147,6 @@ def test_of_two_that_prepare_one_place_the_later_one_counts(old):
         ))  # fmt: skip
 
 
-def test_a_query_that_begins_while_its_place_is_prepared_stops_that(old):
-    store = MemoryStateStore()
-    query = begun(old, store)
-    query.settings["ingest_again"] = True
-    query.start()
-
-    def slow(attachments):
-        query.plan()
-        return offline_state(OfflineFileSource(), RestoredState())
-
-    with pytest.raises(FencedError):
-        write_seed(Target("unused", store, MemoryStateStore()), "fork", {}, {}, slow)
-    assert find_seed(store) is None
-    query.coordinator.close()
-    query.settings["ingest_again"] = False
-    query.start()
-    assert drained(query) == [0, 1, 2, 3, 4]
-
-
 def test_of_a_query_and_a_fork_that_begin_at_the_same_place_one_is_refused(old):
     """In any order of events: no rows are read twice, and no seed is left unfollowed."""
     outcomes, at = set(), 0

@@ -78,9 +78,3 @@ def test_files_that_count_and_are_in_no_table_are_reported_and_stay(landed, tmp_
 def test_a_table_that_is_not_there_is_named(landed, tmp_path, capsys):
     assert main(["sweep", str(tmp_path), str(tmp_path / "table"), "--table", "/nowhere"]) != 0
     assert "no table to compare data files with" in capsys.readouterr().err
-
-
-def test_storage_options_that_do_not_parse_are_reported(tmp_path, capsys):
-    given = ["sweep", str(tmp_path), str(tmp_path / "table"), "--storage-options", "{"]
-    assert main(given) == 2
-    assert "--storage-options do not parse" in capsys.readouterr().err

@@ -9,7 +9,6 @@ import pytest
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.views.quarantine import quarantine
 from pyspark_sluice.connector.views.state_view import StateView
-from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.connector.cli.reprocess.commands import drained, run
 
 pytestmark = pytest.mark.slow
@@ -38,16 +37,6 @@ def ordered(query):
 def status(query, capsys):
     assert main(["status", query.state, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
-
-
-def test_batches_come_in_event_time_through_restarts(query):
-    query.options |= {"fileOrder": "eventTime", "maxEventTimeSkew": "0"}
-    query.restart()
-    land(query, h09=9, h03=3, h11=11, h05=5, h03b=3)
-    assert [query.batch(), query.batch()] == [[3, 3], [5]]
-    query.restart()
-    land(query, h07=7)
-    assert [query.batch(), query.batch(), query.batch()] == [[7], [9], [11]]
 
 
 def test_a_late_file_is_read_and_named_in_the_status_and_in_the_report(ordered, capsys):
@@ -94,17 +83,6 @@ def test_a_late_file_alone_is_durable_in_quarantine_though_no_batch_has_rows(ord
     assert status(ordered, capsys)["quarantined"] == 1
 
 
-def test_a_late_file_fails_the_query_until_the_user_says_where_it_goes(ordered):
-    ordered.options |= {"onLateFile": "fail", "discoveryAttempts": "1"}
-    ordered.restart()
-    land(ordered, h08=8)
-    with pytest.raises(SourceUnavailable, match="too late for its event time"):
-        ordered.batch()
-    ordered.options["onLateFile"] = "read"
-    ordered.restart()
-    assert drained(ordered) == [8]
-
-
 def test_a_week_is_read_and_then_the_rest_with_other_bounds(query):
     query.options |= {"startAt": "2026-01-02T03:00:00", "endAt": "2026-01-02T05:00:00"}
     query.restart()
@@ -114,18 +92,6 @@ def test_a_week_is_read_and_then_the_rest_with_other_bounds(query):
     query.options |= {"startAt": "path:date=2026-01-02/hour=02", "endAt": ""}
     query.restart()
     assert drained(query) == [2, 5]
-
-
-def test_another_order_in_between_loses_and_doubles_nothing(ordered):
-    land(ordered, h12=12, h11=11)
-    ordered.options["fileOrder"] = "mtime"
-    del ordered.options["maxEventTimeSkew"]
-    ordered.restart()
-    assert drained(ordered) == [11, 12]
-    ordered.options["fileOrder"] = "eventTime"
-    ordered.restart()
-    land(ordered, h13=13)
-    assert drained(ordered) == [13]
 
 
 def test_a_range_of_event_times_is_read_again_and_all_of_its_files_are_listed(query, capsys):

@@ -22,7 +22,7 @@ from pyspark_sluice.enumerator import StartingState
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.errors import StateVersionError
 from pyspark_sluice.tests.connector.cli.reprocess.commands import drained, land, quarantine, run
-from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.connector.queries import Query, in_memory
 from pyspark_sluice.tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
@@ -181,11 +181,9 @@ def test_orders_in_a_bucket_and_about_objects(query, server, bucket, capsys):
     land(query, a=1)
     drained(query)
     url, options = f"s3://{bucket}/ck/sluice/source", json.dumps(server.options)
-    root = query.location / "sluice" / "source"
     store = open_store(url, server.options)
-    for path in root.rglob("*"):
-        if path.is_file():
-            store.publish(path.relative_to(root).as_posix(), path.read_bytes())
+    for name, data in in_memory(query).objects.items():
+        store.publish(name, data)
     where = [f"s3://{bucket}/ck", "--storage-options", options]
     assert run(capsys, "requeue", *where, "--matching", "*", "--yes")["order"] == 1
     assert run(capsys, "rewind", *where, "--to", "1", "--yes", code=1)["order"] is None

@@ -66,9 +66,13 @@ def test_nothing_chosen_is_said_and_nothing_is_written(query, capsys):
     assert main(["requeue", query.state, "--matching", "none"]) == 1
     assert "nothing was selected" in capsys.readouterr().out
     assert query.store.list("orders") == []
-    for command in ("requeue", "forget", "rewind"):
+    for command, remedy in (
+        ("requeue", "To read all files again, add --matching '*'."),
+        ("rewind", "To list the checkpoints, run: sluice checkpoints"),
+        ("forget", "To discard all pending files, add --matching '*'."),
+    ):
         assert main([command, query.state]) == 2
-        assert "expected" in capsys.readouterr().err
+        assert capsys.readouterr().err.endswith(f"{remedy}\n")
 
 
 def test_a_query_that_runs_is_not_interfered_with(tmp_path, capsys):

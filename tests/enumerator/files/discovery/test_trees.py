@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import tempfile
-import uuid
 from pathlib import Path
 
 import fsspec
@@ -15,39 +14,16 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
-from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths, shown_path
-from pyspark_sluice.enumerator.files.discovery.selection.criteria import FileSelection
-from pyspark_sluice.enumerator.files.discovery.tree_discovery import TreeDiscovery
+from pyspark_sluice.checkpoint_meta.storage.urls import shown_path
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
 from pyspark_sluice.reader.files.io.source_file import SourceFile
-from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
+from pyspark_sluice.tests.enumerator.files.discovery.finding import land, lister_of, make_discovery
 
 pytestmark = pytest.mark.slow
 
 
-def land(root, name, content="x"):
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content)
-    return str(path)
-
-
-def make_discovery(url, storage_options=None, *, fail_on_missing_path=True, mode=None, **selection):
-    return TreeDiscovery(
-        loaded_paths(str(url)),
-        storage_options or {},
-        fail_on_missing_path=fail_on_missing_path,
-        selection=FileSelection(**selection),
-        mode=mode,
-    )
-
-
-def make_lister(url, storage_options, **more):
+def lister(url, storage_options=None, **more):
     return lister_of(make_discovery(url, storage_options, **more))
-
-
-def lister(url, **more):
-    return make_lister(str(url), {}, **{"fail_on_missing_path": True, **more})
 
 
 def found(root, known=frozenset(), **more):
@@ -71,12 +47,6 @@ def test_a_file_is_described_as_it_is(tmp_path):
     os.utime(path, ns=(0, 1_700_000_000_123_456_789))
     (file,) = lister(tmp_path)(set())
     assert (file.path, file.size, file.modified) == (path, 5, 1_700_000_000_123_456)
-
-
-def test_known_files_are_not_listed_again(tmp_path):
-    known = land(tmp_path, "a.json")
-    new = land(tmp_path, "b.json")
-    assert found(tmp_path, {known}) == [new]
 
 
 def test_a_single_file_may_be_the_path(tmp_path):
@@ -246,28 +216,18 @@ def test_a_listing_error_names_the_place_and_keeps_its_cause(tmp_path):
 # Other file systems -------------------------------------------------------------------------
 
 
-def test_a_missing_bucket_is_an_error_or_is_waited_for():
-    root, fs = f"memory://bucket-{uuid.uuid4().hex}", fsspec.filesystem("memory")
-    with pytest.raises(MissingPathError):
-        lister(f"{root}/in")(set())
-    waiting = lister(f"{root}/in", fail_on_missing_path=False)
-    assert waiting(set()) == []
-    fs.pipe_file(f"{root}/in/a.json", b"abc")
-    assert len(waiting(set())) == 1
-
-
 def test_a_prefix_that_has_been_emptied_is_not_missing_and_a_bucket_is(s3):
     files, options = s3
     files.pipe_file("lake/in/a.json", b"abc")
-    bucket_lister = make_lister("s3a://lake/in", options, fail_on_missing_path=True)
+    bucket_lister = lister("s3a://lake/in", options)
     (file,) = bucket_lister(set())
     files.rm("lake/in/a.json")
     assert not files.exists("lake/in")
     assert bucket_lister({file.path}) == []
-    restarted = make_lister("s3a://lake/in", options, fail_on_missing_path=True)
+    restarted = lister("s3a://lake/in", options)
     assert restarted({file.path}) == []
     with pytest.raises(MissingPathError):
-        make_lister("s3a://lake/in", options, fail_on_missing_path=True)(set())
+        lister("s3a://lake/in", options)(set())
     files.pipe_file("lake/in/b.json", b"abc")
     assert [file.path for file in bucket_lister({file.path})] == ["s3://lake/in/b.json"]
     files.rm("lake/in/b.json")

@@ -198,29 +198,6 @@ def test_folding_equals_a_set_of_bytes(steps):
         ]
 
 
-def test_a_file_assigned_in_the_checkpoint_that_found_it_is_remembered_as_seen():
-    known = FileSplit(A, A.size, A.size)
-    state = folded([document(1, [known], [FileSplit(A, 0, 8)])])
-    assert list(state) == []
-    assert seen_in(state).are_known(["a", "b"]).tolist() == [True, False]
-
-
-def test_a_file_assigned_in_part_keeps_the_rest():
-    chain = [document(1, [FileSplit(A, 3, 8)], [FileSplit(A, 0, 3)])]
-    assert list(folded(chain)) == [FileSplit(A, 3, 8)]
-    chain.append(document(2, [], [FileSplit(A, 3, 5)]))
-    assert list(folded(chain)) == [FileSplit(A, 5, 8)]
-    chain.append(document(3, [], [FileSplit(A, 5, 8)]))
-    assert list(folded(chain)) == []
-
-
-def test_a_range_that_comes_back_is_pending_again_until_it_is_assigned():
-    chain = [document(1, [], [FileSplit(A, 0, 8)]), document(2, [FileSplit(A, 0, 8)])]
-    assert list(folded(chain)) == [FileSplit(A, 0, 8)]
-    chain.append(document(3, [], [FileSplit(A, 0, 8)]))
-    assert list(folded(chain)) == []
-
-
 def test_a_range_that_comes_back_and_goes_out_again_in_one_checkpoint_is_not_pending():
     chain = [document(1, [], [FileSplit(A, 0, 4), FileSplit(A, 4, 8)])]
     assert list(folded([*chain, document(2, [], [FileSplit(A, 0, 4)])])) == []

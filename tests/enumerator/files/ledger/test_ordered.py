@@ -178,14 +178,3 @@ def test_a_file_that_is_forgotten_before_it_is_found_stays_forgotten():
     assert len(ledger.pending) == 0
     state = folded([document(1, ledger.snapshot(1))])
     assert Ledger(LedgerPolicy(), state).seen.are_known(["a"]).tolist() == [True]
-
-
-def test_what_is_forgotten_and_ordered_again_between_two_cuts_is_pending():
-    ledger = Ledger(LedgerPolicy())
-    enter(ledger, FILES[0])
-    chain = [document(1, ledger.snapshot(1))]
-    ledger.forget([FileSplit(FILES[0], 0, SIZE)], 1)
-    ledger.requeue([FileSplit(FILES[0], 2, 4)], 1)
-    chain.append(document(2, ledger.snapshot(2)))
-    assert byte_ranges_of(ledger.pending) == {FILES[0]: [(2, 4)]}
-    assert byte_ranges_of(folded(chain)) == {FILES[0]: [(2, 4)]}

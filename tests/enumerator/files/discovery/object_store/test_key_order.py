@@ -9,11 +9,6 @@ import pytest
 
 from pyspark_sluice.enumerator.files.discovery.object_store.listing_pages import BucketPages, before
 
-KEYS = [
-    *(f"in/day={day:02}/{n}.json" for day in range(6) for n in range(3)),
-    *("in/day=03-late/x", "in/day=03.5/x", "in/day=03", "in/dax", "in/daz", "in/ä", "inn/x", "a"),
-]
-
 
 class Ordered:
     """A bucket that lists some keys in one of the orders that stores have."""

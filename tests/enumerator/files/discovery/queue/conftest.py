@@ -49,13 +49,22 @@ def make_queue(service):
 
 
 @pytest.fixture
+def stream(open_stream):
+    """A stream whose first pass has found nothing."""
+    made = open_stream()
+    assert made.found() == []
+    return made
+
+
+@pytest.fixture
 def open_stream(service, bucket, monkeypatch):
     streams = []
     monkeypatch.setattr(inboxes, "LONG_POLL", 1)
     monkeypatch.setattr(inboxes, "SHORT_POLL", 0)
 
-    def make(queue, **options):
-        streams.append(Stream(service.store, bucket, queue, **options))
+    def make(queue=None, **options):
+        queue = queue or service.make_queue()
+        streams.append(Stream(service, bucket, queue, **options))
         return streams[-1]
 
     yield make

@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_discovery
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
-from pyspark_sluice.enumerator.files.cutting import SplitCutter
-from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
-from pyspark_sluice.enumerator.files.file_policy import FilePolicy
-from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
-from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
-from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
-from pyspark_sluice.tests.enumerator.files.bench import AnyByte
-from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
+from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
-
-
-class Ledger:
-    """What a ledger answers, kept as a list of paths."""
-
-    def __init__(self, paths=()):
-        self.paths = list(paths)
-
-    def __len__(self):
-        return len(self.paths)
-
-    def are_known(self, paths):
-        return np.array([path in self.paths for path in paths], np.bool_)
 
 
 class Stream:
     """A discovery and its ledger, driven by hand as the enumerator does it."""
 
-    def __init__(self, server, bucket, queue, path="in", known=(), **options):
+    def __init__(self, service, bucket, queue, path="in", known=(), **options):
+        self.service, self.bucket, self.queue, server = service, bucket, queue, service.store
         given = {
             "path": f"{server.scheme}://{bucket}/{path}",
             "storageOptions": as_json(server.options),
@@ -46,12 +24,24 @@ class Stream:
         }
         self.root = f"{server.path_scheme}://{bucket}/"
         self.discovery = make_discovery(parse_options(given, streaming=False))
-        self.ledger = Ledger(known)
+        self.ledger = Ledger(*known)
+
+    def put(self, *keys):
+        for key in keys:
+            self.service.store.put(self.bucket, key, b"abc")
+
+    def tell(self, *keys):
+        """One message about these."""
+        self.service.send(self.queue, self.service.event(self.bucket, *keys))
+
+    def left(self):
+        """How many messages anybody may receive, and how many are hidden."""
+        return self.service.left(self.queue)
 
     def found(self):
         """A pass; what it brings, known from now on."""
         files = [f for part in self.discovery.listing(self.ledger) for f in part.versions()]
-        self.ledger.paths += [file.path for file in files]
+        self.ledger.paths |= {file.path for file in files}
         self.discovery.notify_entered()
         return [file.path.removeprefix(self.root) for file in files]
 
@@ -90,32 +80,3 @@ class Stream:
             return figures.items() <= {**known, **self.figures}.items()
 
         wait_until(as_wanted, lambda: f"{self.figures}, not {figures}")
-
-
-class Bench:
-    """An enumerator over a discovery, turned by hand."""
-
-    def __init__(self, discovery):
-        self.context = HandCrankedContext(1)
-        cutter, spreader = SplitCutter(AnyByte(), 100), SplitSpreader(1000, 1, 1)
-        policy = FilePolicy(0.0, ledger=LedgerPolicy(on_overwrite=OnOverwrite.REPROCESS))
-        self.enumerator = FileSplitEnumerator(
-            self.context, discovery, cutter, spreader, policy, None
-        )
-        self.enumerator.start()
-
-    def discovered(self):
-        """What one call to discovery makes pending."""
-        before = len(self.context.assigned)
-        self.context.run_calls()
-        self.enumerator.plan_batch(BatchBudget(UNLIMITED))
-        return ["in/" + s.file.path.rpartition("/")[2] for _, s in self.context.assigned[before:]]
-
-    @property
-    def error(self):
-        return self.enumerator.backlog().get("listingError", "")
-
-
-def put(service, bucket, *keys):
-    for key in keys:
-        service.store.put(bucket, key, b"abc")

@@ -9,32 +9,26 @@ import time
 import pytest
 
 from pyspark_sluice.enumerator.files.discovery.queue import message_receiver as inboxes
-from pyspark_sluice.tests.enumerator.files.discovery.queue.streams import (
-    Ledger,
-    put,
-)
+from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger
 from pyspark_sluice.tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
 
-def test_what_was_there_is_listed_and_what_comes_is_announced(
-    service, bucket, make_queue, open_stream
-):
-    queue = make_queue()
-    put(service, bucket, "in/old")
-    stream = open_stream(queue)
+def test_what_was_there_is_listed_and_what_comes_is_announced(service, bucket, open_stream):
+    stream = open_stream()
+    stream.put("in/old")
     assert stream.found() == ["in/old"]
-    put(service, bucket, "in/new", "in/ä b", "in/silent")
+    stream.put("in/new", "in/ä b", "in/silent")
     for key in ("in/new", "in/ä b"):
-        service.send(queue, service.event(bucket, key))
+        stream.tell(key)
     listed = service.store.requests.count("LIST")
     assert sorted(stream.found_within(count=2)) == ["in/new", "in/ä b"]
     assert service.store.requests.count("LIST") == listed, "a pass between full ones has listed"
     # The same version that a listing has: nothing is found twice by its version either.
     (one,) = (
         file
-        for part in open_stream(make_queue()).discovery.listing(Ledger())
+        for part in open_stream().discovery.listing(Ledger())
         for file in part.versions()
         if file.path.endswith("in/new")
     )
@@ -45,9 +39,9 @@ def test_what_was_there_is_listed_and_what_comes_is_announced(
 
 @pytest.mark.parametrize("is_full", [True, False])
 def test_a_first_pass_neither_waits_for_a_queue_that_was_empty_nor_makes_discovery_rest(
-    make_queue, open_stream, monkeypatch, is_full
+    open_stream, monkeypatch, is_full
 ):
-    stream = open_stream(make_queue())
+    stream = open_stream()
     monkeypatch.setattr(inboxes, "LONG_POLL", 20)
     discovery = stream.discovery
     discovery._patience = 60.0
@@ -69,22 +63,18 @@ def test_a_first_pass_neither_waits_for_a_queue_that_was_empty_nor_makes_discove
     assert discovery.rest(10.0) == 40.0
 
 
-def test_a_message_is_deleted_only_when_a_checkpoint_with_its_files_is_complete(
-    service, bucket, make_queue, open_stream
-):
-    queue = make_queue()
-    stream = open_stream(queue)
-    stream.ledger.paths.append("elsewhere")
+def test_a_message_is_deleted_only_when_a_checkpoint_with_its_files_is_complete(open_stream):
+    stream = open_stream()
+    stream.ledger.paths.add("elsewhere")
     stream.discovery._whole.full_listing = time.time()
-    put(service, bucket, "in/a", "in/b", "in/c")
+    stream.put("in/a", "in/b", "in/c")
     stream.discovery.notify_cut(1, stream.ledger)
-    both = service.event(bucket, "in/a", "in/b")
-    service.send(queue, both)
+    stream.tell("in/a", "in/b")
     assert sorted(stream.found_within(count=2)) == ["in/a", "in/b"]
     stream.discovery.notify_checkpoint_complete(1)
     assert stream.figures["held"] == 1, "the first checkpoint was cut before they were found"
     stream.discovery.notify_cut(2, stream.ledger)
-    service.send(queue, service.event(bucket, "in/c"))
+    stream.tell("in/c")
     stream.found_within()
     assert stream.figures["held"] == 2
     stream.discovery.notify_aborted(2)
@@ -93,26 +83,21 @@ def test_a_message_is_deleted_only_when_a_checkpoint_with_its_files_is_complete(
     stream.discovery.notify_cut(3, stream.ledger)
     stream.discovery.notify_checkpoint_complete(3)
     stream.until(held=0, deleted=2)
-    assert service.left(queue) == (0, 0)
+    assert stream.left() == (0, 0)
 
 
-def test_after_a_crash_a_message_comes_again_and_its_file_once(
-    service, bucket, make_queue, open_stream
-):
-    queue = make_queue()
-    stream = open_stream(queue)
-    stream.found()
-    put(service, bucket, "in/safe", "in/lost")
-    service.send(queue, service.event(bucket, "in/safe"))
+def test_after_a_crash_a_message_comes_again_and_its_file_once(stream, open_stream):
+    stream.put("in/safe", "in/lost")
+    stream.tell("in/safe")
     stream.found_within()
     stream.checkpoint(1)
-    service.send(queue, service.event(bucket, "in/lost"))
+    stream.tell("in/lost")
     stream.found_within()
     stream.discovery.close()
     # What the crash left: the checkpoint knows one of the two, and both messages come again.
     for key in ("in/safe", "in/lost", "in/lost", "in/safe"):
-        service.send(queue, service.event(bucket, key))
-    again = open_stream(queue, known=[f"{stream.root}in/safe"])
+        stream.tell(key)
+    again = open_stream(stream.queue, known=[f"{stream.root}in/safe"])
     again.discovery.resume(stream.discovery.position())
     assert again.found_within() == ["in/lost"]
     # Those of the file that was safe before are done with at once.
@@ -122,16 +107,13 @@ def test_after_a_crash_a_message_comes_again_and_its_file_once(
     again.until(held=0, deleted=4)
 
 
-def test_a_message_that_comes_after_the_cut_with_its_file_goes_when_that_is_complete(
-    service, bucket, make_queue, open_stream
-):
-    queue = make_queue()
-    stream = open_stream(queue)
-    put(service, bucket, "in/a")
-    service.send(queue, service.event(bucket, "in/a"))
+def test_a_message_that_comes_after_the_cut_with_its_file_goes_when_that_is_complete(open_stream):
+    stream = open_stream()
+    stream.put("in/a")
+    stream.tell("in/a")
     passing = stream.discovery.listing(stream.ledger)
     (files,) = [next(passing)]
-    stream.ledger.paths += files.paths
+    stream.ledger.paths |= {*files.paths}
     stream.discovery.notify_cut(1, stream.ledger)
     # The pass goes on with the queue, and is the only one of a bounded run.
     assert list(passing) == []
@@ -141,29 +123,21 @@ def test_a_message_that_comes_after_the_cut_with_its_file_goes_when_that_is_comp
     stream.until(held=0, deleted=1)
 
 
-def test_what_is_held_is_kept_from_others_for_as_long_as_it_takes(
-    service, bucket, make_queue, open_stream
-):
-    queue = make_queue()
-    stream = open_stream(queue)
-    stream.found()
+def test_what_is_held_is_kept_from_others_for_as_long_as_it_takes(stream):
     stream.discovery._receiver.queue.visibility = 4
-    put(service, bucket, "in/a")
-    service.send(queue, service.event(bucket, "in/a"))
+    stream.put("in/a")
+    stream.tell("in/a")
     stream.found_within()
     # The server's clock decides: without an extension the message would have come back by now.
     time.sleep(5.0)
-    assert service.left(queue) == (0, 1), "the message has become visible to others"
+    assert stream.left() == (0, 1), "the message has become visible to others"
     assert stream.figures.get("redelivered", 0) == 0
 
 
-def test_messages_that_tell_of_nothing_are_counted_and_done_with(
-    service, bucket, make_queue, open_stream
-):
-    queue = make_queue()
-    stream = open_stream(queue, pathGlobFilter="*.json")
+def test_messages_that_tell_of_nothing_are_counted_and_done_with(service, bucket, open_stream):
+    stream = open_stream(pathGlobFilter="*.json")
     stream.found()
-    put(service, bucket, "in/_hidden.json", "in/x.csv", "out/a.json", "in/deep/a.json")
+    stream.put("in/_hidden.json", "in/x.csv", "out/a.json", "in/deep/a.json")
     service.store.put(bucket, "in/empty.json", b"")
     bodies = [
         service.no_object,
@@ -175,7 +149,7 @@ def test_messages_that_tell_of_nothing_are_counted_and_done_with(
         service.wrapped(bucket, "in/deep/a.json"),
     ]
     for body in bodies:
-        service.send(queue, body)
+        service.send(stream.queue, body)
     assert stream.found_within() == ["in/deep/a.json"]
     stream.until(received=7, goneObjects=1, notChosen=4, deleted=6, held=1)
     assert stream.discovery.skipped.counts["empty"] == 1
@@ -183,14 +157,12 @@ def test_messages_that_tell_of_nothing_are_counted_and_done_with(
     stream.until(deleted=7, held=0)
 
 
-def test_what_no_message_told_of_is_found_by_the_scheduled_full_pass(
-    service, bucket, make_queue, open_stream
-):
-    stream = open_stream(make_queue(), fullListingInterval="3600000")
+def test_what_no_message_told_of_is_found_by_the_scheduled_full_pass(open_stream):
+    stream = open_stream(fullListingInterval="3600000")
     now = [time.time()]
     stream.discovery._whole._clock = lambda: now[0]
     assert stream.found() == []
-    put(service, bucket, "in/silent")
+    stream.put("in/silent")
     now[0] += 3599
     assert stream.found() == []
     now[0] += 2
@@ -198,53 +170,47 @@ def test_what_no_message_told_of_is_found_by_the_scheduled_full_pass(
 
 
 def test_a_restart_lists_only_when_it_is_time_or_when_something_else_is_asked_for(
-    service, bucket, make_queue, open_stream
+    make_queue, stream, open_stream
 ):
-    queue = make_queue()
-    stream = open_stream(queue)
-    stream.found()
     position = json.loads(json.dumps(stream.discovery.position()))
-    put(service, bucket, "in/a", "other/b")
+    stream.put("in/a", "other/b")
 
     def found(queue, position, **options):
         again = open_stream(queue, **options)
         again.discovery.resume(position)
         return again.found()
 
-    assert found(queue, position) == []
-    assert found(queue, {}) == ["in/a"]
+    assert found(stream.queue, position) == []
+    assert found(stream.queue, {}) == ["in/a"]
     assert found(make_queue(), position) == ["in/a"], "the new queue has never told of it"
-    assert found(queue, position, path="other") == ["other/b"]
-    assert found(queue, {**position, "fullListing": position["fullListing"] - 3601}) == ["in/a"]
+    assert found(stream.queue, position, path="other") == ["other/b"]
+    assert found(stream.queue, {**position, "fullListing": position["fullListing"] - 3601}) == [
+        "in/a"
+    ]
 
 
-def test_a_file_that_is_not_ready_is_looked_at_again(service, bucket, make_queue, open_stream):
-    queue = make_queue()
-    stream = open_stream(queue, readyMarker="<name>.done")
+def test_a_file_that_is_not_ready_is_looked_at_again(open_stream):
+    stream = open_stream(readyMarker="<name>.done")
     stream.found()
-    put(service, bucket, "in/a", "in/b", "in/b.done")
-    told = service.event(bucket, "in/a", "in/b")
-    service.send(queue, told)
+    stream.put("in/a", "in/b", "in/b.done")
+    stream.tell("in/a", "in/b")
     assert stream.found_within() == ["in/b"]
     stream.checkpoint(1)
     assert stream.figures["held"] == 1
-    put(service, bucket, "in/a.done")
+    stream.put("in/a.done")
     assert stream.found_within() == ["in/a"]
     stream.checkpoint(2)
     stream.until(held=0, deleted=1)
 
 
-def test_messages_are_not_received_without_end(
-    service, bucket, make_queue, open_stream, monkeypatch
-):
+def test_messages_are_not_received_without_end(open_stream, monkeypatch):
     monkeypatch.setattr(inboxes, "_MOST_HELD", 20)
-    queue = make_queue()
-    stream = open_stream(queue)
+    stream = open_stream()
     stream.found()
     keys = [f"in/{i:03}" for i in range(60)]
-    put(service, bucket, *keys)
+    stream.put(*keys)
     for key in keys:
-        service.send(queue, service.event(bucket, key))
+        stream.tell(key)
     first = stream.found_within(count=20)
     # Nothing would tell that no more comes: time for several more polls, which last no time here.
     time.sleep(0.3)
@@ -261,17 +227,14 @@ def test_messages_are_not_received_without_end(
     assert sorted(found) == keys
 
 
-def test_a_message_of_a_file_outside_of_the_bounds_is_done_with_and_the_file_left_out(
-    service, bucket, make_queue, open_stream
-):
-    queue = make_queue()
-    stream = open_stream(queue, startAt="2026-01-02", endAt="2026-01-04")
-    put(service, bucket, "in/date=2026-01-01/listed", "in/date=2026-01-02/listed")
+def test_a_message_of_a_file_outside_of_the_bounds_is_done_with_and_the_file_left_out(open_stream):
+    stream = open_stream(startAt="2026-01-02", endAt="2026-01-04")
+    stream.put("in/date=2026-01-01/listed", "in/date=2026-01-02/listed")
     assert stream.found() == ["in/date=2026-01-02/listed"]
     keys = [f"in/date=2026-01-0{day}/told" for day in (1, 3, 4)]
-    put(service, bucket, *keys)
+    stream.put(*keys)
     for key in keys:
-        service.send(queue, service.event(bucket, key))
+        stream.tell(key)
     assert stream.found_within() == ["in/date=2026-01-03/told"]
     stream.receive_all(3)
     stream.found()

@@ -6,20 +6,17 @@ from contextlib import suppress
 
 import pytest
 
+from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
 from pyspark_sluice.errors import SourceUnavailable
-from pyspark_sluice.tests.enumerator.files.discovery.queue.streams import (
-    Bench,
-    put,
-)
+from pyspark_sluice.tests.enumerator.files.bench import Bench
 from pyspark_sluice.tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.effect_of("deadLetterQueueUrl")
-def test_a_malformed_message_goes_to_the_dead_letters_or_stays(
-    service, bucket, make_queue, open_stream
-):
+def test_a_malformed_message_goes_to_the_dead_letters_or_stays(service, make_queue, open_stream):
     queue, dead, other = make_queue(), make_queue(), make_queue()
     stream = open_stream(queue, deadLetterQueueUrl=dead)
     stream.found()
@@ -30,7 +27,7 @@ def test_a_malformed_message_goes_to_the_dead_letters_or_stays(
     left.found()
     service.send(other, "not for us")
     left.until(malformed=1, held=0)
-    assert service.left(other) == (0, 1), "left to the queue's own redrive"
+    assert left.left() == (0, 1), "left to the queue's own redrive"
     assert "deleted" not in left.figures
 
 
@@ -48,13 +45,24 @@ def _refusing(service, kind, count):
     return fault
 
 
+def bench_of(stream):
+    policy = LedgerPolicy(on_overwrite=OnOverwrite.REPROCESS)
+    return Bench(discovery=stream.discovery, parallelism=1, ledger=policy)
+
+
+def discovered(bench):
+    """What one call to discovery makes pending."""
+    bench.discover()
+    return ["in/" + split.file.path.rpartition("/")[2] for split in bench.plan()]
+
+
 def test_a_dead_letter_queue_that_does_not_answer_holds_up_no_other_message(
     service, bucket, make_queue, open_stream
 ):
     queue, dead = make_queue(), make_queue()
     stream = open_stream(queue, deadLetterQueueUrl=dead)
     stream.found()
-    put(service, bucket, "in/a", "in/b")
+    stream.put("in/a", "in/b")
     deep = "[" * service.longest_body
     odd = service.event(bucket, "in//odd")
     bodies = (service.event(bucket, "in/a"), odd, deep, service.event(bucket, "in/b"))
@@ -62,28 +70,27 @@ def test_a_dead_letter_queue_that_does_not_answer_holds_up_no_other_message(
         service.send(queue, body)
     stream.receive_all(4)
     service.faulty(_refusing(service, "SendMessage", 1))
-    context = Bench(discovery=stream.discovery)
-    assert sorted(context.discovered()) == ["in/a", "in/b"]
-    assert "dead-letter queue does not respond" in context.error
+    bench = bench_of(stream)
+    assert sorted(discovered(bench)) == ["in/a", "in/b"]
+    assert "dead-letter queue does not respond" in bench.enumerator.backlog()["listingError"]
     service.faulty(None)
-    stream.ledger.paths += [f"{stream.root}in/{name}" for name in "ab"]
+    stream.ledger.paths |= {f"{stream.root}in/{name}" for name in "ab"}
     stream.until(malformed=2, deleted=2, held=2)
     assert sorted(service.bodies(dead)) == sorted([odd, deep])
 
 
 def test_an_object_that_cannot_be_looked_at_holds_up_no_other_and_keeps_its_message(
-    service, bucket, make_queue, open_stream
+    service, open_stream
 ):
-    queue = make_queue()
-    stream = open_stream(queue, onOverwrite="reprocess")
+    stream = open_stream(onOverwrite="reprocess")
     stream.found()
-    put(service, bucket, *(f"in/{i}" for i in range(5)))
+    stream.put(*(f"in/{i}" for i in range(5)))
     for i in range(5):
-        service.send(queue, service.event(bucket, f"in/{i}"))
+        stream.tell(f"in/{i}")
     stream.receive_all(5)
     service.faulty(_refusing(service, "HEAD", 1))
-    bench = Bench(discovery=stream.discovery)
-    first = bench.discovered()
+    bench = bench_of(stream)
+    first = discovered(bench)
     assert len(first) == 4
     # The checkpoint that holds the others does not hold the one that was refused.
     stream.discovery.notify_cut(1, stream.ledger)
@@ -91,22 +98,17 @@ def test_an_object_that_cannot_be_looked_at_holds_up_no_other_and_keeps_its_mess
     stream.until_deleted(4)
     assert stream.figures["held"] == 1
     service.faulty(None)
-    assert sorted(first + bench.discovered()) == [f"in/{i}" for i in range(5)]
+    assert sorted(first + discovered(bench)) == [f"in/{i}" for i in range(5)]
     stream.checkpoint(2)
     stream.until_deleted(5)
 
 
-def test_what_was_deleted_is_not_deleted_again_because_others_could_not_be_kept(
-    service, bucket, make_queue, open_stream
-):
-    queue = make_queue()
-    stream = open_stream(queue)
-    stream.found()
-    put(service, bucket, "in/done", "in/held")
-    service.send(queue, service.event(bucket, "in/done"))
+def test_what_was_deleted_is_not_deleted_again_because_others_could_not_be_kept(service, stream):
+    stream.put("in/done", "in/held")
+    stream.tell("in/done")
     stream.found_within()
     stream.discovery.notify_cut(1, stream.ledger)
-    service.send(queue, service.event(bucket, "in/held"))
+    stream.tell("in/held")
     stream.found_within()
     service.faulty(_refusing(service, service.extension, 1_000))
     # What is held is due at once: every round keeps it, also the one that deletes.
@@ -125,13 +127,7 @@ def test_what_was_deleted_is_not_deleted_again_because_others_could_not_be_kept(
 
 
 @pytest.mark.thorough("waits through the retries")
-def test_an_unreachable_queue_is_tried_again_and_then_named(
-    service, bucket, make_queue, open_stream
-):
-    queue = make_queue()
-    stream = open_stream(queue)
-    stream.found()
-
+def test_an_unreachable_queue_is_tried_again_and_then_named(service, stream):
     def broken(environ, respond):
         if not service.is_queue(environ):
             return None
@@ -139,15 +135,15 @@ def test_an_unreachable_queue_is_tried_again_and_then_named(
         return [b"{}"]
 
     # A poll that is under way ends before the fault can show.
-    service.send(queue, service.no_object)
+    service.send(stream.queue, service.no_object)
     stream.until(deleted=1)
     service.faulty(broken)
     with pytest.raises(SourceUnavailable, match=r"does not respond: http.*q-.*answered 500"):
         stream.found_within(60)
     assert stream.figures["failedReceives"] >= 4
     service.faulty(None)
-    put(service, bucket, "in/after")
-    service.send(queue, service.event(bucket, "in/after"))
+    stream.put("in/after")
+    stream.tell("in/after")
     found = []
 
     def found_again():
@@ -159,7 +155,7 @@ def test_an_unreachable_queue_is_tried_again_and_then_named(
     assert found == ["in/after"]
 
 
-def test_a_queue_that_is_not_there_is_named_at_once(service, bucket, make_queue, open_stream):
+def test_a_queue_that_is_not_there_is_named_at_once(service, make_queue, open_stream):
     queue = make_queue()
     service.delete_queue(queue)
     stream = open_stream(queue)

@@ -189,10 +189,3 @@ def test_directories_out_of_bounds_are_not_read(tmp_path, calls, start, end, sca
     # The root, and two of each day.
     assert calls["scandir"] == 1 + 2 * scanned
     assert sum(discovery.skipped.counts.values()) == 31 - scanned
-
-
-def test_a_partition_that_gives_way_to_another_one_is_entered(tmp_path):
-    land(tmp_path, "ds=2026-01-09/date=2026-01-02/a")
-    end = moment("2026-01-03T00:00:00")
-    discovery = make_discovery(tmp_path, place=PlaceBounds(None, end, times("", str(tmp_path))))
-    assert len(Ledger().take(discovery)) == 1

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.enumerator.files.discovery.selection.event_times import pattern_expression
 from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import (
     PATTERN_SECONDS,
@@ -17,7 +16,6 @@ from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import (
     glob_pattern,
 )
 from pyspark_sluice.errors import OptionError
-from pyspark_sluice.tests.connector.queries import Query
 
 
 @pytest.mark.slow
@@ -38,38 +36,11 @@ def test_what_only_looks_dangerous_is_done_at_once(expression):
     assert time.process_time() - began < PATTERN_SECONDS
 
 
-@pytest.mark.slow
-@pytest.mark.thorough("waits for the limit of time; a busy name is named here")
-def test_a_pattern_that_would_take_for_ever_stops_the_query_and_is_named(tmp_path):
-    query = Query(tmp_path, ignoredPathSegmentRegex="(a|aa)+$")
-    query.land("b.json")
-    query.land("a" * 240 + "y")
-    with pytest.raises(OptionError, match=r"(?s)a name pattern takes.*aaay.*\(a\|aa\)\+\$"):
-        query.batch()
-    query.coordinator.close()
-
-
-@pytest.mark.parametrize("expression", ["(", "[a", "a{2,1}"])
-def test_what_is_no_expression_is_refused_before_anything_is_listed(expression):
-    given = {"path": "/in", "ignoredPathSegmentRegex": expression}
-    with pytest.raises(
-        OptionError, match=r"ignoredPathSegmentRegex.*expected: a regular expression"
-    ):
-        parse_options(given, streaming=False)
-
-
 def test_alternatives_that_may_be_tried_again_end_too():
     pattern = glob_pattern("{a,[ab]}*" * 12 + "x")
     began = time.monotonic()
     assert not pattern.fullmatch("ab" * 120 + "xa")
     assert time.monotonic() - began < 10 * PATTERN_SECONDS
-
-
-@pytest.mark.parametrize(
-    "expression", ["^[._]", r"^(tmp|_).*\.(bak|old)$", r"(?i)\.part\d{1,3}$", "(foo|bar)*", ""]
-)
-def test_usual_expressions_are_taken(expression):
-    parse_options({"path": "/in", "ignoredPathSegmentRegex": expression}, streaming=False)
 
 
 def test_many_stars_take_one_pass_over_a_name():
