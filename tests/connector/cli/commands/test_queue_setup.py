@@ -26,10 +26,8 @@ from pyspark_sluice.tests.repository import ROOT
 pytestmark = pytest.mark.slow
 
 POLICY = ROOT / "examples" / "permissions" / "aws-policy.json"
-SHIPPED = (
-    "s3://DATA-BUCKET/events", "--state", "s3://STATE-BUCKET/checkpoints/events",
-    "--clean-source", "--archive", "s3://DATA-BUCKET/archive",
-)  # fmt: skip
+SHIPPED = ("s3://DATA-BUCKET/events", "--state", "s3://STATE-BUCKET/checkpoints/events")
+CLEANING = (*SHIPPED, "--clean-source", "--archive", "s3://DATA-BUCKET/archive")
 IAM = {
     "LIST": "s3:ListBucket",
     "GET": "s3:GetObject",
@@ -104,6 +102,7 @@ def run(server: Any, bucket: str, tmp_path: Path, monkeypatch: Any) -> Any:
         "queueUrl": urls[0],
         "deadLetterQueueUrl": urls[1],
         "cleanSource": "archive",
+        "cleanSourceRetention": "0s",
         "cleanSourceWhileRetained": "true",
         "sourceArchiveDir": f"s3://{bucket}/archive",
     }
@@ -164,7 +163,7 @@ def marked(client: Any) -> Any:
 
 
 def test_the_policy_has_every_action_that_a_query_asks_for_and_no_other(run, capsys):
-    assert actions_of(printed(capsys, *SHIPPED)["queryPolicy"]) == run
+    assert actions_of(printed(capsys, *CLEANING)["queryPolicy"]) == run
 
 
 def test_the_shipped_policy_is_what_the_command_prints(capsys):
