@@ -178,6 +178,8 @@ def _one_type(kind: object) -> str:
 
 def _default(field: FieldInfo) -> str:
     value = field.default
+    if field.alias == "fileFormat":  # The readers below have a default; a query has not.
+        return "required"
     if value is None:
         return "`auto`" if field.alias in ("parallelism", "openCostBytes") else ""
     if value is PydanticUndefined:  # An empty list or object.

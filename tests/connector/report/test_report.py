@@ -146,13 +146,13 @@ def test_what_is_held_for_whom_is_on_the_page(state, written):
 
 def test_it_is_written_from_the_command_line_too(state, tmp_path):
     target = tmp_path / "out.html"
-    called = [sys.executable, "-m", "pyspark_sluice.connector.report", state.location, str(target)]
+    called = [sys.executable, "-m", "pyspark_sluice", "report", state.location, "-o", str(target)]
     done = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (0, f"{target}\n"), done.stderr
     assert Page(target.read_text()).tags.count("svg") == 5
-    called[3] = str(tmp_path / "nothing")
+    called[4] = str(tmp_path / "nothing")
     done = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert "no state of a sluice source" in done.stderr
 
 
