@@ -9,7 +9,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ...checkpoint_meta.documents.checkpoint_ref import (
     NO_IDENTITY,
@@ -25,6 +25,9 @@ from .offsets import OFFSET_VERSION, from_offset
 
 VERSION = "v1"
 """First line of every object of both logs."""
+
+_WITH_NAMES: Final = "v2"
+"""First line of an offset log in which the name of its source, and a colon, precede each offset."""
 
 NO_OFFSET = "-"
 """The line of a source that had nothing yet."""
@@ -161,10 +164,12 @@ def under_way_in_spark(
 
 
 def _offsets(data: bytes) -> Iterator[CheckpointIdentity]:
+    lines = data.decode(errors="replace").splitlines()
+    has_names = lines[:1] == [_WITH_NAMES]
     # Other sources of the query have lines in any format of their own.
-    for line in data.decode(errors="replace").splitlines():
+    for line in lines[2:]:
         with contextlib.suppress(ValueError):
-            document = json.loads(line)
+            document = json.loads(line.partition(":")[2] if has_names else line)
             if isinstance(document, dict) and document.get("version") == OFFSET_VERSION:
                 with contextlib.suppress(SluiceError):
                     yield from_offset(document)

@@ -6,6 +6,7 @@ in addition to what is always there.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -18,6 +19,7 @@ from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME, S3
 from ....checkpoint_meta.storage.urls import absolute, join, local_path, scheme_of, storage_url
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import SluiceError, StateMissingError
+from ...query.spark_checkpoint import lacks_metadata
 from ..output import Ended, Exit, print_json
 from ..state_argument import find_state, parsed_options, parsed_storage_options
 from .interpreters import python_findings
@@ -53,11 +55,27 @@ def findings(patient: Patient) -> Iterator[Finding]:
                 yield no_place(error)
             else:
                 yield from state_findings(place, patient.storage_options)
+                yield from _spark_findings(patient.state, place, patient.storage_options)
         if patient.path:
             yield path_finding(patient.path, patient.storage_options, options)
     if patient.master or patient.spark:
         master = patient.master or "local[2]"
         yield from _executor_findings(master, place, patient.storage_options)
+
+
+def _spark_findings(checkpoint: str, place: str, storage_options: str) -> Iterator[Finding]:
+    options = parsed_storage_options(storage_options)
+    # A place that cannot be opened is a finding about the state already.
+    with contextlib.suppress(SluiceError, ImportError, OSError):
+        if lacks_metadata(checkpoint, open_store(place, options), options):
+            yield Finding(
+                "Spark's checkpoint",
+                "failed",
+                f"no metadata in {absolute(checkpoint)}, although the query has batches",
+                "the id of the query, without which Spark 4.2 and newer do not start it",
+                "Put the file back from a copy; or start a new query, with startingState, into a "
+                "new table.",
+            )
 
 
 def _place_of(patient: Patient) -> str:

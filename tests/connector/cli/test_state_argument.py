@@ -50,13 +50,13 @@ def test_a_state_in_a_bucket_is_reported_as_one_in_a_directory(
 STABLE = {"files_seen", "newest", "quarantined", "retained", "objects", "findings", "restorable"}
 
 
-def write_offsets(query, *batches):
+def write_offsets(query, *batches, version="v1", names=("",)):
     log = query.location / "offsets"
     log.mkdir()
     (query.location / "metadata").write_text('{"id":"a"}')
     for at, offsets in enumerate(batches):
-        lines = ["v1", '{"batchWatermarkMs":0}', *map(json.dumps, offsets)]
-        (log / str(at)).write_text("\n".join(lines))
+        lines = [f"{names[n % len(names)]}{json.dumps(each)}" for n, each in enumerate(offsets)]
+        (log / str(at)).write_text("\n".join([version, '{"batchWatermarkMs":0}', *lines]))
 
 
 def offset(query, checkpoint, **changes):
@@ -77,13 +77,23 @@ def test_what_sparks_log_refers_to_is_looked_for(query, capsys):
     assert main(["verify", query.state]) == 0
 
 
-def test_verify_notices_that_spark_s_metadata_is_missing(query, capsys):
+def test_an_offset_log_with_names_of_sources_is_read(query):
+    # As Spark 4.2 and newer write it with spark.sql.streaming.offsetLog.formatVersion=2.
+    batch = [offset(query, 9, lineage="ffff"), offset(query, 1)]
+    write_offsets(query, batch, version="v2", names=("orders:", "events:"))
+    assert offsets_referred(str(query.location), query.store, {}) == [CheckpointRef(1, 1)]
+
+
+def test_verify_and_doctor_notice_that_spark_s_metadata_is_missing(query, capsys):
     write_offsets(query, [offset(query, 1)])
     assert main(["verify", str(query.location)]) == 0
     (query.location / "metadata").unlink()
     capsys.readouterr()
     assert main(["verify", str(query.location)]) == 1
     assert "metadata  Spark's file of the query's id" in capsys.readouterr().out
+    assert main(["doctor", str(query.location)]) == 1
+    lost = f"no metadata in {query.location}, although the query has batches"
+    assert lost in capsys.readouterr().out
 
 
 def test_spark_s_log_says_what_is_missing_where_no_checkpoint_is_left(query, capsys):

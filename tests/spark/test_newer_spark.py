@@ -1,0 +1,175 @@
+"""What Spark 4.1 to 4.3 have added: names of sources, offset log 2, pipelines, the type TIME."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark
+import pytest
+from pyspark.sql.streaming import DataStreamReader
+
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.query.spark_checkpoint import offsets_referred
+from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark_home import quick_environment
+
+pytestmark = pytest.mark.spark
+
+SPARK = tuple(map(int, pyspark.__version__.split(".")[:2]))
+EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+OFFSET_LOG = "spark.sql.streaming.offsetLog.formatVersion"
+
+
+@pytest.fixture
+def conf(spark):
+    """Settings of the session until the end of the test."""
+    names: list[str] = []
+
+    def put(name: str, value: str) -> None:
+        names.append(name)
+        spark.conf.set(name, value)
+
+    yield put
+    for name in names:
+        spark.conf.unset(name)
+
+
+def run_union(lake, *names):
+    """A run of a query over sources with these names, each with a folder of its own."""
+    frames = []
+    for name in names:
+        (lake.source / name).mkdir(exist_ok=True)
+        reader = lake.spark.readStream.name(name).format("sluice").schema("id long, text string")
+        reader = reader.options(fileFormat="json", checkpointLocation=str(lake.checkpoint))
+        frames.append(reader.option("sourceName", name).load(str(lake.source / name)))
+    frame = frames[0]
+    for other in frames[1:]:
+        frame = frame.union(other)
+    writer = frame.writeStream.format("parquet").trigger(availableNow=True)
+    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)), str(lake.sink))
+    assert query.awaitTermination(PATIENCE)
+
+
+@pytest.mark.skipif(not hasattr(DataStreamReader, "name"), reason="Spark 4.2 adds names of sources")
+def test_named_sources_change_places_come_and_go(lake, conf):
+    conf(EVOLUTION, "true")
+    lake.land("0.json", range(10), folder="a")
+    lake.land("1.json", range(10, 20), folder="b")
+    run_union(lake, "a", "b")
+    lake.check_exactly_once()
+    lake.land("2.json", range(20, 30), folder="a")
+    lake.land("3.json", range(30, 40), folder="c")
+    run_union(lake, "c", "b", "a")
+    lake.check_exactly_once()
+    lake.land("4.json", range(40, 50), folder="c")
+    run_union(lake, "a", "c")
+    lake.check_exactly_once()
+    assert (lake.checkpoint / "offsets" / "0").read_text().startswith("v2\n")
+
+
+@pytest.mark.skipif(SPARK < (4, 2), reason="Spark 4.2 adds version 2 of the offset log")
+def test_commands_read_the_second_version_of_the_offset_log(lake, conf):
+    conf(OFFSET_LOG, "2")
+    for at in range(2):
+        lake.land(f"{at}.json", range(at * 10, at * 10 + 10))
+        lake.drain()
+    lake.check_exactly_once()
+    assert (lake.checkpoint / "offsets" / "1").read_text().startswith("v2\n")
+    from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+
+    found = offsets_referred(str(lake.checkpoint), open_store(str(lake.state)), {})
+    assert [ref.checkpoint for ref in found] == [1, 2]
+    assert main(["verify", str(lake.checkpoint)]) == 0
+
+
+@pytest.mark.skipif(SPARK < (4, 2), reason="Spark 4.2 refuses a checkpoint without metadata")
+def test_a_checkpoint_without_metadata_is_refused_and_goes_on_when_it_is_back(lake, capsys):
+    lake.land("0.json", range(10))
+    lake.drain()
+    metadata = lake.checkpoint / "metadata"
+    content = metadata.read_bytes()
+    metadata.unlink()
+    (lake.checkpoint / ".metadata.crc").unlink(missing_ok=True)
+    lake.land("1.json", range(10, 20))
+    with pytest.raises(Exception, match=r"[Mm]etadata|METADATA"):
+        lake.drain()
+    for command in ("verify", "doctor"):
+        assert main([command, str(lake.checkpoint)]) == 1
+        assert "metadata" in capsys.readouterr().out
+    metadata.write_bytes(content)
+    lake.drain()
+    lake.check_exactly_once()
+
+
+PIPELINE = """\
+name: landing
+storage: file://{home}/storage
+libraries:
+  - glob:
+      include: transformations/**
+configuration:
+  spark.sql.catalogImplementation: hive
+"""
+
+TABLE = """\
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession
+
+spark = SparkSession.active()
+
+
+@dp.table
+def events():
+    reader = spark.readStream.format("sluice").schema("id long, text string")
+    reader = reader.option("fileFormat", "json").option("stateLocation", "{home}/state")
+    return reader.load("{home}/landing")
+"""
+
+
+@pytest.mark.skipif(SPARK < (4, 1), reason="Spark 4.1 adds Declarative Pipelines")
+def test_a_streaming_table_of_a_pipeline_has_every_row_once(tmp_path):
+    home = tmp_path / "pipeline"
+    (home / "transformations").mkdir(parents=True)
+    (home / "landing").mkdir()
+    (home / "spark-pipeline.yml").write_text(PIPELINE.format(home=home))
+    (home / "transformations" / "events.py").write_text(TABLE.format(home=home))
+    for at in range(2):
+        lines = [f'{{"id": {n}, "text": "row {n}"}}\n' for n in range(at * 10, at * 10 + 10)]
+        (home / "landing" / f"{at}.json").write_text("".join(lines))
+        run_pipeline(home)
+        table = pq.read_table(home / "spark-warehouse" / "events", columns=["id"])
+        assert Counter(table["id"].to_pylist()) == Counter(range(at * 10 + 10))
+
+
+def run_pipeline(home: Path) -> None:
+    environment = {**os.environ, **quick_environment(), "PYSPARK_PYTHON": sys.executable}
+    environment.pop("PYSPARK_GATEWAY_PORT", None)
+    command = [str(Path(sys.executable).with_name("spark-pipelines")), "run"]
+    ran = subprocess.run(
+        command,
+        cwd=home,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        start_new_session=True,
+        check=False,
+    )
+    assert ran.returncode == 0, (ran.stdout + ran.stderr)[-4000:]
+
+
+@pytest.mark.skipif(SPARK < (4, 1), reason="Spark 4.1 adds the type TIME")
+def test_times_of_day_of_parquet_files_reach_spark(lake, conf):
+    conf("spark.sql.timeType.enabled", "true")
+    times = [dt.time(1, 2, 3, 456789), None]
+    pq.write_table(pa.table({"t": pa.array(times, pa.time64("us"))}), lake.source / "a.parquet")
+    reader = lake.spark.read.format("sluice").option("fileFormat", "parquet").schema("t time(6)")
+    frame = reader.load(str(lake.source)).selectExpr("cast(t as string) as t")
+    assert [row.t for row in frame.collect()] == ["01:02:03.456789", None]
