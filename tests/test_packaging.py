@@ -32,6 +32,14 @@ def test_every_package_of_the_tree_is_listed():
     assert set(_setup()["options"]["packages"].split()) == found
 
 
+def test_pip_never_replaces_the_pyspark_of_a_platform():
+    setup = _setup()
+    assert "pyspark" not in setup["options"]["install_requires"]
+    extras = setup["options.extras_require"].items()
+    asks = {name for name, lines in extras if re.search(r"^pyspark\b(?!-)", lines, re.MULTILINE)}
+    assert asks == {"spark", "connect"}
+
+
 def test_every_imported_library_is_declared():
     setup = _setup()
     extras = setup["options.extras_require"]

@@ -17,6 +17,7 @@ from pyspark.sql.streaming import DataStreamReader
 
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.query.spark_checkpoint import offsets_referred
+from pyspark_sluice.tests.pages import ROOT, blocks
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark_home import quick_environment
 
@@ -108,38 +109,16 @@ def test_a_checkpoint_without_metadata_is_refused_and_goes_on_when_it_is_back(la
     lake.check_exactly_once()
 
 
-PIPELINE = """\
-name: landing
-storage: file://{home}/storage
-libraries:
-  - glob:
-      include: transformations/**
-configuration:
-  spark.sql.catalogImplementation: hive
-"""
-
-TABLE = """\
-from pyspark import pipelines as dp
-from pyspark.sql import SparkSession
-
-spark = SparkSession.active()
-
-
-@dp.table
-def events():
-    reader = spark.readStream.format("sluice").schema("id long, text string")
-    reader = reader.option("fileFormat", "json").option("stateLocation", "{home}/state")
-    return reader.load("{home}/landing")
-"""
-
-
 @pytest.mark.skipif(SPARK < (4, 1), reason="Spark 4.1 adds Declarative Pipelines")
 def test_a_streaming_table_of_a_pipeline_has_every_row_once(tmp_path):
     home = tmp_path / "pipeline"
     (home / "transformations").mkdir(parents=True)
     (home / "landing").mkdir()
-    (home / "spark-pipeline.yml").write_text(PIPELINE.format(home=home))
-    (home / "transformations" / "events.py").write_text(TABLE.format(home=home))
+    project, table, _ = (
+        block.code.replace("/data/", f"{home}/") for block in blocks(ROOT / "docs" / "pipelines.md")
+    )
+    (home / "spark-pipeline.yml").write_text(project)
+    (home / "transformations" / "events.py").write_text(table)
     for at in range(2):
         lines = [f'{{"id": {n}, "text": "row {n}"}}\n' for n in range(at * 10, at * 10 + 10)]
         (home / "landing" / f"{at}.json").write_text("".join(lines))

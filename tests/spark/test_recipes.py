@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from pyiceberg.exceptions import CommitFailedException
 from pyspark.errors import StreamingQueryException
 
@@ -57,11 +57,6 @@ def then_crash(write):
         raise Crash
 
     return written_and_dead
-
-
-def unguarded(batch, number, table, query):
-    """What everybody writes first."""
-    write_deltalake(table, batch.toArrow(), mode="append")
 
 
 class Runs:
@@ -111,15 +106,6 @@ EXPECTED = Counter([*range(15), LATE])
 
 def rows_of(table: str | Path) -> Counter[int]:
     return Counter(DeltaTable(str(table)).to_pyarrow_table()["id"].to_pylist())
-
-
-@pytest.mark.thorough("shows that the other recipes guard against something")
-def test_without_a_guard_a_repeated_batch_is_in_the_table_twice(runs):
-    # So the tests below would see it.
-    runs.monkeypatch.setattr(delta, "append", unguarded)
-    runs.crash(delta, "append")
-    runs.run(delta)
-    assert rows_of(runs.table(delta)) == Counter([*range(10), *range(10)])
 
 
 def test_a_repeated_batch_is_in_the_delta_table_once(runs):

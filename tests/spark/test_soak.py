@@ -21,14 +21,3 @@ def test_random_kills_of_a_stream_into_a_table_leave_each_row_and_no_file_too_ma
     assert figures.kills.total() == kills
     assert figures.landed > 0
     assert (figures.lost, figures.duplicated, figures.unnamed) == (0, 0, 0), str(figures)
-
-
-@pytest.mark.spark
-@pytest.mark.drivers
-@pytest.mark.thorough("the run into a table has the same kills")
-def test_five_random_kills_lose_nothing_and_repeat_nothing(tmp_path):
-    figures = Soak(OneMachine(tmp_path / "soak"), kills=5, seconds=PATIENCE, seed=11).run()
-    print(figures)
-    assert figures.kills.total() == 5
-    assert figures.landed > 0
-    assert (figures.lost, figures.duplicated) == (0, 0), str(figures)

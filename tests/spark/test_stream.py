@@ -41,16 +41,6 @@ def test_available_now_reads_nothing_newer_than_the_start_of_the_run(lake):
     assert sorted(seen) == list(range(40))
 
 
-@pytest.mark.thorough("limits have tests without Spark")
-def test_once_ignores_the_limits(lake):
-    for i in range(12):
-        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
-    query = lake.start({"once": True}, maxFilesPerTrigger=5)
-    assert query.awaitTermination(PATIENCE)
-    assert lake.batches() == [12]
-    lake.check_exactly_once()
-
-
 def test_an_idle_stream_takes_one_more_file_after_its_last_batch(lake, until):
     lake.land("0.json", range(10))
     query = lake.start({"processingTime": "0 seconds"}, discoveryInterval="50ms")
@@ -75,21 +65,6 @@ def test_two_actions_in_one_foreach_batch_see_the_same_rows(lake):
     writer = writer.trigger(availableNow=True).option("checkpointLocation", str(lake.checkpoint))
     assert lake.run(writer).awaitTermination(PATIENCE)
     assert first == second == lake.landed
-
-
-@pytest.mark.thorough("limits have tests without Spark")
-def test_a_batch_abandoned_by_a_limit_does_not_hold_up_the_stream(lake):
-    for i in range(4):
-        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
-    counts = []
-
-    def sink(frame, batch_id):
-        counts.append(len(frame.limit(1).collect()))
-
-    writer = lake.frame(maxFilesPerTrigger=2).writeStream.foreachBatch(sink)
-    writer = writer.trigger(availableNow=True).option("checkpointLocation", str(lake.checkpoint))
-    assert lake.run(writer).awaitTermination(PATIENCE)
-    assert counts == [1, 1]
 
 
 def test_a_failing_sink_and_a_restart_lose_nothing_and_repeat_nothing(lake):

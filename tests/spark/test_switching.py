@@ -9,7 +9,6 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 
-from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.examples.delta import delta
 from pyspark_sluice.examples.iceberg import iceberg
@@ -154,60 +153,3 @@ def test_a_table_that_knows_query_and_batch_is_continued(lake, capsys, monkeypat
     else:
         rows = iceberg.open_catalog(str(lake.sink)).load_table(iceberg.TABLE).scan().to_arrow()
     assert Counter(rows["id"].to_pylist()) == lake.landed
-
-
-@pytest.mark.thorough("forks have tests without Spark")
-def test_a_fork_continues_the_table_of_the_old_query(lake, capsys):
-    for at in range(3):
-        lake.land(f"{at}.json", range(at, at + 1))
-    lake.drain(maxFilesPerTrigger=1)
-    old = lake.checkpoint.with_name("old")
-    lake.checkpoint.rename(old)
-    lake.land("new.json", range(10, 12))
-    arguments = ["fork", str(old), str(lake.checkpoint), "--continue-query", "--yes", "--json"]
-    assert main([*arguments, "--at", "1"]) == 2
-    assert "only the end of a query can be continued" in capsys.readouterr().err
-    assert main(arguments) == 0
-    assert json.loads(capsys.readouterr().out)["continues"]["batch"] == 2
-    lake.drain()
-    lake.check_exactly_once()
-
-
-@pytest.mark.thorough("forks have tests without Spark")
-def test_a_continued_query_that_was_prepared_in_part_is_refused_and_can_be_repeated(
-    lake, ended, capsys, monkeypatch
-):
-    class Killed(BaseException):
-        pass
-
-    publish = LocalStateStore.publish
-    before, refused, whole = lake.ingested(), 0, False
-    for steps in range(1, 50):
-        left = steps
-
-        def dying(store, name, data):
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise Killed
-            publish(store, name, data)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(LocalStateStore, "publish", dying)
-            try:
-                imported(capsys, ended, lake, "--continue-query")
-            except Killed:
-                pass
-            else:
-                whole = True
-                break
-        if (lake.checkpoint / "metadata").exists():
-            # Killed before commits/2, offsets/2, offsets/1 and seed.json.
-            refused += 1
-            with pytest.raises(StreamingQueryException):
-                lake.drain()
-            assert lake.ingested() == before
-    assert whole
-    assert refused == 4
-    lake.drain()
-    lake.check_exactly_once()

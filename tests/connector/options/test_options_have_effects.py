@@ -283,10 +283,17 @@ def test_a_state_that_was_read_from_is_begun_again_on_demand_only(begin):
     assert begin(ingestAgain="true").batch() == [0]
 
 
-@pytest.mark.parametrize(("retention", "left"), [("0ms", 2), ("1h", 4)])
-def test_files_that_were_read_stay_for_the_cleaning_retention(begin, tmp_path, retention, left):
+@pytest.mark.parametrize(
+    ("mode", "retention", "left"),
+    [("delete", "0ms", 2), ("archive", "0ms", 2), ("delete", "1h", 4)],
+)
+def test_files_that_were_read_go_after_the_cleaning_retention(
+    begin, tmp_path, mode, retention, left
+):
+    archive = {"sourceArchiveDir": str(tmp_path / "old")} if mode == "archive" else {}
     stream = begin(
-        cleanSource="delete",
+        **archive,
+        cleanSource=mode,
         cleanSourceWhileRetained="true",
         cleanSourceRetention=retention,
         maxFilesPerTrigger="1",
@@ -299,6 +306,8 @@ def test_files_that_were_read_stay_for_the_cleaning_retention(begin, tmp_path, r
         stream.batch()
     found = len(list((tmp_path / "in").iterdir()))
     assert found == 4 if left == 4 else found <= left
+    archived = len(list((tmp_path / "old").rglob("*.json")))
+    assert archived == (4 - found if archive else 0)
 
 
 @pytest.mark.parametrize(("level", "told"), [("info", True), ("error", False)])
