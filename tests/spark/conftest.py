@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
+from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END
 
 SCHEMA = "id long, text string"
 
@@ -47,6 +48,7 @@ class Lake:
     def frame(self, **options: Any) -> Any:
         """The streaming data frame with the options given on top of the usual ones."""
         usual = {"fileFormat": "json", "checkpointLocation": str(self.checkpoint)}
+        usual |= FOR_RUNS_THAT_END
         reader = self.spark.readStream.format("sluice").schema(SCHEMA)
         for key, value in {**usual, **options}.items():
             if value is not None:
@@ -55,6 +57,8 @@ class Lake:
 
     def start(self, trigger: dict[str, Any], **options: Any) -> Any:
         """A query into the Parquet sink."""
+        if "availableNow" not in trigger:
+            options.setdefault("availableNow", None)
         writer = self.frame(**options).writeStream.format("parquet").trigger(**trigger)
         return self.run(writer.option("checkpointLocation", str(self.checkpoint)), str(self.sink))
 

@@ -18,6 +18,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyspark_sluice import run_with_evolution, tables
 from pyspark_sluice.reader.direct_write.place import LocalPlace
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END, HAS_READ_LIMITS
 
 SCHEMA = "id long, text string"
 IN_PLACE = {"fileFormat": "parquet", "writeCopy": "never"}
@@ -30,6 +31,7 @@ def files_of(lake, **options):
         "checkpointLocation": str(lake.checkpoint),
         "writeTo": str(lake.sink),
         "writeSchema": SCHEMA,
+        **FOR_RUNS_THAT_END,
     }
     reader = lake.spark.readStream.format("sluice")
     for key, value in {**usual, **options}.items():
@@ -188,7 +190,9 @@ def test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are
         parquet(lake, f"day={number}/{number}.parquet", id=ids_of(5 * number), x=[0.5] * 5)
     parquet(lake, "day=0/empty.parquet", id=ids_of(0, 0), x=pa.array([], pa.float64()))
     sink = tables.delta(str(lake.source))
-    options = {**IN_PLACE, "writeSchema": "id long, x double, day int", "maxRowsPerTrigger": 7}
+    options = {**IN_PLACE, "writeSchema": "id long, x double, day int"}
+    if HAS_READ_LIMITS:
+        options["maxRowsPerTrigger"] = "7"
     land(lake, sink, **options)
     parquet(lake, "day=9/late.parquet", id=ids_of(20), x=[1.5] * 5)
     land(lake, sink, **options)

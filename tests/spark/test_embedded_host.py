@@ -19,6 +19,7 @@ from pyspark_sluice.tests.connector.host.query import Query
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 from pyspark_sluice.tests.spark.host_sweep import Sweep
 from pyspark_sluice.tests.spark.soak_grounds import OneMachine
+from pyspark_sluice.tests.spark.versions import SEVERAL_BATCHES
 
 SCHEMA = "id long, text string"
 
@@ -63,6 +64,7 @@ def fails(batch, _):
     raise RuntimeError(message)
 
 
+@SEVERAL_BATCHES
 @pytest.mark.parametrize("hosts", [(by_spark, embedded), (embedded, by_spark)])
 def test_hosts_take_turns_on_one_checkpoint(lake, hosts):
     for turn in range(4):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END, SEVERAL_BATCHES
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "from-spark.md"
 SCHEMA = "id long, text string"
@@ -39,7 +40,8 @@ def read_by(lake, source, **options):
     checkpoint = str(lake.checkpoint / source)
     reader = lake.spark.readStream.format("json" if source == "spark" else "sluice")
     if source == "sluice":
-        reader = reader.option("fileFormat", "json").option("checkpointLocation", checkpoint)
+        reader = reader.options(fileFormat="json", checkpointLocation=checkpoint)
+        reader = reader.options(**FOR_RUNS_THAT_END)
     reader = reader.options(**given)
     frame = (reader if schema is None else reader.schema(schema)).load(str(lake.source))
     batches: list[Any] = []
@@ -129,6 +131,15 @@ def test_every_row_of_the_table_is_shown_by_a_test():
     assert [path for path in ELSEWHERE.values() if not (tests / path).is_file()] == []
 
 
-@pytest.mark.parametrize("name", CASES)
+OF_SEVERAL_BATCHES = ("`maxFilesPerTrigger`", "`maxBytesPerTrigger`")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=SEVERAL_BATCHES) if name in OF_SEVERAL_BATCHES else name
+        for name in CASES
+    ],
+)
 def test_spark_and_sluice_do_what_the_table_says(lake, name):
     CASES[name](lake)

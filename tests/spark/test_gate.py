@@ -8,7 +8,9 @@ from collections import Counter
 import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
-from pyspark_sluice.tests.spark.without_gateways import WithoutGateways
+from pyspark_sluice.tests.spark.versions import SEVERAL_BATCHES
+
+pytestmark = SEVERAL_BATCHES
 
 FILES, ROWS, LIMIT = 4, 20, 10
 UNREAD = 1
@@ -58,6 +60,8 @@ def test_a_part_that_continues_an_unread_one_waits_for_its_gateway(lake):
 
 
 def test_without_gateways_the_query_is_refused_by_name(lake):
+    from pyspark_sluice.tests.spark.without_gateways import WithoutGateways
+
     lake.spark.dataSource.register(WithoutGateways)
     with pytest.raises(Exception, match="before its reader has committed"):
         # The driver does not give up the reader before that task runs.

@@ -114,8 +114,10 @@ def test_a_streaming_table_of_a_pipeline_has_every_row_once(tmp_path):
     home = tmp_path / "pipeline"
     (home / "transformations").mkdir(parents=True)
     (home / "landing").mkdir()
-    project, table, _ = (
-        block.code.replace("/data/", f"{home}/") for block in blocks(ROOT / "docs" / "pipelines.md")
+    project, table = (
+        block.code.replace("/data/", f"{home}/")
+        for block in blocks(ROOT / "docs" / "spark-versions.md")
+        if "/data/" in block.code
     )
     (home / "spark-pipeline.yml").write_text(project)
     (home / "transformations" / "events.py").write_text(table)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END
 
 CLASS = "pyspark_sluice.examples.fixed_width.fixed_width:FixedWidthFormat"
 SCHEMA = "id long, text string, day date, part int"
@@ -28,7 +29,7 @@ def test_a_registered_format_is_ingested_exactly_once_with_its_options(lake):
     options = {"fileFormat": "fixedWidth", "columns": "id 8, text 20, day 10"}
     reader = lake.spark.readStream.format("sluice").schema(SCHEMA).options(**options)
     reader = reader.option("checkpointLocation", str(lake.checkpoint))
-    reader = reader.option("maxBytesPerTrigger", "20k")
+    reader = reader.options(maxBytesPerTrigger="20k", **FOR_RUNS_THAT_END)
     writer = reader.load(str(lake.source)).writeStream.format("parquet").trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(lake.checkpoint))
     assert lake.run(writer, str(lake.sink)).awaitTermination(PATIENCE)

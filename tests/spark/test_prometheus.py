@@ -12,8 +12,9 @@ import pytest
 
 from pyspark_sluice.connector.session.prometheus import PrometheusListener
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark.versions import REPORTS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, REPORTS]
 
 
 def _scraped(port: int) -> dict[str, float]:
