@@ -28,7 +28,12 @@ def _said(*command):
 
 @pytest.mark.parametrize(
     "command",
-    [["-m", "benchmarks"], ["tests/spark/soak.py"], ["-m", "pyspark_sluice.tests.reader.readings"]],
+    [
+        ["-m", "benchmarks"],
+        ["tests/spark/soak.py"],
+        ["tests/spark/host_sweep.py"],
+        ["-m", "pyspark_sluice.tests.reader.readings"],
+    ],
 )
 def test_benchmarks_and_soak_say_what_they_can(command):
     assert _said(*command, "--help").startswith("usage")

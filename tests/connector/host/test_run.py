@@ -276,3 +276,26 @@ def test_a_terminal_shows_the_tasks_of_the_running_batch(query, tmp_path, monkey
     assert (process.returncode, output.startswith("batch 0: 4 splits, 40 rows")) == (0, True)
     assert "tasks of the batch" in shown
     assert "25%" in shown
+
+
+def test_files_checkpoint_and_table_may_be_in_a_bucket(server, bucket):
+    url, options = f"s3://{bucket}", server.options
+    given = {"path": f"{url}/in", "checkpointLocation": f"{url}/ck", "storageOptions": options}
+    given |= {"fileFormat": "json", "writeSchema": "id long", "writeTo": f"{url}/table"}
+    client = server.client()
+
+    def refused(*_):
+        message = "the table is away"
+        raise RuntimeError(message)
+
+    client.put_object(Bucket=bucket, Key="in/0.json", Body=b'{"id": 0}\n')
+    with pytest.raises(RuntimeError, match="the table is away"):
+        run(given, to=refused)
+    # Its rows are in data files already.
+    client.delete_object(Bucket=bucket, Key="in/0.json")
+    client.put_object(Bucket=bucket, Key="in/1.json", Body=b'{"id": 1}\n')
+    report = run(given, to=f"delta:{url}/table")
+    assert [(batch.number, batch.rows) for batch in report.batches] == [(0, 1), (1, 1)]
+    sink = tables.delta(f"{url}/table", storage_options=options)
+    table = DeltaTable(f"{url}/table", storage_options=sink.client_options)
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [0, 1]
