@@ -1,13 +1,10 @@
-"""The report: what is on the page, that it is self-contained, what a real browser makes of it."""
+"""The report: what is on the page, and that it is self-contained."""
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 import subprocess
 import sys
-import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -22,10 +19,6 @@ from pyspark_sluice.tests.connector.queries import Query
 from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
-
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None
-)
 
 
 class Page(HTMLParser):
@@ -154,70 +147,6 @@ def test_it_is_written_from_the_command_line_too(state, tmp_path):
     done = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 3
     assert "no state of a sluice source" in done.stderr
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
-@pytest.mark.parametrize(("scheme", "paper"), [(1, (0xFF,) * 3), (0, (0x12, 0x16, 0x1C))])
-def test_a_browser_draws_it_in_light_and_in_dark(written, tmp_path, scheme, paper):
-    picture = tmp_path / "page.png"
-    told = _browse(
-        written, f"--screenshot={picture}", f"--blink-settings=preferredColorScheme={scheme}"
-    )
-    assert "ERROR:CONSOLE" not in told.stderr
-    assert _first_pixel(picture) == paper
-    # As drawn, not as written: elements that the browser could not make sense of are not there.
-    drawn = _browse(written, "--dump-dom").stdout
-    assert drawn.count("<svg") == 5
-    assert drawn.count('class="dot ') >= 5 * 12
-
-
-MEASURE = """<!DOCTYPE html><iframe style="border: 0; width: 500px; height: 3000px"></iframe>
-<pre></pre><script>
-const frame = document.querySelector("iframe");
-frame.onload = () => {
-  const all = (of) => [...frame.contentDocument.querySelectorAll(of)];
-  document.querySelector("pre").textContent = JSON.stringify({
-    wide: all("html, .scroll").filter((of) => of.scrollWidth > of.clientWidth).length,
-    text: Math.min(...all("svg text").map((of) => of.getBoundingClientRect().height)),
-  });
-};
-frame.srcdoc = PAGE;
-</script>"""
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
-def test_on_a_phone_nothing_is_cut_and_labels_can_be_read(written, tmp_path):
-    around = tmp_path / "phone.html"
-    page = json.dumps(written.read_text()).replace("</", "<\\/")
-    around.write_text(MEASURE.replace("PAGE", page))
-    drawn = _browse(around, "--virtual-time-budget=10000", "--dump-dom").stdout
-    measured = json.loads(re.findall(r"<pre>(\{.*\})</pre>", drawn)[0])
-    assert measured["wide"] == 0
-    assert measured["text"] >= 10
-
-
-def _browse(page: Path, *asked: str) -> subprocess.CompletedProcess[str]:
-    assert BROWSER is not None
-    usual = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    usual += [f"--user-data-dir={page.parent / 'browser'}", "--window-size=1000,1200"]
-    return subprocess.run(
-        [BROWSER, *usual, *asked, page.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-
-
-def _first_pixel(picture: Path) -> tuple[int, ...]:
-    data, at, packed = picture.read_bytes(), 8, b""
-    while at < len(data):
-        length, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
-        if kind == b"IDAT":
-            packed += data[at + 8 : at + 8 + length]
-        at += length + 12
-    # With any filter of the first row: to the left of and above its first pixel there is 0.
-    return tuple(zlib.decompress(packed)[1:4])
 
 
 def test_drawing_leaves_python_s_imports_as_they_are():

@@ -51,21 +51,6 @@ def test_as_many_are_cut_ahead_as_may_wait(query, ahead):
     assert query.enumerator.pending == list(range(planned, 8))
 
 
-def test_every_batch_is_handed_out_once_and_in_order_however_many_wait(query):
-    query.restart(checkpoints_ahead=3)
-    ref, seen = query.coordinator.latest(NO_CHECKPOINT), []
-    while True:
-        seen.append(query.assigned(ref))
-        query.calls.tick()
-        query.acknowledge_all(ref)
-        following = query.coordinator.latest(ref)
-        if following == ref:
-            break
-        assert header(query, following).parent == ref
-        ref = following
-    assert seen == [{0: [n], 1: [n + 1]} for n in (0, 2, 4, 6)]
-
-
 def test_writes_may_end_in_any_order_and_spark_gets_what_is_durable_with_its_ancestors(query):
     query.restart(checkpoints_ahead=2)
     first = query.coordinator.latest(NO_CHECKPOINT)

@@ -87,19 +87,6 @@ def test_a_restart_reads_only_what_no_checkpoint_holds():
     assert (footers.read, names(again.plan())) == (["9"], ["8", "9"])
 
 
-def test_a_state_without_times_is_completed_before_anything_is_planned():
-    footers = Footers()
-    bench = Bench(file("7"), file("6"), parallelism=1)
-    while not bench.enumerator.has_discovered:
-        bench.discover()
-    state = folded([document(1, bench.enumerator.snapshot_state(1))])
-    again = Bench(*bench.files, state=state, parallelism=1, **footers.policy())
-    assert sorted(footers.read) == ["6", "7"]
-    while not again.enumerator.has_discovered:
-        again.discover()
-    assert names(again.plan()) == ["6", "7"]
-
-
 def test_many_files_are_read_at_a_time_but_not_all():
     lock, running, most = threading.Lock(), [0], [0]
 
