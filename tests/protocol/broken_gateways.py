@@ -10,14 +10,9 @@ from pyspark_sluice.enumerator.coordinator.subtask_gateway import SubtaskGateway
 from pyspark_sluice.tests.protocol.planted import Opened, Planted
 
 
-class NoGateway(Planted):
+class _Absent(SubtaskGateway):
     """Nothing is ever held."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.gateways.gateway = _Absent
-
-
-class _Absent(SubtaskGateway):
     def held_under(
         self, record: CheckpointRecord, among: Collection[CheckpointRef] = ()
     ) -> CheckpointRecord | None:
@@ -39,14 +34,9 @@ class _Shut(SubtaskGateway):
         return None if is_first or record.checkpoint.header.parent_checkpoint == 0 else record
 
 
-class OpensOnAnotherReadersCommit(Planted):
+class _OpensForAnother(SubtaskGateway):
     """The commit of any other reader opens a gateway."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.gateways.gateway = _OpensForAnother
-
-
-class _OpensForAnother(SubtaskGateway):
     def held_under(
         self, record: CheckpointRecord, among: Collection[CheckpointRef] = ()
     ) -> CheckpointRecord | None:
@@ -54,14 +44,9 @@ class _OpensForAnother(SubtaskGateway):
         return None if earlier is not None and earlier.committed - {self.reader} else earlier
 
 
-class OpensAtHandOut(Planted):
+class _OpensAtHandOut(SubtaskGateway):
     """What Spark has is not waited for: its end is taken for a commit of each reader."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.gateways.gateway = _OpensAtHandOut
-
-
-class _OpensAtHandOut(SubtaskGateway):
     def held_under(
         self, record: CheckpointRecord, among: Collection[CheckpointRef] = ()
     ) -> CheckpointRecord | None:

@@ -1,41 +1,29 @@
-"""One query's life: its drivers one after the other, and what has to hold after all of it."""
+"""One query's life: its drivers one after the other, and what people do to it."""
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
-from pyspark_sluice.checkpoint_meta.documents.heartbeat import HEARTBEAT_SECONDS
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.api import Journal
 from pyspark_sluice.errors import FencedError, SluiceError
 
+from .invariants import Find, Invariants
 from .rows import Row, RowSource
-from .rows import World as Files
 from .scheduler import WORLD, Process, Scheduler
 from .shared_directory import KINDS, Directory, Weather
 from .simulated_source import SimulatedSource
-from .spark_query import Concurrent, Habits, Job, Logs, Query, Setting, Sink, World
+from .spark_query import Concurrent, Habits, Logs, Query, Setting, Sink
 
 LONGEST = 40_000
 """Steps in which a healthy query has read everything."""
 
-LONGEST_BEAT = 2.5 * HEARTBEAT_SECONDS
-"""Seconds after which a query that nothing disturbs has written a heartbeat."""
-
 AFTERMATH = 130.0
 """Seconds for which what has happened explains an error."""
-
-
-class Find(AssertionError):
-    """Something that must never be."""
-
-    @property
-    def kind(self) -> str:
-        return str(self).split(":", maxsplit=1)[0]
 
 
 @dataclass(frozen=True)
@@ -48,8 +36,17 @@ class Plan:
     """(steps after the one before, what, how)."""
 
     def __str__(self) -> str:
-        lines = [f"seed={self.seed} setting={self.setting}"]
+        lines = [f"    {self.seed} {self.setting}"]
         return "\n".join(lines + [f"    {s:5} {name} {how}" for s, name, how in self.actions])
+
+    @classmethod
+    def parse(cls, text: str) -> Plan:
+        """The plan that looks like this."""
+        head, *actions = text.strip().splitlines()
+        seed, setting = head.split(maxsplit=1)
+        parts = (action.split() for action in actions)
+        made = tuple((int(steps), name, float(how)) for steps, name, how in parts)
+        return cls(int(seed), ast.literal_eval(setting), made)
 
 
 @dataclass
@@ -60,25 +57,19 @@ class Backup:
     due: Counter[Row]
     optional: set[Row]
     gone: list[int]
+    told: list[set[str]]
 
 
-class QueryLife(World):
+class QueryLife(Invariants):
     """One query's life, by its drivers, executors, operator and machines."""
 
     def __init__(self, plan: Plan, make_coordinator: Callable[..., Any] = Coordinator) -> None:
         given = plan.setting
+        super().__init__(given["sources"], given["files"])
         self.plan = plan
         self.make_coordinator = make_coordinator
         self.scheduler = Scheduler(plan.seed, given["switching"])
         self.weather, self.habits = Weather(), Habits()
-        self.counts: Counter[str] = Counter()
-        self.trace: list[str] = []
-        self.files = [Files() for _ in range(given["sources"])]
-        self.landed_at: dict[str, float] = {}
-        self.due: Counter[Row] = Counter()
-        """How often each row belongs into the sink."""
-        self.optional: set[Row] = set()
-        """Rows that are there or not: a person has seen to that."""
         self.remembers = False
         """The sink is newer than the state and Spark's checkpoint."""
         self.backup: Backup | None = None
@@ -87,13 +78,11 @@ class QueryLife(World):
         self.disturbed_at = -AFTERMATH
         self.others_at = -AFTERMATH
         self.offset = 0.0
-        self.clock_changes: list[tuple[float, float]] = []
-        self.plans: dict[tuple[str, int, int], object] = {}
         settings = CoordinatorSettings(
             limits=BatchLimits(files=given["files"]),
             parallelism=given["parallelism"],
             at_least_readers=1,
-            max_split_attempts=1_000_000,
+            max_split_attempts=given["attempts"],
             checkpoints_ahead=given["ahead"],
             retained_checkpoints=given["retained"],
             deltas_per_base=given["deltas"],
@@ -110,37 +99,14 @@ class QueryLife(World):
         self.logs, self.sink = self.new_logs(), Sink()
         self.query: Query | None = None
         self.zombies: list[Query] = []
-        self._find: Find | None = None
 
     # The world of the query -------------------------------------------------------------------
-
-    def count(self, transition: str) -> None:
-        self.counts[transition] += 1
-        who = self.scheduler.current
-        name = who.process.name if who else "operator"
-        self.trace.append(f"{self.scheduler.now:9.3f} {name}: {transition}")
-
-    def found(self, message: str) -> None:
-        self._find = self._find or Find(message)
-        self.trace.append(f"FOUND {message}")
 
     def make_source(self, number: int) -> RowSource:
         cleans = self.plan.setting["cleans"] >= 0
         me = self.scheduler.current
         owner = next(q for q in [self.query, *self.zombies] if q and me and q.process is me.process)
         return SimulatedSource(self, number, owner if cleans else None)
-
-    def unnamed(self, error: BaseException) -> None:
-        self.found(f"an error without a name: {type(error).__name__}: {error}")
-
-    def planned(self, logs: Logs, batch: int, jobs: Sequence[Job]) -> None:
-        self.count("a batch is planned")
-        for job in jobs:
-            for part in job.partition.parts:
-                key = part.checkpoint.checksum, job.source, job.partition.reader
-                plan = part.packed, tuple(map(str, part.sent))
-                if self.plans.setdefault(key, plan) != plan:
-                    self.found("another plan for one offset")
 
     def new_logs(self) -> Logs:
         """Of a query that begins."""
@@ -177,6 +143,7 @@ class QueryLife(World):
                     self._start_if_none()
             self._to_end()
             self._check_rows()
+            self._check_told()
         except Find:
             raise
         except AssertionError as error:
@@ -194,6 +161,7 @@ class QueryLife(World):
         self.scheduler.run(steps, seconds)
         self._look()
         self._check_heartbeat()
+        self._check_references()
         if self._find is not None:
             raise self._find
 
@@ -283,56 +251,6 @@ class QueryLife(World):
             return not self.missing()
         return self.query.quiet > 100 or (self.query.quiet > 20 and not self.missing())
 
-    # What has to hold -------------------------------------------------------------------------
-
-    def missing(self) -> Counter[Row]:
-        rows, low = self.sink.rows, self.due
-        lost = Counter({r: n - rows[r] for r, n in low.items() if n > rows[r]})
-        skipped = self.optional | self.sink.unread
-        return Counter({row: n for row, n in lost.items() if row not in skipped})
-
-    def _check_rows(self) -> None:
-        more = {r: n for r, n in self.sink.rows.items() if n > self.due[r]}
-        more = {r: n for r, n in more.items() if r not in self.optional or n > self.due[r] + 1}
-        if more and not self.setting.is_async:
-            raise Find(f"rows doubled: {more}")
-        if self.missing() and not self.damaged:
-            raise Find(f"rows lost: {self.missing()}")
-
-    def _check_heartbeat(self) -> None:
-        query, now = self.query, self.scheduler.now
-        assert query is not None
-        troubles = [*self.weather.until.values(), self.disturbed_at, self.others_at, query.began]
-        calm = now - max(*troubles, query.process.paused_until)
-        if calm < LONGEST_BEAT or query.is_over or self.damaged:
-            return
-        for directory in self.directories:
-            beats = [directory.born[n] for n in directory.objects if n.startswith("heartbeats/")]
-            if now - max(beats, default=-LONGEST_BEAT) > LONGEST_BEAT:
-                raise Find(f"no heartbeat: since {max(beats, default=0.0)}, and it is {now}")
-
-    def deleted(self, number: int, file: FileVersion, query: Query, began: float) -> None:
-        """The source has lost a file."""
-        self.count("a file is cleaned up")
-        self.files[number].files.remove(file)
-        self.files[number].gone.append(file)
-        rows = [(file.path, row) for row in range(file.size)]
-        if query is not self.query:
-            self.optional.update(rows)
-        sink = query.sink
-        unread = [
-            r for r in rows
-            if sink.rows[r] < self.due[r] and r not in sink.unread and r not in self.optional
-        ]  # fmt: skip
-        if unread and query is self.query:
-            self.found(f"a file is deleted that was not read: {file.path} {unread}")
-        landed = self.landed_at[file.path]
-        # What the clock did before this driver began, it cannot know.
-        ahead = sum(by for at, by in self.clock_changes if landed <= at <= began and by > 0)
-        age = self.scheduler.now - landed + ahead
-        if age < self.setting.settings.clean_after:
-            self.found(f"a file is deleted before its retention: {file.path} {age}")
-
     # What a person does ---------------------------------------------------------------------
 
     def _kill(self, query: Query) -> None:
@@ -352,6 +270,7 @@ class QueryLife(World):
             # What was ordered since then is not in it.
             self.due[row] = backup.due.get(row, 1)
         self.optional |= backup.optional
+        self.told = [set(told) for told in backup.told]
         for files, gone in zip(self.files, backup.gone, strict=True):
             self.optional.update((f.path, r) for f in files.gone[gone:] for r in range(f.size))
         if sink:
@@ -376,6 +295,7 @@ class QueryLife(World):
         self.logs, self.sink = self.new_logs(), Sink()
         self.optional = {(f.path, r) for of in self.files for f in of.gone for r in range(f.size)}
         self.due = Counter(dict.fromkeys(self.due, 1))
+        self.told = [set() for _ in self.files]
         self._set(starting_state=None)
 
     def _set(self, **settings: Any) -> None:
@@ -385,4 +305,5 @@ class QueryLife(World):
         return Backup(
             self.logs.copy(), self.sink.copy(), [dict(d.objects) for d in self.directories],
             Counter(self.due), set(self.optional), [len(f.gone) for f in self.files],
+            [set(told) for told in self.told],
         )  # fmt: skip

@@ -69,6 +69,8 @@ class World:
     """Files that nobody can read."""
     event_failures: int = 0
     """Events of readers that the enumerator fails to take in."""
+    wanted: list[int] = field(default_factory=list)
+    """Readers that the next look at the lanes sends an event, whose numbers begin with 1."""
 
     def land(self, rows: int, modified: int) -> None:
         """One more file."""
@@ -186,8 +188,6 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         self.sent = dict(state.sent)
         self.lanes = {name: replace(lane) for name, lane in state.lanes.items()}
         self._sizes: dict[str, int] = {}
-        self.wanted: list[int] = []
-        self.given_back: list[tuple[int, list[Any]]] = []
         self.notified: list[tuple[str, int]] = []
 
     def start(self) -> None:
@@ -199,7 +199,7 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
             raise error or AssertionError
         self._sizes = sizes
         self._context.request_planning()
-        wanted, self.wanted = self.wanted, []
+        wanted, self._world.wanted = self._world.wanted, []
         for reader in wanted:
             if reader < self._context.parallelism:
                 number = self.sent[str(reader)] = self.sent.get(str(reader), 0) + 1
@@ -208,7 +208,9 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
             self.lanes.setdefault(name, Lane())
         if not self._context.bounded:
             call = self._context.call_async
-            call(lambda: dict(self._world.lanes), self._measured, self._interval)
+            # A lane has to grow while a reader has it, and a batch is short.
+            interval = min(self._interval, 0.1) if self._world.lanes else self._interval
+            call(lambda: dict(self._world.lanes), self._measured, interval)
 
     def plan_batch(self, budget: BatchBudget) -> None:
         for name, size in sorted(self._sizes.items()):
@@ -252,7 +254,7 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         self.inner.forget_splits(splits)
 
     def add_events_back(self, events: Sequence[Any], reader: int) -> None:
-        self.given_back.append((reader, list(events)))
+        self.sent[str(reader)] -= len(events)
 
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
         if self._world.event_failures:

@@ -19,7 +19,8 @@ from pyspark_sluice.connector.query.offsets import Offsets
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.errors import SluiceError
 
-from .query_life import Find, Plan, QueryLife
+from .invariants import Find, without_commits
+from .query_life import Plan, QueryLife
 from .scheduler import Process, Scheduler, Thread
 from .shared_directory import KINDS, Client, Directory, Weather, flipped
 
@@ -41,6 +42,7 @@ def plan_of(seed: int, only: Sequence[str] = (), length: int = 25) -> Plan:
         "is_async": pick([False, False, False, True]),
         "is_bounded": pick([False, False, False, True]),
         "patience": pick([0.0, 3.0, 3.0]),
+        "attempts": pick([2, 1_000_000, 1_000_000]),
     }
     # A run has some kinds of action, so that each has room to matter.
     kinds = list(only) or draw.sample(sorted(ACTIONS), k=draw.randint(3, 9))
@@ -70,6 +72,12 @@ class Simulator(QueryLife):
             name, before = f"lane{lane}", self.files[0].lanes.get(f"lane{lane}", 0)
             self.files[0].grow(lane, rows)
             self.due.update((name, before + row) for row in range(rows))
+
+    def _act_event(self, how: float) -> None:
+        """The enumerator sends a reader an event, and another one each time that it looks."""
+        self.files[int(how * 100) % len(self.files)].wanted += [int(how * 3)] * (
+            1 + int(how * 7) % 3
+        )
 
     def _act_wait(self, how: float) -> None:
         self._let_run(2000, 5.0 + how * 100)
@@ -116,6 +124,11 @@ class Simulator(QueryLife):
         name = names[number % len(names)]
         share = share / 5 if name == "fails" else share / 2
         self.habits = replace(self.habits, **{name: share})
+
+    def _act_once(self, how: float) -> None:
+        """As with Trigger.Once, which aborts what was cut ahead under limits."""
+        self.habits = replace(self.habits, unlimited=how)
+        self.file_limits.append(None)
 
     def _act_backup(self, how: float) -> None:
         if not self.zombies and not self.remembers:
@@ -164,7 +177,10 @@ class Simulator(QueryLife):
         old, last = self.directories[0], self.logs.offsets[max(self.logs.offsets)]
         ref = self._ref(old, last[0])
         self.directories = self._new_directories()
+        self.savepoints.append((old, without_commits(old.objects)))
+        events = self._events()
         self.logs, self.backup = self.new_logs(), None
+        self.logs.events[-1] = events
         self.sink = replace(self.sink, taken=set())
         # An order belongs to its directory.
         self.optional.update(row for row in self.missing() if self.due[row] > 1)
@@ -294,6 +310,7 @@ class Simulator(QueryLife):
             limits=BatchLimits(files=[1, 2, None][int(how * 100) % 3]),
             checkpoints_ahead=int(how * 1000) % 4,
         )
+        self.file_limits.append(self.setting.settings.limits.files)
         self._act_restart(how)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.connector.query.offsets import Offsets
 from pyspark_sluice.connector.query.partitions import partitions_of
@@ -39,9 +40,11 @@ class Logs:
     offsets: dict[int, Offset] = field(default_factory=dict)
     commits: set[int] = field(default_factory=set)
     query_id: str = ""
+    events: dict[int, dict[tuple[int, int], list[Any]]] = field(default_factory=dict)
+    """Batch -> (source, reader) -> what the source has sent."""
 
     def copy(self) -> Logs:
-        return Logs(dict(self.offsets), set(self.commits), self.query_id)
+        return Logs(dict(self.offsets), set(self.commits), self.query_id, dict(self.events))
 
     def id_without_batches(self) -> str:
         """As the product finds it out of Spark's checkpoint."""
@@ -131,7 +134,9 @@ class Query:
         while True:
             if end is None:
                 refs = [o.ref(s) for o, s in zip(offsets, start, strict=True)]
-                asked = [c.latest(r) for c, r in zip(self.coordinators, refs, strict=True)]
+                unlimited = world.scheduler.random.random() < world.habits.unlimited
+                pairs = zip(self.coordinators, refs, strict=True)
+                asked = [coordinator.latest(ref, unlimited) for coordinator, ref in pairs]
                 found = [o.offset(r) for o, r in zip(offsets, asked, strict=True)]
                 if found == start:
                     self.quiet += 1
@@ -262,6 +267,14 @@ class World:
 
     def unnamed(self, error: BaseException) -> None:
         """An error that is no SluiceError."""
+        raise NotImplementedError
+
+    def acknowledged(self, job: Job, told: Sequence[str]) -> None:
+        """A task of a batch has ended well, and its commits contain these events."""
+        raise NotImplementedError
+
+    def returned(self, job: Job, split: FileSplit, name: str) -> None:
+        """A reader sends a split of a file back, in the commit of that name."""
         raise NotImplementedError
 
 

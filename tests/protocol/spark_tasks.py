@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.connector.query.partitions import ReaderPartition
 from pyspark_sluice.errors import MalformedDataError, SluiceError
-from pyspark_sluice.reader.api import ReaderContext, Report
+from pyspark_sluice.reader.api import ReaderContext, Report, SplitReturned
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 
 from .row_reader import FAIL, PART, RETURN, RowReader, rows_in
@@ -48,6 +48,8 @@ class Habits:
     limits: float = 0.0
     empty: float = 0.0
     """limit(0): no task runs."""
+    unlimited: float = 0.0
+    """Questions for all that there is."""
 
 
 class Job:
@@ -88,6 +90,7 @@ class Job:
             for attempt in running:
                 if attempt.rows is not None:
                     self._end([other for other in running if other is not attempt])
+                    world.acknowledged(self, attempt.told)
                     return attempt.rows
                 if attempt.is_over:
                     self._fail(attempt)
@@ -116,6 +119,9 @@ class _Attempt:
         self.number = job.attempts
         self.rows: list[Row] | None = None
         self.error: BaseException | None = None
+        self.told: list[str] = []
+        """Events in the commits of this attempt, one a part."""
+        self._event = ""
         world = job.query.world
         chance = world.scheduler.random.random
         if job.failed < ATTEMPTS - 1 and at_most is None:
@@ -150,8 +156,7 @@ class _Attempt:
             self.job.query.world.unnamed(error)
 
     def _reader(self, context: ReaderContext) -> RowReader:
-        files = self.job.query.world.files[self.job.source]
-        return _Reader(context, self.script, files.poisoned)
+        return _Reader(context, self.job, self.script, self._event)
 
     def _read(self) -> list[Row]:
         job, world = self.job, self.job.query.world
@@ -174,6 +179,8 @@ class _Attempt:
                 part.checkpoint.ref, job.partition.reader, splits, part.sent, part.waived,
                 part.checkpoint.lineage, job.partition.claim, part.budget,
             )  # fmt: skip
+            name = f"{part.checkpoint.ref.name}/{job.partition.reader}"
+            self._event = f"{directory.location}/{name}"
             batches = task.read(assignment, Attempt(self.number, job.query.logs.query_id))
             with contextlib.closing(_Closed(batches)):
                 for batch in batches:
@@ -181,6 +188,7 @@ class _Attempt:
                     world.scheduler.point()
                     if self.at_most is not None and len(rows) >= self.at_most:
                         return rows
+            self.told.append(self._event)
             if part.visibility is not None:
                 part.visibility.check_retained(store)
         return rows
@@ -191,14 +199,18 @@ def _some_are_over(attempts: Sequence[_Attempt]) -> bool:
 
 
 class _Reader(RowReader):
-    def __init__(
-        self, context: ReaderContext, script: Sequence[str], poisoned: Collection[str]
-    ) -> None:
-        super().__init__(context, script, "read")
-        self._poisoned = poisoned
+    def __init__(self, context: ReaderContext, job: Job, script: Sequence[str], event: str) -> None:
+        super().__init__(context, script, event)
+        self._job, self._event = job, event
 
     def _read(self, split: FileSplit, word: str) -> Iterator[pa.RecordBatch | Report]:
-        return super()._read(split, FAIL if split.file.path in self._poisoned else word)
+        world = self._job.query.world
+        if split.file.path in world.files[self._job.source].poisoned:
+            word = FAIL
+        for item in super()._read(split, word):
+            if isinstance(item, SplitReturned):
+                world.returned(self._job, split, self._event)
+            yield item
 
 
 class _Closed:

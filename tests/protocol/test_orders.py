@@ -5,56 +5,59 @@ from __future__ import annotations
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
+from pyspark_sluice.connector.source.api import Source
+from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.connector.views.state_view import StateView
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
 from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.protocol.numbers import Harness
-from pyspark_sluice.tests.protocol.simulation import Simulation
+from pyspark_sluice.tests.protocol.row_reader import SCHEMA, RowReader
+from pyspark_sluice.tests.protocol.rows import Ledger, RowSource, World
 
 pytestmark = pytest.mark.slow
 
 KINDS = ("crash before", "crash after", "crash half-way")
 
 
-def ordered():
-    """Three files are in the sink, and one of them is ordered again."""
-    machine = Simulation()
-    machine.begin(files=[(3, 0), (2, 1), (2, 2)], batches=3, scripts=[], moves=[], lane=(0, 1))
-    machine.order_again(pick=1, fault=None, part=False)
-    assert len(machine.ordered) == 1
-    return machine
+class Rows(RowSource, Source[FileSplit, Ledger]):
+    """The source of countable rows, with its reader."""
+
+    schema = SCHEMA
+
+    def create_reader(self, context):
+        return RowReader(context)
 
 
-def go_on(machine):
-    """Two batches more, the checkpoints cut ahead and their bases."""
-    for _ in range(3):
-        if not machine.spark.is_running:
-            machine._guarded(machine._discover_and_trigger)
-        if machine.spark.is_running:
-            machine._run_tasks([])
-            machine.finish_batch(crash=False)
-        machine._guarded(machine.run.tick)
-
-
-def operations():
-    machine = ordered()
-    machine._restart(None)
-    go_on(machine)
-    return machine.run.store.operations
+def ordered(fault=None):
+    """Three files are in the sink, one of them is ordered again, and the query goes on."""
+    world = World()
+    for rows in (3, 2, 2):
+        world.land(rows, 0)
+    trial = Trial(lambda: Rows(world), limits=BatchLimits(files=1))
+    trial.run_to_end()
+    file = world.files[1]
+    splits = ranges_of([FileSplit(file, 0, file.size)])
+    columns = {name: splits.column(name).to_pylist() for name in splits.schema.names}
+    order = Order(action="requeue", enumerator="rows", split_version=1, splits=columns)
+    Orders(trial.objects).publish(order)
+    trial.kill_at(fault)
+    trial.restart()
+    trial.run_to_end()
+    due = world.rows() + [(file.path, row) for row in range(file.size)]
+    trial.check({"file": name, "row": row} for name, row in due)
+    return trial
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_are_delivered_as_ordered_no_matter_where_the_driver_dies(kind):
-    count = operations()
-    assert count > 15
-    for after in range(count):
-        machine = ordered()
-        machine._restart(None)
-        machine.run.store.fault = Fault(kind, after)
-        go_on(machine)
-        machine.teardown()
+def test_rows_are_delivered_as_ordered_no_matter_where_a_process_dies(kind):
+    after = 0
+    while ordered(Fault(kind, after)).kills:
+        after += 1
+    assert after > 15
 
 
 @pytest.mark.parametrize("action", ["requeue", "forget"])

@@ -15,7 +15,7 @@ from pyspark_sluice.tests.protocol.simulator import Find, Plan, Simulator, plan_
 USUAL = {
     "switching": 0.2, "sources": 1, "cleans": -1.0, "ahead": 1, "parallelism": None, "files": 2,
     "retained": 2, "deltas": 2, "unread": False, "is_async": False, "is_bounded": False,
-    "patience": 3.0,
+    "patience": 3.0, "attempts": 1_000_000,
 }  # fmt: skip
 
 

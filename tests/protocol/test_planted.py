@@ -1,0 +1,93 @@
+"""Each planted bug is shown by the plan that is written down for it, and by nothing but the bug."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspark_sluice.tests.protocol import broken
+from pyspark_sluice.tests.protocol.broken import BROKEN, GATEWAYS, IN_FLIGHT
+from pyspark_sluice.tests.protocol.query_life import Plan
+from pyspark_sluice.tests.protocol.simulate import Search
+from pyspark_sluice.tests.protocol.simulated_time import in_simulated_time
+
+pytestmark = pytest.mark.slow
+
+OTHER_SEEDS = 20
+"""Where the product takes its locks in another order, a plan shows its bug with another seed."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A plan that shows a bug, and what it ends with."""
+
+    bug: str
+    error: str
+    plan: Plan
+
+    @property
+    def make(self) -> Any:
+        return getattr(broken, self.bug)
+
+
+def shown() -> Iterator[Shown]:
+    """The plans of `planted_plans.txt`."""
+    lines = Path(__file__).with_name("planted_plans.txt").read_text().splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("#"))
+    for block in text.strip().split("\n\n"):
+        head, _, plan = block.partition("\n")
+        bug, _, error = head.partition(": ")
+        yield Shown(bug, error, Plan.parse(plan))
+
+
+SHOWN = {of.bug: of for of in shown()}
+
+
+@pytest.fixture(autouse=True)
+def simulated():
+    with in_simulated_time():
+        yield
+
+
+def test_each_planted_bug_has_a_plan():
+    assert list(SHOWN) == [bug.__name__ for bug in (*BROKEN, *IN_FLIGHT, *GATEWAYS)]
+
+
+@pytest.mark.parametrize("bug", SHOWN)
+def test_a_planted_bug_is_caught(bug):
+    of = SHOWN[bug]
+    sound, planted = Search(), Search(make=of.make)
+    for seed in range(of.plan.seed, of.plan.seed + OTHER_SEEDS):
+        plan = replace(of.plan, seed=seed)
+        found = planted.run(plan)
+        if found is not None and of.error in str(found):
+            assert sound.run(plan) is None
+            return
+    pytest.fail(f"{OTHER_SEEDS} runs do not end with: {of.error}")
+
+
+def other_plan(plan: Plan, seed: int) -> Plan:
+    """Other steps, another order, and some actions more often."""
+    draw = random.Random(seed)
+    first, *others = plan.actions
+    chosen = draw.choices(others or [first], k=len(others) + 8)
+    actions = [(draw.choice([3, 30, 100, 300]), name, how) for _, name, how in chosen]
+    return replace(plan, seed=seed, actions=(first, *actions))
+
+
+@pytest.mark.thorough("plans that show these bugs are in planted_plans.txt")
+@pytest.mark.parametrize("bug", SHOWN)
+def test_the_search_finds_a_planted_bug(bug):
+    search = Search(make=SHOWN[bug].make)
+    for seed in range(10_000, 10_100):
+        plan = other_plan(SHOWN[bug].plan, seed)
+        found = search.run(plan)
+        if found is not None:
+            print(f"{bug}: {found.kind}\n{search.shrunk(plan, found.kind)}")
+            return
+    pytest.fail(f"nothing is found in {search.runs} runs")
