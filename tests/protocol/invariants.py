@@ -30,7 +30,7 @@ class Find(AssertionError):
 
 
 class Invariants(World):
-    """What a run has come to so far, and the checks of it."""
+    """The state of a run, and the checks of it."""
 
     setting: Setting
     query: Query | None
