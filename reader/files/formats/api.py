@@ -173,10 +173,10 @@ class FileFormat(ABC):
 
     @abstractmethod
     def splittability(self, file: FileVersion) -> Splittability:
-        """Where `file` can be split. Called on the driver, must not do I/O."""
+        """Return where `file` can be split. Called on the driver, must not do I/O."""
 
     def blocks(self, file: FileVersion) -> Sequence[Block]:
-        """The blocks of `file` in order, from its metadata.
+        """Return the blocks of `file` in order, from its metadata.
 
         Called on the driver, only for `BLOCKS`.
 
@@ -210,12 +210,12 @@ class FileFormat(ABC):
         return split._replace(skip=rows, read_bytes=max(0, split.end - split.start - 1))
 
     def rows_before(self, split: FileSplit, remainder: FileSplit) -> int:
-        """The rows of `split` before one of its remainders: the inverse of `remainder`."""
+        """Return the rows of `split` before one of its remainders: the inverse of `remainder`."""
         del split
         return remainder.skip
 
     def may_pack(self, file: FileVersion) -> bool:
-        """True if `decode_packed` can parse small files like this one together."""
+        """Return whether `decode_packed` can parse small files like this one together."""
         del file
         return False
 
@@ -233,7 +233,7 @@ class FileFormat(ABC):
     def time_span(
         cls, file: FileVersion, options: ReaderOptions, column: str, unit: str
     ) -> TimeSpan | None:
-        """The minimum and maximum of a column, from the metadata of `file` only.
+        """Return the minimum and maximum of a column, from the metadata of `file` only.
 
         Args:
             file: the file, whose rows are not read.
@@ -269,10 +269,10 @@ class FileFormat(ABC):
 
     @classmethod
     def new_columns_of(
-        cls, file: FileVersion, options: ReaderOptions, limit: int, known: pa.Schema
+        cls, file: FileVersion, options: ReaderOptions, limit: int, schema: pa.Schema
     ) -> pa.DataType:
-        """Like `columns_of`, for schema evolution; may omit columns that `known` contains."""
-        del known
+        """Like `columns_of`, for schema evolution; may omit columns that `schema` contains."""
+        del schema
         return cls.columns_of(file, options, limit)
 
     @classmethod

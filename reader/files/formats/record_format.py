@@ -83,7 +83,7 @@ class Source:
         return index, place_of_byte(within, self.since)
 
     def moved(self, by: int) -> Source:
-        """The same without the first bytes of the parse."""
+        """Return the same without the first bytes of the parse."""
         return replace(self, position=self.position + by)
 
     def by_file(self, offsets: np.ndarray, length: int) -> list[int]:
@@ -93,7 +93,7 @@ class Source:
 
 
 def source_of(block: LineBlock, skipped: int = 0) -> Source:
-    """Where the bytes of a block come from, without the first ones."""
+    """Return where the bytes of a block come from, without the first ones."""
     return Source((block.file,), (0,), block.position + skipped, block.since)
 
 
@@ -128,14 +128,14 @@ class RecordFormat(FileFormat):
 
     @override
     def blocks(self, file: FileVersion) -> Sequence[Block]:
-        """What of compressed text can be entered by itself; see `FileFormat.blocks`."""
-        found = starts(
+        """Return what of compressed text can be entered by itself; see `FileFormat.blocks`."""
+        places = starts(
             file,
             codec_of(file.path, self.options.compression),
             self.options,
             self.context.cut_places,
         )
-        return contiguous(found, [-1] * len(found), file.size)
+        return contiguous(places, [-1] * len(places), file.size)
 
     @property
     def spans_lines(self) -> bool:
@@ -143,7 +143,7 @@ class RecordFormat(FileFormat):
         return self.options.multi_line
 
     def may_pack(self, file: FileVersion) -> bool:
-        """True if small files like this one may be parsed together."""
+        """Return whether small files like this one may be parsed together."""
         options = self.options
         return (
             # Packed files are joined by line feeds, which then have to be what ends a record.
@@ -154,7 +154,7 @@ class RecordFormat(FileFormat):
         )
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
-        """The records whose first byte lies in `split`; see `FileFormat.decode`."""
+        """Yield the records whose first byte lies in `split`; see `FileFormat.decode`."""
         blocks = line_blocks(split, self.options, self._block_bytes, self.context.cut_places)
         for block in blocks:
             try:
@@ -165,7 +165,7 @@ class RecordFormat(FileFormat):
                 raise self.all_new_columns(seen, chain([block], blocks)) from None
 
     def decode_records(self, split: FileSplit, block: LineBlock, begin: int, end: int) -> Decoded:
-        """The records in some bytes of a block, which begin and end with records."""
+        """Return the records in some bytes of a block, which begin and end with records."""
         decoded: Decoded = self.parse(block.data[begin:end], source_of(block, begin))
         decoded.span = block.skip_at(begin), block.skip_at(end)
         if block.stored is not None:
@@ -184,13 +184,13 @@ class RecordFormat(FileFormat):
         separator = self.options.line_sep.encode()
         for at in ((begin + end) // 2, begin):
             if separator:
-                found = data.find(separator, at, end) + len(separator)
-                found = end if found < len(separator) else found
+                border = data.find(separator, at, end) + len(separator)
+                border = end if border < len(separator) else border
             else:
                 ending = _LINE_END.search(data, at, end)
-                found = end if ending is None else ending.end()
-            if begin < found < end:
-                return found
+                border = end if ending is None else ending.end()
+            if begin < border < end:
+                return border
         return end
 
     @override
@@ -203,7 +203,7 @@ class RecordFormat(FileFormat):
         return rows
 
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
-        """Rows of several small files from one parse, with the number of rows of each file.
+        """Return rows of several small files from one parse, with the number of rows of each file.
 
         A byte order mark is left out of every file, as `line_blocks` does for a single one.
 
@@ -232,7 +232,7 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 def up_to(pieces: Iterable[Decoded], end: int) -> Iterator[Decoded]:
-    """What ends by that byte of a split's content; where a piece goes on, its parts."""
+    """Yield what ends by that byte of a split's content; where a piece goes on, its parts."""
     for piece in pieces:
         assert piece.span is not None
         if piece.span[0] >= end:
@@ -244,7 +244,7 @@ def up_to(pieces: Iterable[Decoded], end: int) -> Iterator[Decoded]:
 
 
 def asks_row_index(schema: pa.Schema) -> bool:
-    """True if rows are numbered through their file."""
+    """Return whether rows are numbered through their file."""
     if METADATA not in schema.names:
         return False
     kind = schema.field(METADATA).type
@@ -282,12 +282,14 @@ def beginning(
 def data_schema(schema: pa.Schema, options: ReaderOptions) -> pa.Schema:
     """The columns that records hold: all but those made here. Nulls are judged at the end."""
     # Names of options that are not set are empty.
-    made = {options.column_name_of_corrupt_record, options.rescued_data_column, METADATA} - {""}
-    return pa.schema([nullable(f) for f in schema if f.name not in made])
+    own_columns = {options.column_name_of_corrupt_record, options.rescued_data_column, METADATA} - {
+        ""
+    }
+    return pa.schema([nullable(f) for f in schema if f.name not in own_columns])
 
 
 def nullable(target: pa.Field) -> pa.Field:
-    """The same field with nulls allowed at every depth, as parsers produce it."""
+    """Return the same field with nulls allowed at every depth, as parsers produce it."""
     return target.with_nullable(True).with_type(_nullable_type(target.type))
 
 
@@ -302,12 +304,12 @@ def _nullable_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def malformed(where: str, found: str, expected: str) -> MalformedDataError:
-    """The error for a record that does not parse, under `FAILFAST`."""
+def malformed(where: str, problem: str, expected: str) -> MalformedDataError:
+    """Return the error for a record that does not parse, under `FAILFAST`."""
     return MalformedDataError(
         "malformed record",
         where,
-        found if len(found) <= 200 else found[:200] + "...",
+        problem if len(problem) <= 200 else problem[:200] + "...",
         expected,
         f"Repair the record, or set mode to {ParseMode.PERMISSIVE} (nulls) "
         f"or {ParseMode.DROPMALFORMED} (dropped and counted).",

@@ -37,8 +37,14 @@ _MOST_DIGITS = 76
 _ROUNDING = Context(prec=_MAX_DIGITS + 1)
 
 
+class Number(str):
+    """The digits of a number, as written."""
+
+    __slots__ = ()
+
+
 def type_of(text: str) -> pa.DataType | None:
-    """The type of a number, as Spark infers it; None if the text is not a number.
+    """Return the type of a number, as Spark infers it; None if the text is not a number.
 
     Integers are `bigint`; beyond that decimals of their digits, and `double` beyond 38 digits.
     """
@@ -60,7 +66,7 @@ def boolean(text: str) -> bool:
 
 
 def integer(text: str, kind: pa.DataType) -> int:
-    """An integer within the range of `kind`.
+    """Return an integer within the range of `kind`.
 
     Raises:
         ValueError: it is not an integer, or out of range.
@@ -76,7 +82,7 @@ def integer(text: str, kind: pa.DataType) -> int:
 
 
 def floating(text: str, kind: pa.DataType) -> float:
-    """The nearest float of `kind`; a number beyond its range is infinite.
+    """Return the nearest float of `kind`; a number beyond its range is infinite.
 
     Raises:
         ValueError: it is not a number.
@@ -100,7 +106,7 @@ def floating(text: str, kind: pa.DataType) -> float:
 
 
 def nearest(text: str, kind: pa.DataType) -> float:
-    """The digits of a number as the nearest float of `kind`, rounded once."""
+    """Return the digits of a number as the nearest float of `kind`, rounded once."""
     if kind.bit_width == 64:
         return float(text)
     # By way of 64 bits it would be rounded twice.
@@ -108,7 +114,7 @@ def nearest(text: str, kind: pa.DataType) -> float:
 
 
 def decimal(text: str, kind: pa.DataType) -> Decimal:
-    """A decimal as Spark's readers take it: all commas are left out.
+    """Return a decimal as Spark's readers take it: all commas are left out.
 
     More digits than the scale has are rounded, half up.
 
@@ -119,7 +125,7 @@ def decimal(text: str, kind: pa.DataType) -> Decimal:
 
 
 def cast_decimal(text: str, kind: pa.DataType) -> Decimal:
-    """The same for text in paths, in which a comma is not part of a number."""
+    """Return the same for text in paths, in which a comma is not part of a number."""
     _require(_DECIMAL, text)
     number = Decimal(text)
     room = kind.precision - kind.scale

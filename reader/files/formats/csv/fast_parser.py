@@ -15,10 +15,10 @@ import pyarrow.csv as pa_csv
 
 from ...options import ReaderOptions
 from ...values.numbers import decimals
-from ...values.rows import columns_of
+from ...values.rows import columns_of, empty_columns
 from ...values.strings import has_lone_return, is_utf8
 from ...values.times.temporal import Temporal
-from .quote_check import Marks, has_blank_line
+from .quote_check import Marks, doubles_quotes, has_blank_line
 
 _types = pa.types
 # Spark takes any case. The exact path reads the rare spellings, which Arrow refuses.
@@ -51,24 +51,67 @@ class CsvFast:
             and not _has_numeric_words(data, options)
         )
         self._blanks = _edge_blanks(options) if self.is_possible else None
-        self._double = bool(options.quote) and options.escape == options.quote
+        mark = re.escape(options.comment.encode())
+        self._comments = re.compile(rb"^%s[^\n]*(?:\n|\Z)" % mark, re.MULTILINE) if mark else None
         self._numbers = {f.name for f in data if _types.is_integer(f.type)}
         self._intermediate = {f.name: _intermediate_type(f.type, options) for f in data}
+
+    def as_lines(self, data: bytes, *, may_move: bool) -> bytes | None:
+        """Return the records with a line feed behind each; None if other line breaks are in them.
+
+        Without `may_move`, every byte stays in its place.
+        """
+        lines = data
+        if separator := self._options.line_sep.encode():
+            count = data.count(separator)
+            for other in (b"\n", b"\r"):
+                if data.count(other) != count * separator.count(other):
+                    return None
+            lines = data.replace(separator, b"\n")
+        # Removing comments moves what follows, and packed files are found by their offsets.
+        if self._comments is None:
+            return lines
+        return self._comments.sub(b"", lines) if may_move and not has_lone_return(data) else None
+
+    def quoted(
+        self, data: bytes, names: Sequence[str], line_break: str, *, is_last: bool
+    ) -> tuple[pa.RecordBatch | None, int]:
+        """Parse records that may span lines, and return where they end; None if it refuses."""
+        # Inside of quotes a separator that was set stays as it is, in which no fast parser agrees.
+        options = self._options
+        if not self.is_possible or options.comment or options.line_sep not in ("", "\n"):
+            return None, 0
+        marks, end = Marks(data, options.sep, options.quote), len(data)
+        lines = _with_feeds(data, line_break, marks)
+        if lines is None:
+            return None, 0
+        if not is_last:
+            end = marks.end_of_last(line_break[-1])
+            lines = _with_feeds(data[:end], line_break, marks)
+            marks.cut(end)
+        if not lines:
+            return None, 0
+        # Marks are places in `data`, and `lines` has fewer bytes once each CR LF is one.
+        return self.parse(
+            lines, names, lines=False, marks=marks if line_break == "\n" else None
+        ), end
 
     def parse(
         self, data: bytes, names: Sequence[str], *, lines: bool, marks: Marks | None = None
     ) -> pa.RecordBatch | None:
-        """All records; None if it refuses. `lines` is true where a record cannot span lines.
+        """Return all records; None if it refuses. `lines` is true where a record cannot span lines.
 
         `marks` are those of `data`, if the caller knows them.
         """
+        if data.isspace() if lines else data.startswith(b"\n") and not data.strip(b"\n"):
+            return empty_columns(self._schema, 0)
         if not self.is_possible or self._is_odd(data, names, lines=lines):
             return None
         options = self._options
         if not is_utf8(data):
             data, marks = data.decode("utf-8", "replace").encode(), None
         marks = marks or Marks(data, options.sep, options.quote)
-        if marks.has_quotes and not self._is_regular(data, marks, lines=lines):
+        if not marks.are_trusted(options, lines=lines):
             return None
         if self._blanks is not None:
             if not marks.has_quotes:
@@ -83,8 +126,8 @@ class CsvFast:
         intermediate = self._intermediate | dict.fromkeys(
             self._numbers if in_doubt else (), pa.string()
         )
-        known = set(names)
-        kept = [f.name for f in self._data if f.name in known]
+        file_columns = set(names)
+        kept = [f.name for f in self._data if f.name in file_columns]
         try:
             table = pa_csv.read_csv(
                 pa.BufferReader(data),
@@ -98,7 +141,7 @@ class CsvFast:
                     delimiter=options.sep,
                     # Without quotes to look for, the parser is a tenth faster.
                     quote_char=options.quote if marks.has_quotes else False,
-                    double_quote=self._double,
+                    double_quote=doubles_quotes(options),
                     escape_char=False,
                     newlines_in_values=not lines,
                 ),
@@ -137,10 +180,10 @@ class CsvFast:
 
     def _batch(self, table: pa.Table) -> pa.RecordBatch:
         # Asked for no columns, Arrow gives all of them, in types of its own.
-        found = {n: c for n, c in columns_of(table).items() if n in self._intermediate}
+        parsed = {n: c for n, c in columns_of(table).items() if n in self._intermediate}
         columns = [
-            self._finished(found[f.name], f)
-            if f.name in found
+            self._finished(parsed[f.name], f)
+            if f.name in parsed
             else pa.nulls(table.num_rows, f.type)
             for f in self._schema
         ]
@@ -162,17 +205,16 @@ class CsvFast:
             return decimals(column, kind)
         return self._temporal.column(column, kind)
 
-    def _is_regular(self, data: bytes, marks: Marks, *, lines: bool) -> bool:
-        options = self._options
-        if self._double:
-            if options.char_to_escape_quote_escaping:
-                return False
-        elif options.escape and options.escape.encode() in data:
-            return False
-        # To Arrow an empty value in quotes is null; to Spark it is `emptyValue`.
-        if (options.null_value or options.empty_value) and options.quote.encode() * 2 in data:
-            return False
-        return marks.is_regular(double=self._double, lines=lines)
+
+def _with_feeds(data: bytes, line_break: str, marks: Marks) -> bytes | None:
+    """Return `data` with line feeds for line breaks; None if a lone CR or LF is something else."""
+    if line_break == "\n":
+        return None if b"\r" in data else data
+    if line_break == "\r":
+        # A line feed ends a line as well, but not every field.
+        return None if b"\n" in data else data.replace(b"\r", b"\n")
+    lines = data.replace(b"\r\n", b"\n")
+    return None if b"\r" in lines or marks.has_lone_feeds() else lines
 
 
 def _integers(texts: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -185,7 +227,7 @@ def _integers(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _has_numeric_words(data: pa.Schema, options: ReaderOptions) -> bool:
-    """True if a word for infinity or not-a-number would be read as a number."""
+    """Return whether a word for infinity or not-a-number would be read as a number."""
     if not any(_types.is_floating(kind) for kind in data.types):
         return False
     # Arrow would take such a word, like `1` for infinity, for the number.

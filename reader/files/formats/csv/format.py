@@ -1,14 +1,13 @@
 """CSV by the rules of Spark's reader: headers, quotes, comments, what a bad record does.
 
 Blocks of whole records go to pyarrow's parser (`fast_parser.py`), what it refuses is parsed exactly
-(`record_splitter.py`, `exact_rows.py`). Records that span lines are cut in `multiline_csv.py`.
+(`record_splitter.py`, `exact_rows.py`), as `text_driver.py` decides.
 Columns are inferred from the records at the beginning of files, of which those that do not parse
 say nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
@@ -22,25 +21,29 @@ from ...evolution.type_growth import merged
 from ...io.compressed.cut_places import KNOWN
 from ...io.lines import line_blocks, without_mark
 from ...options import ReaderOptions
-from ...values.rows import Row
-from ...values.strings import has_lone_return
 from ...values.text_types import TextTypes, text_leaf
 from ...values.times.temporal import Temporal
 from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
-from ..fast_then_exact import PIECE, FastThenExactFormat, records_of
-from ..record_format import Source, beginning, data_schema, malformed
+from ..record_format import RecordFormat, Source, beginning, data_schema, malformed
+from ..text_driver import (
+    PIECE,
+    Cut,
+    RecordOutcome,
+    TextDriver,
+    TextParser,
+    TextRecord,
+    Unread,
+    records_of,
+)
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
 from .header import Header, SkippedRows, field_names, header_misfit
-from .multiline_csv import MultilineCsv
 from .record_splitter import CsvTokens, break_of, shown
 from .univocity_scanner import Token
 
 
-class CsvFormat(FastThenExactFormat):
+class CsvFormat(RecordFormat, TextParser):
     """Records of fields, matched by position or by the header's names; see `Header`."""
-
-    _rows: CsvRows
 
     @classmethod
     @override
@@ -67,14 +70,14 @@ class CsvFormat(FastThenExactFormat):
     @classmethod
     @override
     def new_columns_of(
-        cls, file: FileVersion, options: ReaderOptions, limit: int, known: pa.Schema
+        cls, file: FileVersion, options: ReaderOptions, limit: int, schema: pa.Schema
     ) -> pa.DataType:
-        found = cls.columns_of(file, options, limit)
+        columns = cls.columns_of(file, options, limit)
         if options.infer_column_types:
-            return found
+            return columns
         # All of them are strings here; what is known has a type that somebody has chosen.
-        names = {name.lower() for name in known.names}
-        return pa.struct([field for field in found if field.name.lower() not in names])
+        names = {name.lower() for name in schema.names}
+        return pa.struct([field for field in columns if field.name.lower() not in names])
 
     @classmethod
     @override
@@ -96,21 +99,39 @@ class CsvFormat(FastThenExactFormat):
         self._tokens = CsvTokens(options)
         self._fast = CsvFast(self._rows.out_schema, self._data, options, temporal)
         self._columns = Header(self._data.names, options, context)
-        self._multiline = MultilineCsv(self._tokens, self._fast, self._rows, self._columns, options)
-        mark = re.escape(options.comment.encode())
-        self._comments = re.compile(rb"^%s[^\n]*(?:\n|\Z)" % mark, re.MULTILINE) if mark else None
-        self._separator = options.line_sep.encode()
+        self._driver = TextDriver(self, self._rows, options)
+        self._line_break = ""
         self._names: Sequence[str] = self._data.names
         self._header = b""
         self._header_names = self._names
 
     @override
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
-        if self.spans_lines:
-            # Its rows are counted by the reader, from the beginning.
-            whole = split._replace(skip=0)
-            return self._multiline.parse(whole, self._data.names, self._block_bytes)
-        return self._by_lines(split)
+        # Rows of records that span lines are counted by the reader, from the beginning.
+        return (
+            self._by_quotes(split._replace(skip=0)) if self.spans_lines else self._by_lines(split)
+        )
+
+    def _by_quotes(self, split: FileSplit) -> Iterator[Decoded]:
+        """Decode a whole file, cut where no quote is open."""
+        self._names, self._line_break = self._data.names, self.options.line_sep
+        blocks = line_blocks(split, self.options, self._block_bytes)
+        unread, is_behind_header = Unread(split.file, self.options), not self.options.header
+        for is_last in unread.grow(SkippedRows(self.options).behind(blocks)):
+            if not self._line_break:
+                self._line_break = break_of(unread.data)
+            if not is_behind_header:
+                begin = self._end_of_header(unread.data, split.file, is_last=is_last)
+                if begin is None:
+                    continue
+                is_behind_header = True
+                unread.use(begin)
+            used = 0
+            for parsed, end in self._driver.cuts(unread.data, unread.source, is_last=is_last):
+                used = end
+                if parsed.batch.num_rows or parsed.dropped_records:
+                    yield parsed
+            unread.use(used)
 
     def _by_lines(self, split: FileSplit) -> Iterator[Decoded]:
         self._names = self._data.names
@@ -138,10 +159,11 @@ class CsvFormat(FastThenExactFormat):
             return super().decode_packed(files, contents)
         first, bodies = self._names, list[bytes]()
         for file, data in zip(files, contents, strict=True):
-            body: bytes | None = SkippedRows(self.options).without(without_mark(data))
+            body = SkippedRows(self.options).without(without_mark(data))
             if body and self.options.header:
-                body = self._without_header(body, file)
-            bodies.append(body or b"")
+                begin = self._end_of_header(body, file)
+                body = b"" if begin is None else body[begin:]
+            bodies.append(body)
             if bodies[:-1] and self._names != first:
                 # Makes the reader take the files one by one; nobody sees it.
                 raise header_misfit(file, self._names, first, "it differs from the previous file")
@@ -149,30 +171,39 @@ class CsvFormat(FastThenExactFormat):
         return self._parse_packed(files, bodies)
 
     @override
-    def quick(self, data: bytes, source: Source) -> Parsed | None:
+    def parse(self, data: bytes, source: Source) -> Parsed:
+        return self._driver.parse(data, source)
+
+    @override
+    def fast(self, data: bytes, source: Source, *, is_last: bool) -> Cut | None:
+        if self.spans_lines:
+            batch, end = self._fast.quoted(data, self._names, self._line_break, is_last=is_last)
+            return None if batch is None else Cut(Parsed(batch), end)
         packed = len(source.files) > 1
-        lines = _as_lines(data, self._separator)
-        # Removing comments moves what follows, and packed files are found by their offsets.
-        if lines is None or (self._comments is not None and (packed or has_lone_return(data))):
+        lines = self._fast.as_lines(data, may_move=not packed)
+        if lines is None:
             return None
-        if self._comments is not None:
-            lines = self._comments.sub(b"", lines)
-        if not lines or lines.isspace():
-            return Parsed(self._rows.batch([]), rows_of=[0] * len(source.files))
         batch = self._fast.parse(lines, self._names, lines=True)
         rows_of = None if batch is None else _rows_of(lines, source, batch.num_rows)
         if batch is None or rows_of is None:
             return None
-        return Parsed(batch, rows_of=rows_of if packed else None)
+        return Cut(Parsed(batch, rows_of=rows_of if packed else None), len(data))
 
     @override
-    def rows_of(self, record: bytes, where: Callable[[], str]) -> tuple[Sequence[Row], str]:
-        text = record.decode("utf-8", "replace")
-        tokens = self._tokens.line(text)
-        if tokens is None:
-            return (), ""
-        row = self._rows.of_record(tokens, self._names, shown(text), where)
-        return ((), row) if isinstance(row, str) else ((row,), "")
+    def records(self, data: bytes, *, is_last: bool) -> Iterator[TextRecord]:
+        if self.spans_lines:
+            yield from self._tokens.quoted(data, self._line_break, is_end=is_last)
+            return
+        for offset, end, line, _ in records_of(data, self.options.line_sep.encode()):
+            text = line.decode("utf-8", "replace")
+            yield TextRecord(offset, end, shown(text), self._tokens.line(text))
+
+    @override
+    def outcome(self, record: TextRecord, where: Callable[[], str]) -> RecordOutcome:
+        # Blank lines and comments have no fields.
+        if not record.fields:
+            return RecordOutcome(())
+        return self._rows.of_record(record.fields, self._names, str(record.text), where)
 
     @property
     def _begins_later(self) -> bool:
@@ -183,46 +214,33 @@ class CsvFormat(FastThenExactFormat):
         """Where the first record is in the file, or its decompressed content; None: nowhere."""
         blocks = line_blocks(FileSplit(file, 0, file.size), self.options, PIECE)
         for block in SkippedRows(self.options).behind(blocks):
-            has_header = self.options.header
-            body = self._without_header(block.data, file) if has_header else block.data
-            if body is not None:
-                return block.position + len(block.data) - len(body)
+            begin = self._end_of_header(block.data, file) if self.options.header else 0
+            if begin is not None:
+                return block.position + begin
         return None
 
-    def _without_header(self, data: bytes, file: FileVersion) -> bytes | None:
-        """What follows the header, None without one; notes which columns the fields are."""
+    def _end_of_header(self, data: bytes, file: FileVersion, *, is_last: bool = True) -> int | None:
+        """Return where the header ends, None without one; notes which columns the fields are."""
         # Packed files mostly have the same header, which then is parsed once.
         if self._header and data.startswith(self._header):
             self._names = self._header_names
-            return data[len(self._header) :]
-        records = self.records(data)
-        for offset, line in records:
-            tokens = self._tokens.line(line.decode("utf-8", "replace"))
-            if tokens is None:
-                continue
-            self._names = self._columns.names(tokens, file)
-            end, _ = next(records, (len(data), b""))
-            # Known by its bytes only if it is the first line and has its end: else a longer line
-            # could begin so.
-            if offset == 0 and end > len(line):
-                self._header, self._header_names = data[:end], self._names
-            return data[end:]
+            return len(self._header)
+        for offset, end, _, fields in self.records(data, is_last=is_last):
+            if fields:
+                self._names = self._columns.names(fields, file)
+                # Known by its bytes only if it is the first line and has its end: else a longer
+                # line could begin so.
+                ends = (
+                    (self.options.line_sep.encode(),) if self.options.line_sep else (b"\n", b"\r")
+                )
+                if offset == 0 and not self.spans_lines and data[:end].endswith(ends):
+                    self._header, self._header_names = data[:end], self._names
+                return end
         return None
 
 
-def _as_lines(data: bytes, separator: bytes) -> bytes | None:
-    """`data` with a line feed for each separator; None if other line breaks are in it."""
-    if not separator:
-        return data
-    count = data.count(separator)
-    for other in (b"\n", b"\r"):
-        if data.count(other) != count * separator.count(other):
-            return None
-    return data if separator == b"\n" else data.replace(separator, b"\n")
-
-
 def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
-    """Records of each file, if every line that is not blank holds one; None if not."""
+    """Return records of each file, if every line that is not blank holds one; None if not."""
     if len(source.files) == 1:
         return [rows]
     feeds = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
@@ -237,17 +255,16 @@ def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
 
 def _csv_records(
     file: FileVersion, options: ReaderOptions, tokens: CsvTokens, limit: int
-) -> Iterator[list[Token]]:
+) -> Iterator[Sequence[Token]]:
     blocks = beginning(file, options, limit, SkippedRows(options).behind)
     if options.multi_line:
         data = b"".join(blocks)
-        text = data.decode("utf-8", "replace")
-        line_break = options.line_sep or break_of(text)
-        for record in tokens.records(text, line_break, is_end=len(data) < limit):
-            yield record.tokens
+        line_break = options.line_sep or break_of(data)
+        for record in tokens.quoted(data, line_break, is_end=len(data) < limit):
+            yield record.fields or ()
         return
     for block in blocks:
-        for _, line in records_of(block, options.line_sep.encode()):
-            found = tokens.line(line.decode("utf-8", "replace"))
-            if found is not None:
-                yield found
+        for _, _, line, _ in records_of(block, options.line_sep.encode()):
+            fields = tokens.line(line.decode("utf-8", "replace"))
+            if fields is not None:
+                yield fields

@@ -17,7 +17,7 @@ from .univocity_scanner import Token
 
 
 def field_names(tokens: Sequence[Token], file: FileVersion) -> list[str]:
-    """The names in a header by which columns are found; `_c0`, `_c1` for empty ones.
+    """Return the names in a header by which columns are found; `_c0`, `_c1` for empty ones.
 
     Raises:
         SchemaMismatchError: two fields have one name, in any case.
@@ -78,8 +78,8 @@ class Header:
         return self._context.schema_is_inferred or bool(self._options.rescued_data_column)
 
     def _by_name(self, names: Sequence[str], file: FileVersion) -> list[str]:
-        """The header's names as the schema spells them."""
-        given = {name.lower(): name for name in self.columns}
+        """Return the header's names as the schema spells them."""
+        spelling = {name.lower(): name for name in self.columns}
         if self._may_lack:
             accept = self._options.accept_unrelated_files
             refuse_unrelated(f"{file.path}, byte 0", names, self.columns, accept=accept)
@@ -90,16 +90,16 @@ class Header:
                     file, names, self.columns, f"it is missing {', '.join(missing)}"
                 )
         if self._may_lack and self._options.mode_of_evolution.stops:
-            known = {name.lower() for name in self._context.columns} | set(given)
-            if any(name.lower() not in known for name in names):
+            query_columns = {name.lower() for name in self._context.columns} | set(spelling)
+            if any(name.lower() not in query_columns for name in names):
                 raise NewColumnsSeen(file.path)
-        return [given.get(name.lower(), name) for name in names]
+        return [spelling.get(name.lower(), name) for name in names]
 
 
 def header_misfit(
     file: FileVersion, names: Sequence[str], expected: Sequence[str], reason: str
 ) -> SchemaMismatchError:
-    """The error for a header and a schema that do not belong together."""
+    """Return the error for a header and a schema that do not belong together."""
     return SchemaMismatchError(
         f"the header does not fit the schema: {reason}",
         f"{file.path}, byte 0",
@@ -118,15 +118,15 @@ class SkippedRows:
         self._ends = re.compile(separator or rb"\r\n|\r|\n")
 
     def without(self, data: bytes) -> bytes:
-        """What has to be read of the next bytes of the file."""
+        """Return what has to be read of the next bytes of the file."""
         if not self._left:
             return data
-        ends = [found.end() for found in islice(self._ends.finditer(data), self._left)]
+        ends = [match.end() for match in islice(self._ends.finditer(data), self._left)]
         self._left -= len(ends)
         return b"" if self._left else data[ends[-1] :]
 
     def behind(self, blocks: Iterator[LineBlock]) -> Iterator[LineBlock]:
-        """The blocks of the file, from its beginning, without those lines."""
+        """Yield the blocks of the file, from its beginning, without those lines."""
         for block in blocks:
             data = self.without(block.data)
             if data:

@@ -10,10 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...options import ReaderOptions
 from ...values.strings import BLANKS
 
 _BLANKS = BLANKS.encode()
 _WORD = 64
+
+
+def doubles_quotes(options: ReaderOptions) -> bool:
+    """Return whether two quotes within a field mean one."""
+    return bool(options.quote) and options.escape == options.quote
 
 
 class Marks:
@@ -56,14 +62,29 @@ class Marks:
             self.has_quotes = bool((self._opening | self._closing).any())
 
     def _places(self, characters: bytes) -> np.ndarray:
-        """One bit for each byte that is among `characters`, and at least one bit more."""
-        found = self._raw == characters[0]
+        """Return one bit for each byte that is among `characters`, and at least one bit more."""
+        places = self._raw == characters[0]
         for character in characters[1:]:
-            found |= self._raw == character
-        bits = np.zeros(len(found) // _WORD + 1, np.uint64)
-        packed = np.packbits(found, bitorder="little")
+            places |= self._raw == character
+        bits = np.zeros(len(places) // _WORD + 1, np.uint64)
+        packed = np.packbits(places, bitorder="little")
         bits.view(np.uint8)[: len(packed)] = packed
         return bits
+
+    def are_trusted(self, options: ReaderOptions, *, lines: bool) -> bool:
+        """Return whether pyarrow's parser reads the quotes as Spark's does."""
+        if not self.has_quotes:
+            return True
+        double = doubles_quotes(options)
+        if double and options.char_to_escape_quote_escaping:
+            return False
+        if not double and options.escape and options.escape.encode() in self._data:
+            return False
+        # To Arrow an empty value in quotes is null; to Spark it is `emptyValue`.
+        is_empty = options.quote.encode() * 2 in self._data
+        if is_empty and (options.null_value or options.empty_value):
+            return False
+        return self.is_regular(double=double, lines=lines)
 
     def is_regular(self, *, double: bool, lines: bool) -> bool:
         """True if every quote opens or closes a field, so that all parsers agree on the fields.
@@ -85,7 +106,7 @@ class Marks:
         return not (lines and (self.feeds & self.within).any())
 
     def has_doubtful_numbers(self) -> bool:
-        """True if blanks are at the edge of a field, or something might be hexadecimal.
+        """Return whether blanks are at the edge of a field, or something might be hexadecimal.
 
         Arrow takes both for numbers, Java takes neither.
         """
@@ -114,7 +135,7 @@ class Marks:
         return int(words[-1]) * _WORD + int(places[words[-1]]).bit_length() if len(words) else 0
 
     def has_lone_feeds(self) -> bool:
-        """True if outside of quotes a line feed is without a carriage return before it."""
+        """Return whether outside of quotes a line feed is without a carriage return before it."""
         lone = self.feeds & ~_next(self._places(b"\r"))
         if self.has_quotes:
             lone &= ~self.within
@@ -122,7 +143,7 @@ class Marks:
 
 
 def _next(bits: np.ndarray) -> np.ndarray:
-    """The places behind those of `bits`."""
+    """Return the places behind those of `bits`."""
     # `packbits` makes the first byte the lowest bit, so what is behind is to the left.
     shifted = bits << 1
     shifted[1:] |= bits[:-1] >> (_WORD - 1)
@@ -130,14 +151,14 @@ def _next(bits: np.ndarray) -> np.ndarray:
 
 
 def _previous(bits: np.ndarray) -> np.ndarray:
-    """The places before those of `bits`."""
+    """Return the places before those of `bits`."""
     shifted = bits >> 1
     shifted[:-1] |= bits[1:] << (_WORD - 1)
     return shifted
 
 
 def _parity(bits: np.ndarray) -> np.ndarray:
-    """The places at or before which an odd number of `bits` is set."""
+    """Return the places at or before which an odd number of `bits` is set."""
     # Six doublings give each bit of a word the parity of all bits up to it.
     odd = bits.copy()
     for distance in (1, 2, 4, 8, 16, 32):
@@ -149,7 +170,7 @@ def _parity(bits: np.ndarray) -> np.ndarray:
 
 
 def has_blank_line(data: bytes) -> bool:
-    """True if a line that is not empty holds nothing but blanks and control characters."""
+    """Return whether a line that is not empty holds nothing but blanks and control characters."""
     raw = np.frombuffer(data, np.uint8)
     starts = np.concatenate(([0], np.flatnonzero(raw == 10) + 1))
     starts = starts[starts < len(raw)]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from typing_extensions import override
 
 from ...io.whole_records import overlaps_itself
 from ...options import ReaderOptions
 from ...values.strings import BLANKS
+from ..text_driver import TextRecord
 from .univocity_scanner import NO_CHARACTER, Rules, Scanner, Token
 
 
@@ -157,17 +157,6 @@ class LongSeparatorScanner(Scanner):
         self._matched = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """The fields of one record and where it is."""
-
-    start: int
-    end: int
-    """After its line break."""
-
-    tokens: list[Token]
-
-
 class CsvTokens:
     """Tokenizes under one set of options."""
 
@@ -193,15 +182,18 @@ class CsvTokens:
             # Hundreds of closing quotes with an escape behind each: no record at all.
             return [text]
 
-    def records(self, text: str, line_break: str, *, is_end: bool) -> Iterator[Record]:
-        """The records of text in which quoted fields may hold line breaks.
+    def quoted(self, data: bytes, line_break: str, *, is_end: bool) -> Iterator[TextRecord]:
+        """Yield the records of bytes in which fields may hold line breaks.
 
         Without `is_end` the last one is left out, as its end is not known yet; one without fields
         may follow it, which says up to where there are only blank lines and comments.
         """
+        # Bytes that are not UTF-8 keep their number, from which positions are made; `_replaced`
+        # makes U+FFFD of them.
+        text = data.decode("utf-8", "surrogateescape")
         rules = Rules(self._options, line_break)
         scanner = self._scanner(rules, text, is_end=is_end)
-        start = 0
+        start = offset = 0
         while start < len(text):
             # Univocity looks for a comment only where a record begins, not within quotes.
             if self._comment and text.startswith(self._comment, start):
@@ -219,18 +211,27 @@ class CsvTokens:
                     is_whole, tokens = end >= 0, [text[start : scanner.at].rstrip(line_break)]
             if not is_whole and not is_end:
                 break
-            yield Record(start, scanner.at, tokens)
-            start = scanner.at
+            written = text[start : scanner.at]
+            end = offset + len(written.encode("utf-8", "surrogateescape"))
+            tokens = [token and _replaced(token) for token in tokens]
+            yield TextRecord(offset, end, _replaced(shown(written)), tokens)
+            start, offset = scanner.at, end
 
 
-def break_of(text: str) -> str:
-    """The line break that a text with records over several lines goes by: its first one."""
-    found = re.search("\r\n|\r|\n", text)
-    return found[0] if found else "\n"
+def _replaced(text: str) -> str:
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def break_of(data: bytes) -> str:
+    """Return the line break that a text with records over several lines goes by: its first one."""
+    match = re.search(b"\r\n|\r|\n", data)
+    return match[0].decode() if match else "\n"
 
 
 def shown(text: str) -> str:
-    """A record as written into the column of corrupt records: without what ended it."""
+    """Return a record as written into the column of corrupt records: without what ended it."""
     if text.endswith("\r\n"):
         return text[:-2]
     return text[:-1] if text.endswith(("\r", "\n")) else text

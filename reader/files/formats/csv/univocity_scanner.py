@@ -89,7 +89,7 @@ class Scanner:
         self._row: list[Token] = []
 
     def record(self) -> list[Token]:
-        """The fields of the next record; none for an empty line."""
+        """Return the fields of the next record; none for an empty line."""
         start, self._row = self.at, []
         self._before, self._is_odd, self._trims = NO_CHARACTER, False, False
         try:
@@ -134,23 +134,23 @@ class Scanner:
         """A field without quotes: nothing in it has a meaning."""
         rules, start = self._rules, self._here
         self._trims = rules.trailing
-        found = rules.plain.search(self._text, start)
+        match = rules.plain.search(self._text, start)
         last = self._is_end and bool(rules.breaks) and self._size - 1
-        if not found and not self._is_end:
+        if not match and not self._is_end:
             raise _EndOfText
-        if not found or (found.start() == last and found[0] == rules.breaks[0]):
+        if not match or (match.start() == last and match[0] == rules.breaks[0]):
             # The end of the text: there, unlike elsewhere, any line feed ends the field.
             self._until(rules.literal)
             self._end_value()
             return
-        value = self._text[start : found.start()]
+        value = self._text[start : match.start()]
         self._row.append((value.rstrip(BLANKS) if rules.trailing else value) or None)
-        self.at = found.start()
+        self.at = match.start()
         self._next()
 
     # `CharInputReader.getQuotedString`.
     def _simply_quoted(self) -> bool:
-        """True if a field was taken whose first quote is its last and that holds no escapes.
+        """Return whether a field was taken whose first quote is its last and that holds no escapes.
 
         Without an escape character this is not only the fast way: what follows a quoted field
         then depends on it.
@@ -256,7 +256,7 @@ class Scanner:
 
     # `CsvParser.consumeValueOnEOF`.
     def _is_cut_off(self) -> bool:
-        """True if the text ends within a value, which then is one even if it is empty."""
+        """Return whether the text ends within a value, which then is one even if it is empty."""
         rules = self._rules
         if self._char == rules.quote:
             if self._before == rules.quote:
@@ -280,14 +280,14 @@ class Scanner:
 
     def _until(self, pattern: re.Pattern[str]) -> None:
         """Take text from the current character to what the pattern finds, and go there."""
-        found = pattern.search(self._text, self._here)
-        end = found.start() if found else self._size
+        match = pattern.search(self._text, self._here)
+        end = match.start() if match else self._size
         chunk = self._text[self._here : end]
         quoted_break = self._rules.quoted_break
         if quoted_break and pattern is self._rules.inside:
             chunk = chunk.replace(quoted_break, "\n")
         self._value.append(chunk)
-        if not found:
+        if not match:
             raise _EndOfText
         self.at = end
         self._next()

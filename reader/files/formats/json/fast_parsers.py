@@ -1,6 +1,6 @@
 """Blocks of whole lines as columns, by the fast parsers; each refuses what it is not sure of.
 
-msgspec takes flat records (`flat_parser.py`). For nested ones there are two parsers at once:
+msgspec takes flat records (`plain_records.py`). For nested ones there are two parsers at once:
 arrow-json (Rust's, as arro3-io) makes structs, arrays and maps two to three times as fast as
 pyarrow's parser, and is lax: it takes text for numbers, 1.5 for the integer 1, `01`, commas that
 are missing or too many. msgspec is strict, and passes over what it is not asked for at a gigabyte
@@ -22,6 +22,7 @@ options: the schema that a parser is given is not the target's.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -33,15 +34,15 @@ from ...evolution.type_growth import is_variant
 from ...options import ReaderOptions
 from ...values.numbers import decimals
 from ...values.rows import columns_of, empty_columns, gc_paused, null_mask
-from ...values.strings import is_utf8
+from ...values.strings import has_lone_return, is_utf8
 from ...values.times.temporal import Temporal
-from .flat_parser import NAME_ESCAPED, REFUSALS, FlatRecords, record_type
-from .jackson_limits import may_exceed
-from .json_values import plain_base64
+from ..record_format import Source
+from .json_values import may_exceed, plain_base64
+from .plain_records import NAME_ESCAPED, REFUSALS, FlatRecords, record_type
 
 
 def intermediate_schema(data: pa.Schema, *, maps: bool) -> pa.Schema | None:
-    """What a parser is asked for; None if it cannot parse a type, or a name comes twice."""
+    """Return what a parser is asked for; None if it cannot parse a type, or a name comes twice."""
     kinds = [intermediate_type(kind, maps=maps) for kind in data.types]
     if None in kinds or len(set(data.names)) < len(data):
         return None
@@ -73,7 +74,7 @@ def intermediate_type(kind: pa.DataType, *, maps: bool) -> pa.DataType | None:
 
 
 def holds_floats(kind: pa.DataType) -> bool:
-    """True if a number in `kind` is a float, at any depth."""
+    """Return whether a number in `kind` is a float, at any depth."""
     children = [kind.field(at).type for at in range(kind.num_fields)]
     return _types.is_floating(kind) or any(map(holds_floats, children))
 
@@ -141,11 +142,11 @@ class NestedRecords:
         return cls(intermediate, proof or msgspec.Raw)
 
     def columns(self, data: bytes) -> tuple[list[pa.Array], int]:
-        """One array for each column of the schema, and the number of records.
+        """Return one array for each column of the schema, and the number of records.
 
         Raises:
             ArrowException: a value is not of its type.
-            Exception: one of `flat_parser.REFUSALS`, for anything else that is not exactly JSON.
+            Exception: one of `REFUSALS`, for anything else that is not exactly JSON.
         """
         from arro3.io import read_json
 
@@ -234,7 +235,7 @@ class FastRecords:
                 self._written = FlatRecords.of(flat, known_only=known_only, written=texts)
 
     def batch(self, data: bytes) -> pa.RecordBatch | None:
-        """The records in `data`; None where a parser refuses or might be wrong."""
+        """Return the records in `data`; None where a parser refuses or might be wrong."""
         if not is_utf8(data) or may_exceed(data):
             return None
         parsed = (
@@ -281,8 +282,8 @@ class FastRecords:
         # Two parsers of the same bytes that find different records: one of them is too lax.
         if rows != table.num_rows:
             return None
-        found = columns_of(table) | dict(zip(self._map_names, maps, strict=False))
-        return [found[name] for name in self._data.names], rows
+        columns = columns_of(table) | dict(zip(self._map_names, maps, strict=False))
+        return [columns[name] for name in self._data.names], rows
 
     def _table(self, data: bytes, intermediate: pa.Schema) -> pa.Table:
         ignored = "error" if self._options.checks_unknown_fields else "ignore"
@@ -296,18 +297,18 @@ class FastRecords:
     def _assembled(self, intermediate: list[pa.Array], rows: int) -> pa.RecordBatch:
         if not len(self._schema):
             return empty_columns(self._schema, rows)
-        found = {
+        finished = {
             field.name: finish(column, field.type, self._temporal)
             for field, column in zip(self._data, intermediate, strict=True)
         }
         columns = [
-            found[f.name] if f.name in found else pa.nulls(rows, f.type) for f in self._schema
+            finished[f.name] if f.name in finished else pa.nulls(rows, f.type) for f in self._schema
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
 def _has_word_for_no_number(data: bytes) -> bool:
-    """True if a word may be there that pyarrow takes for a number, such as -NaN or Inf."""
+    """Return whether a word may be there that pyarrow takes for a number, such as -NaN or Inf."""
     raw = np.frombuffer(data, np.uint8)
     for word in (b"NaN", b"Inf"):
         # Three times as fast as looking for the word.
@@ -318,7 +319,7 @@ def _has_word_for_no_number(data: bytes) -> bool:
 
 
 def _has_minus_zero(array: pa.Array) -> bool:
-    """True if a float is -0.0. For Spark the integer -0 in a column of floats is 0.0."""
+    """Return whether a float is -0.0. For Spark the integer -0 in a column of floats is 0.0."""
     if _types.is_struct(array.type):
         return any(_has_minus_zero(array.field(index)) for index in range(array.type.num_fields))
     if _types.is_list(array.type):
@@ -328,3 +329,49 @@ def _has_minus_zero(array: pa.Array) -> bool:
     # Its sign bit and nothing else; a null is a zero beneath.
     bits = np.frombuffer(array.buffers()[1], f"u{array.type.byte_width}")
     return bool((bits == 1 << (array.type.bit_width - 1)).any())
+
+
+_OPENS = re.compile(rb"\s*\{")
+
+
+def parseable(data: bytes) -> bool:
+    """Return whether the fast parsers may be given these bytes at all.
+
+    They begin with an object, and every carriage return belongs to a line feed: a lone one ends a
+    line for Spark.
+    """
+    return _OPENS.match(data) is not None and not has_lone_return(data)
+
+
+def rows_by_file(data: bytes, source: Source, rows: int) -> list[int] | None:
+    """Records of each file if each line held exactly one, or nothing but blanks; None if not.
+
+    `rows` is what a parser found in `data`, which is valid JSON if blanks may be anywhere.
+    Every line feed between `}` and `{` then is a boundary between two records: inside of one, a
+    comma would be between them. With as many records as lines, each line has one.
+    """
+    raw = np.frombuffer(data, np.uint8)
+    feeds = np.flatnonzero(raw == ord("\n"))
+    inner = feeds[:-1] if data.endswith(b"\n") else feeds
+    clean = (
+        data.startswith(b"{")
+        and (raw[inner - 1] == ord("}")).all()
+        and (raw[inner + 1] == ord("{")).all()
+    )
+    if clean and rows == len(inner) + 1:
+        if len(source.files) == 1:
+            return [rows]
+        return source.by_file(feeds, len(data))
+    return _rows_by_line(data, source, rows)
+
+
+def _rows_by_line(data: bytes, source: Source, rows: int) -> list[int] | None:
+    """Return the same for lines with blanks around the records, and for blank lines."""
+    counts = []
+    for begin, end in pairwise([*source.starts, len(data)]):
+        lines = [line.strip() for line in data[begin:end].split(b"\n")]
+        records = [line for line in lines if line]
+        if not all(line.startswith(b"{") and line.endswith(b"}") for line in records):
+            return None
+        counts.append(len(records))
+    return counts if sum(counts) == rows else None

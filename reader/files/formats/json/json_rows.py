@@ -1,28 +1,227 @@
-"""One JSON record as rows, and what becomes of it if it does not fit: the exact path."""
+"""JSON records as rows: the exact path, by the rules of Spark's reader.
+
+A value that does not fit is a `Misfit`; the fields of a struct, elements of an array and values of
+a map that do fit are kept, as a `Partial` that goes up. Where Spark goes on after an error is in
+`tokenizer.py`; what it does then falls out of reading on. Single values are in `json_values.py`.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 
 from ...evolution.type_growth import is_variant
-from ...options import ParseMode, ReaderOptions
-from ...values.rows import Row, Rows
+from ...options import ReaderOptions
+from ...values.rows import Row
 from ...values.times.temporal import Temporal
-from ..record_format import malformed
-from . import stdlib_parser
+from ...values.variant.json_variant import encode
+from ..text_driver import Misfit, Partial, RecordOutcome, RecordRows
+from . import plain_records
 from .json_text import MalformedText, recoded
-from .json_values import Misfit, misfit
-from .token_values import Partial, converters, rows_of, struct_of, variant_of
-from .tokenizer import TokenStream
-from .unknown_fields import UnknownJsonFields
+from .json_values import clean, misfit, scalar
+from .tokenizer import TokenStream, UnknownJsonFields, tree_of
+
+Convert = Callable[[TokenStream], Any]
+_types = pa.types
 
 
-class JsonRows(Rows):
+def converters(
+    fields: pa.Schema | pa.StructType, options: ReaderOptions, temporal: Temporal
+) -> dict[str, Convert]:
+    """Return one `converter` for each field."""
+    return {field.name: converter(field.type, options, temporal) for field in fields}
+
+
+def converter(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
+    """A function from a stream at a value, or at its name, to what `pa.array` takes for `kind`.
+
+    It raises `Misfit`, or `MalformedText` of the stream.
+
+    Raises:
+        TypeError: JSON cannot be read into columns of this type.
+    """
+    if is_variant(kind):
+        # The one type that has a null of its own, as which Spark reads JSON's.
+        return variant_of
+    if _types.is_struct(kind):
+        fields = converters(kind, options, temporal)
+        return _opened("{", "an object", lambda stream: struct_of(stream, fields))
+    if _types.is_list(kind):
+        inner = converter(kind.value_type, options, temporal)
+        return _opened("[", "an array", lambda stream: _array(stream, inner))
+    if _types.is_map(kind):
+        if not _types.is_string(kind.key_type):
+            raise TypeError("JSON can be read only into maps with string keys")
+        inner = converter(kind.item_type, options, temporal)
+        return _opened("{", "an object", lambda stream: _map(stream, inner))
+    if _types.is_string(kind):
+        return _string
+    if _types.is_binary(kind):
+        return _binary
+    return _scalar(kind, options, temporal)
+
+
+def rows_of(stream: TokenStream, fields: Mapping[str, Convert]) -> list[dict[str, Any]]:
+    """Return the rows of a record whose first token has been taken: an object, or an array of them.
+
+    Raises:
+        Partial: with the rows, of which a value does not fit.
+        ValueError: nothing of the record fits, or it is not JSON.
+    """
+    if stream.symbol == "{":
+        try:
+            return [struct_of(stream, fields)]
+        except Partial as err:
+            raise Partial(str(err), [err.value]) from err
+    if stream.symbol == "[":
+        return _array(stream, _opened("{", "an object", lambda s: struct_of(s, fields)), rows=True)
+    raise misfit(stream.symbol or "nothing", "an object")
+
+
+def struct_of(stream: TokenStream, fields: Mapping[str, Convert]) -> dict[str, Any]:
+    """The known fields of the object that has been opened; of a name twice, the last that fits.
+
+    A value that does not fit is no problem if a later one of its name does: the fast parsers see
+    the last one only.
+    """
+    row: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+    while stream.next() not in (None, "}"):
+        name = stream.name
+        convert = fields.get(name) if name is not None else None
+        if name is None or convert is None:
+            stream.skip_children()
+            continue
+        try:
+            row[name] = convert(stream)
+            # A later value of the name makes up for one that does not fit, but not for text that is
+            # no JSON.
+            if not stream.has_failed:
+                problems.pop(name, None)
+        except Partial as err:
+            problems.setdefault(name, f"{name}: {err}")
+            row[name] = err.value
+        except ValueError as err:
+            problems.setdefault(name, f"{name}: {err}")
+            stream.skip_children()
+    if problems:
+        raise Partial(next(iter(problems.values())), row)
+    return row
+
+
+def variant_of(stream: TokenStream) -> dict[str, bytes]:
+    """Return the next value as a variant, JSON's null included."""
+    if stream.symbol == "name":
+        stream.next()
+    value = tree_of(stream)
+    try:
+        return encode(value)
+    except ValueError as err:
+        raise Misfit(str(err)) from err
+
+
+def _opened(bracket: str, expected: str, convert: Convert) -> Convert:
+    def converted(stream: TokenStream) -> Any:
+        symbol = _value(stream)
+        if symbol == bracket:
+            return convert(stream)
+        return None if symbol is None else _refuse(stream, expected)
+
+    return converted
+
+
+def _value(stream: TokenStream) -> str | None:
+    """Return the token of the value at which the stream is; None for null and for nothing."""
+    while stream.symbol == "name":
+        stream.next()
+    return None if stream.symbol == "null" else stream.symbol
+
+
+def _refuse(stream: TokenStream, expected: object) -> Any:
+    # A string is read even so, and may turn out not to be one.
+    raise misfit(
+        stream.text() if stream.symbol == "string" else stream.symbol or "nothing", expected
+    )
+
+
+def _array(stream: TokenStream, inner: Convert, *, rows: bool = False) -> list[Any]:
+    values: list[Any] = []
+    problem = ""
+    while stream.next() not in (None, "]"):
+        try:
+            value = inner(stream)
+        except Partial as err:
+            problem = problem or str(err)
+            value = err.value
+        # `JacksonParser` fails at a null between records, while a null element of a column is a
+        # value.
+        if rows and value is None:
+            raise misfit("null", "an object")
+        values.append(value)
+    if problem:
+        raise Partial(problem, values)
+    return values
+
+
+def _map(stream: TokenStream, inner: Convert) -> list[tuple[str, Any]]:
+    """Return all entries as written, names that come twice included; none if a value is bad."""
+    entries: list[tuple[str, Any]] = []
+    partial, bad = "", ""
+    while stream.next() not in (None, "}"):
+        name = clean(stream.name or "")
+        try:
+            entries.append((name, inner(stream)))
+        except Partial as err:
+            partial = partial or f"{name}: {err}"
+            entries.append((name, err.value))
+        except ValueError as err:
+            bad = bad or f"{name}: {err}"
+            stream.skip_children()
+    if bad:
+        raise Misfit(bad)
+    if partial:
+        raise Partial(partial, entries)
+    return entries
+
+
+def _string(stream: TokenStream) -> str | None:
+    """Text; of anything else the text as it was written."""
+    symbol = _value(stream)
+    if symbol is None:
+        return None
+    if symbol == "string":
+        return clean(stream.text())
+    return stream.raw().decode("utf-8", "replace")
+
+
+def _binary(stream: TokenStream) -> bytes | None:
+    symbol = _value(stream)
+    if symbol == "string":
+        return stream.base64()
+    return None if symbol is None else _refuse(stream, "base64 text")
+
+
+def _scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
+    convert = scalar(kind, options, temporal)
+
+    def converted(stream: TokenStream) -> Any:
+        symbol = _value(stream)
+        if symbol is None:
+            return None
+        if symbol in ("string", "int", "float"):
+            return convert(symbol, stream.text())
+        return convert(symbol, symbol)
+
+    return converted
+
+
+class JsonRows(RecordRows):
     """Makes rows of records under the reader's mode."""
+
+    expected = "a JSON object that fits the schema"
 
     def __init__(
         self,
@@ -30,26 +229,22 @@ class JsonRows(Rows):
         data: pa.Schema,
         options: ReaderOptions,
         temporal: Temporal,
-        known: frozenset[str],
+        query_columns: frozenset[str],
     ) -> None:
-        """`known` are all columns of the query. Raises TypeError for columns that JSON has not."""
-        super().__init__(schema, data)
-        self._options = options
-        self._mode = options.mode
-        self.unknown_fields = UnknownJsonFields(data, options, known)
+        """Raises TypeError for a column type that JSON cannot be read into."""
+        super().__init__(schema, data, options)
+        self.unknown_fields = UnknownJsonFields(data, options, query_columns)
         self._fields = converters(data, options, temporal)
-        self._takers = stdlib_parser.takers(data, options, temporal)
+        self._takers = plain_records.takers(data, options, temporal)
         self._texts = [f.name for f in data if pa.types.is_string(f.type)]
-        self._corrupt = self._string_column(options.column_name_of_corrupt_record)
         self.keeps_text = bool(self._corrupt)
         """True if the schema has a column for the text of malformed records."""
         self._single = options.single_variant_column
         if self._single and (data.names != [self._single] or not is_variant(data.types[0])):
             raise TypeError(f"columns other than the one variant {self._single}")
-        self._rescued = self._string_column(options.rescued_data_column)
 
-    def of_record(self, record: bytes, where: Callable[[], str]) -> tuple[list[Row], str]:
-        """The rows of one record, and why it is dropped; empty if it is not.
+    def of_record(self, record: bytes, where: Callable[[], str]) -> RecordOutcome:
+        """Parse one record, which may have several rows.
 
         Raises:
             MalformedDataError: the record does not parse or fit, under `FAILFAST`.
@@ -58,19 +253,19 @@ class JsonRows(Rows):
         # Before the mode applies: a new field stops the query, also in a record that does not fit.
         self.unknown_fields.look(record, where)
         try:
-            return self._plain(record), ""
-        except stdlib_parser.REFUSALS:
+            return RecordOutcome(self._plain(record))
+        except plain_records.REFUSALS:
             pass
         try:
-            return self._read(record), ""
+            return RecordOutcome(self._read(record))
         except Partial as err:
-            return self._bad(err.value, record, str(err), where)
+            return self.refuse(err.value, record, str(err), where)
         except ValueError as err:
             # As in Spark, a record of which nothing fits is one row of nulls.
-            return self._bad([{}], record, str(err), where)
+            return self.refuse([{}], record, str(err), where)
 
     def of_element(self, element: bytes, where: Callable[[], str]) -> Row:
-        """The row of one element of a document that is an array.
+        """Return the row of one element of a document that is an array.
 
         Raises:
             Partial: with the row, of which a value does not fit.
@@ -80,7 +275,7 @@ class JsonRows(Rows):
         self.unknown_fields.look(element, where)
         if element.lstrip()[:1] != b"{":
             raise MalformedText("an element that is not an object")
-        with suppress(*stdlib_parser.REFUSALS):
+        with suppress(*plain_records.REFUSALS):
             return self._plain(element)[0]
         stream = TokenStream(element, self._options)
         stream.next()
@@ -107,11 +302,11 @@ class JsonRows(Rows):
             yield part.set_column(index, batch.schema.field(index), pa.array([text] * len(part)))
 
     def _plain(self, record: bytes) -> list[Row]:
-        value = stdlib_parser.parsed(record, self._options)
+        value = plain_records.parsed(record, self._options)
         if self._single:
             value = {self._single: value}
-        stdlib_parser.keep_written(value, self._texts, record)
-        rows = stdlib_parser.rows_of(value, self._takers)
+        plain_records.keep_written(value, self._texts, record)
+        rows = plain_records.rows_of(value, self._takers)
         if self._rescued and (
             type(value) is list
             or not value.keys() <= self._takers.keys()
@@ -140,18 +335,18 @@ class JsonRows(Rows):
             raise MalformedText("more text after the record's end")
 
     def _rescuing(self, stream: TokenStream) -> list[Row]:
-        if stream.found == "{":
+        if stream.symbol == "{":
             return [self._rescued_row(stream)]
         rows = list[Row]()
-        if stream.found == "[":
+        if stream.symbol == "[":
             while stream.next() == "{":
                 rows.append(self._rescued_row(stream))
-        if stream.found != "]":
-            raise misfit(stream.found or "nothing", "an object")
+        if stream.symbol != "]":
+            raise misfit(stream.symbol or "nothing", "an object")
         return rows
 
     def _rescued_row(self, stream: TokenStream) -> Row:
-        """One object; what has no column or does not fit it goes to the column for such."""
+        """Return one object; what has no column or does not fit it goes to the column for such."""
         row: Row = {}
         rescued: dict[str, str] = {}
         while stream.next() == "name":
@@ -171,21 +366,4 @@ class JsonRows(Rows):
             except Misfit as err:
                 row[name] = err.value if isinstance(err, Partial) else None
                 rescued[name] = raw.decode("utf-8", "replace")
-        if rescued:
-            parts = (
-                f"{json.dumps(name, ensure_ascii=False)}:{raw}" for name, raw in rescued.items()
-            )
-            row[self._rescued] = "{" + ",".join(parts) + "}"
-        return row
-
-    def _bad(
-        self, rows: list[Row], record: bytes, problem: str, where: Callable[[], str]
-    ) -> tuple[list[Row], str]:
-        if self._mode is ParseMode.FAILFAST:
-            raise malformed(where(), problem, "a JSON object that fits the schema")
-        if self._mode is ParseMode.DROPMALFORMED:
-            return [], problem or "malformed"
-        if self._corrupt:
-            text = record.decode("utf-8", "replace")
-            rows = [{**row, self._corrupt: text} for row in rows]
-        return rows, ""
+        return self.rescue(row, rescued, str)

@@ -10,10 +10,7 @@ import re
 from typing import NoReturn
 
 from ...options import ReaderOptions
-from .jackson_limits import MAX_DIGITS
-
-SURROGATES = re.compile("[\ud800-\udfff]")
-"""Halves of surrogate pairs, which are no characters."""
+from .json_values import MAX_DIGITS
 
 _BLANKS = re.compile(rb"[ \t\r\n]*")
 _DIGITS = re.compile(rb"[0-9]*")
@@ -39,10 +36,10 @@ class JsonText:
         """True once the text was found not to be JSON."""
         self._skipping = False
 
-    def fail(self, found: str) -> NoReturn:
+    def fail(self, problem: str) -> NoReturn:
         """Raise the error for what was found."""
         self.has_failed = True
-        raise MalformedText(f"{found}, at byte {self.at} of the record")
+        raise MalformedText(f"{problem}, at byte {self.at} of the record")
 
     def end_of_text(self) -> NoReturn:
         """Raise the error for a text that ends too early."""
@@ -57,7 +54,7 @@ class JsonText:
 
     # `UTF8StreamJsonParser._finishString`, and `_handleApos` in single quotes.
     def string(self, quote: int) -> str:
-        """The string whose quote has been taken, to its end."""
+        """Return the string whose quote has been taken, to its end."""
         if quote == ord('"'):
             match = _PLAIN.match(self.data, self.at)
             assert match is not None
@@ -99,7 +96,7 @@ class JsonText:
 
     # `UTF8StreamJsonParser._decodeEscaped`.
     def escape(self) -> str:
-        """The character of an escape whose backslash has been taken."""
+        """Return the character of an escape whose backslash has been taken."""
         char = self.byte()
         if char == ord("u"):
             value = 0
@@ -137,7 +134,7 @@ class JsonText:
 
     # `UTF8StreamJsonParser._skipWSOrEnd` of Jackson.
     def blanks(self) -> int | None:
-        """The next byte that is no blank; None at the end."""
+        """Return the next byte that is no blank; None at the end."""
         while True:
             self.at = _BLANKS.match(self.data, self.at).end()  # type: ignore[union-attr]
             if self.at >= len(self.data):
@@ -151,7 +148,7 @@ class JsonText:
                 return char
 
     def significant(self) -> int:
-        """The next byte that is no blank."""
+        """Return the next byte that is no blank."""
         char = self.blanks()
         return self.end_of_text() if char is None else char
 
@@ -172,7 +169,7 @@ class JsonText:
             self.fail("a slash that does not begin a comment")
 
     def colon(self) -> int:
-        """The first byte of the value after a colon."""
+        """Return the first byte of the value after a colon."""
         if (char := self.significant()) != ord(":"):
             self.fail(f"{chr(char)!r} where a colon is expected")
         return self.significant()
@@ -208,7 +205,7 @@ class JsonText:
 
     # `UTF8StreamJsonParser._handleInvalidNumberStart`.
     def _signed(self, char: int, sign: str) -> str:
-        """What follows a sign and is no digit."""
+        """Return what follows a sign and is no digit."""
         if char == ord("I"):
             char = self.byte()
             if char in b"Nn":
@@ -287,7 +284,7 @@ def _is_word(char: str) -> bool:
 
 
 def is_wide(data: bytes) -> bool:
-    """True if a record that begins so is in UTF-16 or UTF-32."""
+    """Return whether a record that begins so is in UTF-16 or UTF-32."""
     return bool(_wide_encoding(data[:4]))
 
 
@@ -317,3 +314,58 @@ def _wide_encoding(head: bytes) -> str:
         if (head[0] == 0) != (head[1] == 0):
             return "utf-16-be" if head[0] == 0 else "utf-16-le"
     return ""
+
+
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_PADDING = -1
+
+
+def base64_value(source: JsonText) -> bytes:
+    """Read base64 to the closing quote, as far and as strictly as Spark's parser does.
+
+    Blanks may be between four characters. Python's decoder cannot say where it stopped.
+
+    Raises:
+        MalformedText: it is no base64, or without its padding.
+    """
+    out = bytearray()
+    while True:
+        char = _first(source)
+        if char == '"':
+            return bytes(out)
+        group = _bits(source, char, 0) << 18 | _bits(source, _next(source, 1), 1) << 12
+        third = _bits(source, _next(source, 2), 2)
+        fourth = _bits(source, _next(source, 3), 3)
+        if third == _PADDING:
+            if fourth != _PADDING:
+                source.fail("base64 without its second padding")
+            out.append(group >> 16)
+        else:
+            group |= third << 6 | max(fourth, 0)
+            out += group.to_bytes(3, "big")[: 2 if fourth == _PADDING else 3]
+
+
+def _first(source: JsonText) -> str:
+    """Return the first character of four, or the quote that ends the string."""
+    while (char := chr(source.byte())) <= " " or char == "\\":
+        if char == "\\" and (char := source.escape()) > " ":
+            # An escaped quote ends nothing.
+            return char if char != '"' else "\\"
+    return char
+
+
+def _next(source: JsonText, place: int) -> str:
+    char = chr(source.byte())
+    if char == '"' and place > 1:
+        source.at -= 1
+        source.fail("base64 without its padding")
+    return source.escape() if char == "\\" else char
+
+
+def _bits(source: JsonText, char: str, place: int) -> int:
+    if char == "=" and place > 1:
+        return _PADDING
+    value = _ALPHABET.find(char)
+    if value < 0:
+        source.fail(f"{char!r} in base64")
+    return value

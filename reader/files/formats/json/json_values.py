@@ -1,24 +1,35 @@
-"""Types of single JSON values, and their values in a column, by the rules of Spark's reader."""
+"""Types and values of single JSON values by the rules of Spark's reader, and their greatest sizes.
+
+The sizes are Jackson's defaults (`StreamReadConstraints`). The exact path applies them where it
+takes the thing (`tokenizer.py`, `json_text.py`); for the other parsers, which have no such limits,
+`may_exceed` tells text that they may be given from text that they may not.
+"""
 
 from __future__ import annotations
 
 import binascii
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ...evolution.type_growth import merged, wider_or_text
 from ...options import ReaderOptions
-from ...values.numbers import decimal, integer, nearest, type_of
+from ...values.numbers import Number, decimal, integer, nearest, type_of
 from ...values.times.temporal import Temporal
-from .json_text import SURROGATES
+from ..text_driver import Misfit
 
 Scalar = Callable[[str, str], object]
 """Takes the kind of a token (`string`, `int`, `float`, `true`, `false`) and its text."""
+
+SURROGATES = re.compile("[\ud800-\udfff]")
+"""Halves of surrogate pairs, which are no characters."""
+
 
 _types = pa.types
 
@@ -33,18 +44,8 @@ _NON_NUMBERS = {
 }
 
 
-class Number(str):
-    """The digits of a number, as written."""
-
-    __slots__ = ()
-
-
-class Misfit(ValueError):
-    """A value that is not of its column's type."""
-
-
 def scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Scalar:
-    """A function to what `pa.array` takes for `kind`. It raises `Misfit`.
+    """Return a function to what `pa.array` takes for `kind`. It raises `Misfit`.
 
     Raises:
         TypeError: JSON cannot be read into columns of this type.
@@ -79,25 +80,25 @@ def plain_base64(text: str) -> bytes:
 
 
 def misfit(text: str, expected: object) -> Misfit:
-    """The error for a value that is not what was expected."""
+    """Return the error for a value that is not what was expected."""
     return Misfit(f"{text[:100]} where {expected} is expected")
 
 
-def _nothing(found: str, text: str) -> None:
-    del found, text
+def _nothing(symbol: str, text: str) -> None:
+    del symbol, text
 
 
-def _boolean(found: str, text: str) -> bool:
-    if found in ("true", "false"):
-        return found == "true"
+def _boolean(symbol: str, text: str) -> bool:
+    if symbol in ("true", "false"):
+        return symbol == "true"
     raise misfit(text, "true or false")
 
 
 def _number(
     convert: Callable[[str, pa.DataType], object], takes: tuple[str, ...], kind: pa.DataType
 ) -> Scalar:
-    def converted(found: str, text: str) -> object:
-        if found in takes:
+    def converted(symbol: str, text: str) -> object:
+        if symbol in takes:
             with suppress(ValueError):
                 return convert(text, kind)
         raise misfit(text, kind)
@@ -108,13 +109,13 @@ def _number(
 def _floating(kind: pa.DataType, options: ReaderOptions) -> Scalar:
     words = _NON_NUMBERS if options.allow_non_numeric_numbers else {}
 
-    def converted(found: str, text: str) -> float:
-        if found in ("float", "string") and text in words:
+    def converted(symbol: str, text: str) -> float:
+        if symbol in ("float", "string") and text in words:
             return words[text]
-        if found not in ("int", "float"):
+        if symbol not in ("int", "float"):
             raise misfit(text, kind)
         # Spark makes an integer of it first, and integers have one zero only.
-        return 0.0 if found == "int" and text == "-0" else nearest(text, kind)
+        return 0.0 if symbol == "int" and text == "-0" else nearest(text, kind)
 
     return converted
 
@@ -123,26 +124,26 @@ def _temporal(kind: pa.DataType, temporal: Temporal) -> Scalar:
     bound = 1 << (kind.bit_width - 1)
     takes_numbers = _types.is_timestamp(kind) and kind.tz is not None
 
-    def convert(found: str, text: str) -> int:
-        made = None
-        if found == "string":
+    def convert(symbol: str, text: str) -> int:
+        number = None
+        if symbol == "string":
             try:
-                made = temporal.value(text, kind)
+                number = temporal.value(text, kind)
             except (ValueError, OverflowError):
                 raise misfit(text, kind) from None
-        elif found == "int" and takes_numbers:
+        elif symbol == "int" and takes_numbers:
             # Spark takes a number for seconds since the epoch.
-            made = int(text) * 1_000_000
+            number = int(text) * 1_000_000
         # Beyond the type Spark's arithmetic would wrap around to another time.
-        if made is None or not -bound <= made < bound:
+        if number is None or not -bound <= number < bound:
             raise misfit(text, kind)
-        return made
+        return number
 
     return convert
 
 
 def type_of_json(values: Iterable[Any], *, exact: bool) -> pa.DataType:
-    """The one type that takes all of these parsed values; null without values.
+    """Return the one type that takes all of these parsed values; null without values.
 
     With `exact` false, numbers and booleans are strings.
     """
@@ -162,8 +163,8 @@ def type_of_json(values: Iterable[Any], *, exact: bool) -> pa.DataType:
     if fields:
         kinds.append(pa.struct([(n, type_of_json(v, exact=exact)) for n, v in fields.items()]))
     kind: pa.DataType = pa.null()
-    for found in kinds:
-        kind = merged(kind, found, wider_or_text)
+    for other in kinds:
+        kind = merged(kind, other, wider_or_text)
     return kind
 
 
@@ -177,24 +178,24 @@ def _leaf(value: Any, *, exact: bool) -> pa.DataType:
     return type_of(str(value)) or pa.float64()
 
 
-def as_maps(found: pa.DataType, known: pa.DataType) -> pa.DataType:
-    """`found` with a map where `known` has one: by itself any object is a struct."""
-    if pa.types.is_map(known) and pa.types.is_struct(found):
+def as_maps(kind: pa.DataType, column: pa.DataType) -> pa.DataType:
+    """`kind` with a map where `column` has one: by itself any object is a struct."""
+    if pa.types.is_map(column) and pa.types.is_struct(kind):
         item: pa.DataType = pa.null()
-        for field in found:
-            item = merged(item, as_maps(field.type, known.item_type), wider_or_text)
+        for field in kind:
+            item = merged(item, as_maps(field.type, column.item_type), wider_or_text)
         return pa.map_(pa.string(), item)
-    if pa.types.is_list(known) and pa.types.is_list(found):
-        return pa.list_(pa.field("element", as_maps(found.value_type, known.value_type)))
-    if pa.types.is_struct(known) and pa.types.is_struct(found):
-        kinds = {field.name: field.type for field in known}
-        fields = [(f.name, as_maps(f.type, kinds.get(f.name, f.type))) for f in found]
+    if pa.types.is_list(column) and pa.types.is_list(kind):
+        return pa.list_(pa.field("element", as_maps(kind.value_type, column.value_type)))
+    if pa.types.is_struct(column) and pa.types.is_struct(kind):
+        kinds = {field.name: field.type for field in column}
+        fields = [(f.name, as_maps(f.type, kinds.get(f.name, f.type))) for f in kind]
         return pa.struct(fields)
-    return found
+    return kind
 
 
 def without_nulls(kind: pa.DataType) -> pa.DataType:
-    """Where only nulls were seen, strings, as in Spark."""
+    """Return where only nulls were seen, strings, as in Spark."""
     if pa.types.is_null(kind):
         return pa.string()
     if pa.types.is_struct(kind):
@@ -202,3 +203,105 @@ def without_nulls(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(pa.field("element", without_nulls(kind.value_type)))
     return kind
+
+
+MAX_DEPTH = 1000
+"""Levels of nesting."""
+
+MAX_DIGITS = 1000
+"""Digits of a number, those of its exponent included."""
+
+MAX_NAME = 50_000
+"""Bytes of a name in UTF-8."""
+
+MAX_STRING = 20_000_000
+"""Characters of a string in UTF-16, of strings that are asked for."""
+
+_ESCAPE = re.compile(rb"\\.", re.DOTALL)
+_LONG = re.compile(rb"[0-9.eE+-]{%d}" % MAX_DIGITS)
+_COLON = re.compile(rb"\s*:")
+_STEP, _SAMPLES = 64, MAX_DIGITS // 64 - 1
+_LEVELS = np.zeros(256, np.int8)
+_LEVELS[[ord("["), ord("{")]] = 1
+_LEVELS[[ord("]"), ord("}")]] = -1
+_IN_NUMBERS = np.zeros(256, np.int32)
+_IN_NUMBERS[list(b"0123456789.eE+-")] = 1
+
+
+def may_exceed(data: bytes) -> bool:
+    """True if something in these lines may be beyond a limit; text that is not JSON may be."""
+    if len(data) < MAX_DIGITS:
+        return False
+    raw = np.frombuffer(data, np.uint8)
+    feeds = raw == ord("\n")
+    if _is_often(feeds):
+        return False
+    ends = np.flatnonzero(feeds)
+    longest = int(np.diff(ends, prepend=-1, append=len(raw)).max())
+    if longest < MAX_DIGITS:
+        return False
+    if _has_long_number(data, raw) or _is_deep(data, raw, ends, longest):
+        return True
+    return longest > MAX_NAME and _has_long_text(data, raw)
+
+
+def _is_often(feeds: np.ndarray) -> bool:
+    """Return whether every line is known to be shorter than the longest number, which is usual.
+
+    A fourth of the time of finding the lines: each half of that length has the end of a line.
+    """
+    half = MAX_DIGITS // 2
+    whole = len(feeds) // half * half
+    return bool(feeds[:whole].reshape(-1, half).any(axis=1).all())
+
+
+def _has_long_number(data: bytes, raw: np.ndarray) -> bool:
+    # So many characters in a row hold so many samples in a row; in rows of many short numbers
+    # that happens by chance too, so a look at the characters themselves decides.
+    sums = np.concatenate(([0], np.cumsum(_IN_NUMBERS[raw[::_STEP]])))
+    for first in np.flatnonzero(sums[_SAMPLES:] - sums[:-_SAMPLES] == _SAMPLES).tolist():
+        begin = max(0, first - 1) * _STEP
+        if _LONG.search(data, begin, first * _STEP + MAX_DIGITS + 1):
+            return True
+    return False
+
+
+def _is_deep(data: bytes, raw: np.ndarray, ends: np.ndarray, longest: int) -> bool:
+    # They differ by one bit.
+    opened = (raw | 0x20) == ord("{")
+    places = np.flatnonzero(opened)
+    if len(places) <= MAX_DEPTH:
+        return False
+    # As many as are allowed take more than a line has, from any place on.
+    if int((places[MAX_DEPTH:] - places[:-MAX_DEPTH]).min()) >= longest:
+        return False
+    begins = np.concatenate(([0], ends[ends < len(raw) - 1] + 1))
+    if int(np.add.reduceat(opened, begins, dtype=np.int64).max()) <= MAX_DEPTH:
+        return False
+    plain = np.frombuffer(without_escapes(data), np.uint8)
+    return int(nesting(plain, in_string=False)[1].max()) > MAX_DEPTH
+
+
+def _has_long_text(data: bytes, raw: np.ndarray) -> bool:
+    quotes = np.flatnonzero(raw == ord('"'))
+    # One behind a backslash may end a string or not: left out, the string only seems longer.
+    quotes = quotes[(quotes == 0) | (raw[quotes - 1] != ord("\\"))]
+    lengths = np.diff(quotes, append=len(raw)) - 1
+    for index in np.flatnonzero(lengths > MAX_NAME).tolist():
+        end = int(quotes[index] + lengths[index]) + 2
+        if lengths[index] > MAX_STRING or _COLON.match(data, end):
+            return True
+    return False
+
+
+def without_escapes(data: bytes) -> bytes:
+    """`data` with blanks for what a backslash escapes."""
+    return _ESCAPE.sub(b"  ", data) if b"\\" in data else data
+
+
+def nesting(raw: np.ndarray, *, in_string: bool) -> tuple[np.ndarray, np.ndarray]:
+    """For each byte of text without escapes, whether it is in a string, and how deep."""
+    inside = np.logical_xor.accumulate(raw == ord('"')) ^ in_string
+    steps = _LEVELS[raw]
+    steps[inside] = 0
+    return inside, np.cumsum(steps, dtype=np.int32)

@@ -103,8 +103,8 @@ class TextFormat(RecordFormat):
 def _ends(data: bytes, separator: bytes) -> np.ndarray:
     if len(separator) == 1:
         return np.flatnonzero(np.frombuffer(data, np.uint8) == separator[0])
-    found = re.finditer(re.escape(separator), data)
-    return np.array([end.start() for end in found], np.int64)
+    matches = re.finditer(re.escape(separator), data)
+    return np.array([end.start() for end in matches], np.int64)
 
 
 def _normalised(data: bytes, source: Source) -> tuple[bytes, Source]:

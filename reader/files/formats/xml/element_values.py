@@ -17,19 +17,11 @@ import pyarrow as pa
 
 from ...options import ReaderOptions
 from ...values.times.temporal import Temporal
+from ..text_driver import Misfit, Partial
 from .elements import Names, as_text, contents, is_blank, put
-from .xml_types import Misfit, Scalar, scalar
+from .xml_types import Scalar, scalar
 
 _types = pa.types
-
-
-class Partial(Misfit):
-    """A value of which a part fits."""
-
-    def __init__(self, message: str, value: Any) -> None:
-        super().__init__(message)
-        self.value = value
-        """The part that fits, with nulls for the rest."""
 
 
 @dataclass
@@ -68,7 +60,7 @@ Convert = Callable[[Element, "Extra"], Any]
 def record_reader(
     data: pa.Schema, options: ReaderOptions, temporal: Temporal
 ) -> Callable[[Element, Extra], dict[str, Any]]:
-    """A function from a record's element to its row; what has no place goes to an `Extra`.
+    """Return a function from a record's element to its row; what has no place goes to an `Extra`.
 
     It raises `Partial`, with the row, if a value does not fit.
 
@@ -98,7 +90,7 @@ class _Converters:
         return self._scalar(scalar(kind, self.temporal), kind)
 
     def text(self, element: Element, extra: Extra) -> str | None:
-        """All that is in an element, markup included."""
+        """Return all that is in an element, markup included."""
         del extra
         text = as_text(element) if len(element) else element.text
         if not text:
@@ -111,10 +103,10 @@ class _Converters:
         def converted(element: Element, extra: Extra) -> object:
             del extra
             if len(element):
-                found = [item for item in contents(element) if not _is_gap(item)]
-                if len(found) > 1 or (found and not isinstance(found[0], str)):
+                parts = [item for item in contents(element) if not _is_gap(item)]
+                if len(parts) > 1 or (parts and not isinstance(parts[0], str)):
                     raise Misfit(f"elements, or parts of a text, where {kind} is expected")
-                whole = str(found[0]) if found else None
+                whole = str(parts[0]) if parts else None
             else:
                 whole = element.text
             # In Spark, blank text is null unless the column is a string.
@@ -212,10 +204,10 @@ class _Struct:
     def __init__(self, fields: Iterable[pa.Field], converters: _Converters) -> None:
         self._converters, self._names = converters, converters.names
         self._refuses_repeats = converters.refuses_repeats
-        made = [self._field(one) for one in fields]
-        self._exact = {one.name: one for one in made}
+        columns = [self._field(one) for one in fields]
+        self._exact = {one.name: one for one in columns}
         # Reversed, so that of names that differ only in case the first column counts.
-        self._folded = {one.name.lower(): one for one in reversed(made)}
+        self._folded = {one.name.lower(): one for one in reversed(columns)}
         self._wildcard = self._exact.get(converters.wildcard)
         self._value = self._exact.get(self._names.value_tag)
 
@@ -235,7 +227,7 @@ class _Struct:
         return self._exact.get(name) or self._folded.get(name.lower())
 
     def without_attributes(self, element: Element, extra: Extra) -> dict[str, Any] | None:
-        """The struct of what is in an element; null if nothing does."""
+        """Return the struct of what is in an element; null if nothing does."""
         if element.text or len(element):
             return self.filled(element, extra, attributes=False)
         return None
@@ -248,7 +240,7 @@ class _Struct:
         attributes: bool = True,
         elements_win: bool = False,
     ) -> dict[str, Any]:
-        """The fields of an element; `elements_win` over attributes of the same name.
+        """Return the fields of an element; `elements_win` over attributes of the same name.
 
         Raises:
             Partial: with the fields that fit.
@@ -282,18 +274,18 @@ class _Struct:
         self, element: Element, row: dict[str, Any], extra: Extra, problems: list[str]
     ) -> None:
         for name, text in self._names.attributes(element):
-            found = self._find(name)
-            if found is None:
+            column = self._find(name)
+            if column is None:
                 extra.new(name, text)
                 continue
-            if self._is_second(found, row):
+            if self._is_second(column, row):
                 self._refuse_second(name, text, extra, problems)
                 continue
             try:
-                row[found.name] = None
-                if found.repeats and text is not None:
+                row[column.name] = None
+                if column.repeats and text is not None:
                     raise Misfit(f"{text[:100]!r} where an array is expected")
-                row[found.name] = found.of_text(text)
+                row[column.name] = column.of_text(text)
             except Misfit as err:
                 problems.append(f"{name}: {err}")
                 put(extra.lost, name, text)
@@ -316,29 +308,29 @@ class _Struct:
     def _take(self, child: Element, row: dict[str, Any], extra: Extra, problems: list[str]) -> None:
         name = self._names.name(child.tag)
         # `_find` begins with the same look-up; here it saves a call for almost every element.
-        found = self._exact.get(name) or self._find(name)
-        if found is None:
+        column = self._exact.get(name) or self._find(name)
+        if column is None:
             if self._wildcard is None:
                 extra.new(name, self._names.value(child))
                 return
-            found = self._wildcard
-        if self._is_second(found, row):
+            column = self._wildcard
+        if self._is_second(column, row):
             self._refuse_second(name, self._names.value(child), extra, problems)
             return
-        within = Extra() if found.is_nested else extra
+        within = Extra() if column.is_nested else extra
         try:
-            _set(row, found, found.convert(child, within))
+            _set(row, column, column.convert(child, within))
         except Partial as err:
             problems.append(f"{name}: {err}")
-            _set(row, found, err.value)
+            _set(row, column, err.value)
         except Misfit as err:
             problems.append(f"{name}: {err}")
-            _set(row, found, None)
-            if found.is_nested:
+            _set(row, column, None)
+            if column.is_nested:
                 # All of the element is noted below, so its parts are not noted again.
                 within.lost.clear()
             put(extra.lost, name, self._names.value(child))
-        if found.is_nested:
+        if column.is_nested:
             extra.inner(name, within)
 
     def _is_second(self, column: _Field, row: dict[str, Any]) -> bool:
@@ -349,9 +341,9 @@ class _Struct:
         put(extra.lost, name, value)
 
 
-def _set(row: dict[str, Any], found: _Field, value: Any) -> None:
+def _set(row: dict[str, Any], column: _Field, value: Any) -> None:
     """Set a value; elements of one name are an array, or else the last one counts."""
-    if found.repeats:
-        row.setdefault(found.name, []).append(value)
+    if column.repeats:
+        row.setdefault(column.name, []).append(value)
     else:
-        row[found.name] = value
+        row[column.name] = value

@@ -25,13 +25,13 @@ _ELEMENT, _ATTRIBUTE = 120, 240
 
 
 def size_of_tree(record: bytes) -> int:
-    """How many bytes the tree of a record takes in addition to its texts, at most."""
+    """Return how many bytes the tree of a record takes in addition to its texts, at most."""
     elements = record.count(b"<") - record.count(b"</")
     return _ELEMENT * elements + _ATTRIBUTE * record.count(b"=")
 
 
 def parsed(record: bytes) -> Element:
-    """The element that a record is, in UTF-8.
+    """Return the element that a record is, in UTF-8.
 
     Raises:
         ValueError: it is not well-formed, or has more than `DEEPEST` levels.
@@ -91,7 +91,7 @@ def is_blank(text: str) -> bool:
 
 
 def as_text(element: Element) -> str:
-    """What is in an element, as Spark writes it: without comments, and nothing escaped."""
+    """Return what is in an element, as Spark writes it: without comments, and nothing escaped."""
     parts = list[str]()
     # No recursion: a thousand levels are allowed.
     stack: list[Iterator[Element | str] | str] = [contents(element)]
@@ -135,32 +135,32 @@ class Names:
         self._trims = options.ignore_surrounding_spaces
 
     def name(self, tag: str) -> str:
-        """The name of the field of an element, or of an attribute without its prefix."""
+        """Return the name of the field of an element, or of an attribute without its prefix."""
         return tag.rpartition(":")[2] if self._ignores_namespace else tag
 
     def text(self, text: str) -> str | None:
-        """A text as it counts."""
+        """Return a text as it counts."""
         text = text.strip(BLANKS) if self._trims else text
         return None if text == self.null else text
 
     def attributes(self, element: Element) -> Iterator[tuple[str, str | None]]:
-        """The names of the fields of its attributes, and their texts."""
+        """Yield the names of the fields of its attributes, and their texts."""
         if not self._excludes_attributes:
             for name, value in element.items():
                 yield self.attribute_prefix + self.name(name), self.text(value)
 
     def fields(self, element: Element, depth: int = 0) -> dict[str, Any]:
         """An element as names with text, objects, or lists of them; null where nothing is."""
-        made: dict[str, Any] = dict(self.attributes(element))
+        fields: dict[str, Any] = dict(self.attributes(element))
         for item in contents(element):
             if not isinstance(item, str):
-                put(made, self.name(item.tag), self.value(item, depth + 1))
+                put(fields, self.name(item.tag), self.value(item, depth + 1))
             elif not is_blank(item):
-                put(made, self.value_tag, self.text(item))
-        return made
+                put(fields, self.value_tag, self.text(item))
+        return fields
 
     def value(self, element: Element, depth: int = 0) -> Any:
-        """The same; an element of nothing but text is that text."""
+        """Return the same; an element of nothing but text is that text."""
         if depth > _DEEPEST_VALUE:
             return self.text(as_text(element)) or None
         fields = self.fields(element, depth)

@@ -8,7 +8,6 @@ of which those that are not well-formed say nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
@@ -19,12 +18,11 @@ from typing_extensions import override
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...evolution.new_columns import NewColumnsSeen
-from ...options import ParseMode, ReaderOptions
-from ...values.rows import Row, Rows, gc_paused
+from ...options import ReaderOptions
+from ...values.rows import Row, gc_paused
 from ...values.text_types import TextTypes
 from ..api import (
     NO_CONTEXT,
-    BadRecord,
     Block,
     Decoded,
     FileFormat,
@@ -32,8 +30,9 @@ from ..api import (
     Splittability,
     contiguous,
 )
-from ..record_format import BLOCK_BYTES, asks_row_index, data_schema, malformed
-from .element_values import Extra, Partial, record_reader
+from ..record_format import BLOCK_BYTES, Source, asks_row_index, data_schema
+from ..text_driver import Partial, RecordOutcome, RecordRows, TextRecord, exactly, json_text
+from .element_values import Extra, record_reader
 from .elements import Names, parsed
 from .record_scanner import beginning, is_read_in_place, records, starts
 from .xml_types import Shape, common_type, temporal_of
@@ -70,9 +69,9 @@ class XmlFormat(FileFormat):
     @classmethod
     @override
     def new_columns_of(
-        cls, file: FileVersion, options: ReaderOptions, limit: int, known: pa.Schema
+        cls, file: FileVersion, options: ReaderOptions, limit: int, schema: pa.Schema
     ) -> pa.DataType:
-        shape, rows = new_shape(options), XmlRows(known, data_schema(known, options), options)
+        shape, rows = new_shape(options), XmlRows(schema, data_schema(schema, options), options)
         for record in beginning(file, options, limit):
             shape.add(rows.unknown_part(record))
         return shape.type()
@@ -85,7 +84,7 @@ class XmlFormat(FileFormat):
         return common_type(one, other, options.value_tag)
 
     def splittability(self, file: FileVersion) -> Splittability:
-        """Where records begin, unless the content is compressed or in another encoding."""
+        """Return where records begin, unless the content is compressed or in another encoding."""
         # Numbering rows would take reading all that is before a split.
         may_cut = is_read_in_place(file, self.options) and not asks_row_index(self.schema)
         return Splittability.BLOCKS if may_cut else Splittability.WHOLE
@@ -93,42 +92,26 @@ class XmlFormat(FileFormat):
     @override
     def blocks(self, file: FileVersion) -> Sequence[Block]:
         """Stretches of whole records; reads all of the file, once."""
-        found = starts(file, self.options, BLOCK_STEP)
-        return contiguous(found, [-1] * len(found), file.size)
+        places = starts(file, self.options, BLOCK_STEP)
+        return contiguous(places, [-1] * len(places), file.size)
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
-        """The records that begin in `split`; see `FileFormat.decode`."""
-        with closing(records(split, self.options)) as found:
+        """Yield the records that begin in `split`; see `FileFormat.decode`."""
+        source = Source((split.file,), (0,))
+        with closing(records(split, self.options)) as cut:
+            of_split = (TextRecord(at, at + len(record), record) for at, record in cut)
             while True:
                 # Not around the `yield`, during which other code runs.
                 with gc_paused():
-                    decoded = self._block(split.file, found)
-                if decoded is None:
+                    parsed, _ = exactly(
+                        of_split, self._outcome, self._rows, source, self.options, self._block_bytes
+                    )
+                if not parsed.batch.num_rows and not parsed.dropped_records:
                     return
-                yield decoded
+                yield parsed
 
-    def _block(self, file: FileVersion, found: Iterator[tuple[int, bytes]]) -> Decoded | None:
-        """The next records of about one block; None if there are no more."""
-        rows, bad, size, dropped = list[Row](), list[BadRecord](), 0, 0
-        for at, record in found:
-            row = self._rows.of_record(record, _place(file, at))
-            if not isinstance(row, str):
-                rows.append(row)
-            else:
-                dropped += 1
-                if self.options.bad_records_path:
-                    text = record.decode("utf-8", "replace")
-                    bad.append(BadRecord(file.path, f"byte {at}", text, row))
-            size += len(record)
-            if size >= self._block_bytes:
-                break
-        if not rows and not dropped:
-            return None
-        return Decoded(self._rows.batch(rows), dropped, bad)
-
-
-def _place(file: FileVersion, at: int) -> Callable[[], str]:
-    return lambda: f"{file.path}, byte {at}"
+    def _outcome(self, record: TextRecord, where: Callable[[], str]) -> RecordOutcome:
+        return self._rows.of_record(record.text, where)
 
 
 def new_shape(options: ReaderOptions) -> Shape:
@@ -137,7 +120,7 @@ def new_shape(options: ReaderOptions) -> Shape:
     return Shape(options.value_tag, types)
 
 
-class XmlRows(Rows):
+class XmlRows(RecordRows):
     """Makes rows of records under the reader's mode."""
 
     def __init__(
@@ -145,23 +128,21 @@ class XmlRows(Rows):
         schema: pa.Schema,
         data: pa.Schema,
         options: ReaderOptions,
-        known: frozenset[str] = frozenset(),
+        query_columns: frozenset[str] = frozenset(),
     ) -> None:
-        """`known` are columns that are not new, though they are not in `data`.
+        """`query_columns` are columns that are not new, though they are not in `data`.
 
         Raises TypeError for columns that XML cannot be read into.
         """
-        super().__init__(schema, data)
-        self._options, self._mode = options, options.mode
+        super().__init__(schema, data, options)
+        self.expected = f"a well-formed element {options.row_tag} that fits the schema"
         self._values = record_reader(data, options, temporal_of(options))
         path = options.row_validation_xsd_path
         self._xsd = RowSchema(path) if path else None
-        self._corrupt = self._string_column(options.column_name_of_corrupt_record)
-        self._rescued = self._string_column(options.rescued_data_column)
-        self._made_here = known - set(data.names)
+        self._made_here = query_columns - set(data.names)
 
-    def of_record(self, record: bytes, where: Callable[[], str]) -> Row | str:
-        """The row of a record; if it is dropped, why.
+    def of_record(self, record: bytes, where: Callable[[], str]) -> RecordOutcome:
+        """Parse one record.
 
         Raises:
             MalformedDataError: it is not well-formed, not valid or does not fit, under `FAILFAST`.
@@ -173,15 +154,13 @@ class XmlRows(Rows):
         except Partial as err:
             row = err.value
             if not self._rescued:
-                return self._bad(row, record, str(err), where)
+                return self.refuse((row,), record, str(err), where)
         except ValueError as err:
-            return self._bad({}, record, str(err), where)
-        if self._rescued and extra.lost:
-            row[self._rescued] = json.dumps(extra.lost, ensure_ascii=False, separators=(",", ":"))
-        return row
+            return self.refuse(({},), record, str(err), where)
+        return RecordOutcome((self.rescue(row, extra.lost, json_text) if self._rescued else row,))
 
     def unknown_part(self, record: bytes) -> dict[str, Any]:
-        """What a record has and the schema does not; nothing if it is not well-formed."""
+        """Return what a record has and the schema does not; nothing if it is not well-formed."""
         extra = Extra()
         try:
             self._values(parsed(record), extra)
@@ -211,14 +190,6 @@ class XmlRows(Rows):
             shape = new_shape(self._options)
             shape.add(new)
             raise NewColumnsSeen(where(), shape.type())
-
-    def _bad(self, row: Row, record: bytes, problem: str, where: Callable[[], str]) -> Row | str:
-        if self._mode is ParseMode.FAILFAST:
-            expected = f"a well-formed element {self._options.row_tag} that fits the schema"
-            raise malformed(where(), problem, expected)
-        if self._mode is ParseMode.DROPMALFORMED:
-            return problem
-        return {**row, self._corrupt: record.decode("utf-8", "replace")} if self._corrupt else row
 
 
 class RowSchema:

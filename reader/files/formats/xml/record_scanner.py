@@ -38,7 +38,7 @@ def is_read_in_place(file: FileVersion, options: ReaderOptions) -> bool:
 
 
 def records(split: FileSplit, options: ReaderOptions) -> Generator[tuple[int, bytes], None, None]:
-    """Each record that begins in `split`, which begins outside of any record.
+    """Yield each record that begins in `split`, which begins outside of any record.
 
     Raises:
         SplitReadError: what opening, reading and decompressing raise.
@@ -57,20 +57,20 @@ def records(split: FileSplit, options: ReaderOptions) -> Generator[tuple[int, by
         for at, record in finder.records(pieces):
             size = size_of_tree(record)
             if size > HELD * most:
-                found = f"tags and attributes that take {size} bytes as a tree"
-                raise too_long(file.path, f"byte {split.start + at}", options, found=found)
+                problem = f"tags and attributes that take {size} bytes as a tree"
+                raise too_long(file.path, f"byte {split.start + at}", options, found=problem)
             yield split.start + at, record
 
 
 def beginning(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
-    """The records in the first `limit` bytes of a file, at least one.
+    """Yield the records in the first `limit` bytes of a file, at least one.
 
     Raises:
         SplitReadError: as for `records`; with `ignoreCorruptFiles` the records end instead.
     """
-    with closing(records(FileSplit(file, 0, file.size), options)) as found:
+    with closing(records(FileSplit(file, 0, file.size), options)) as pairs:
         try:
-            for at, record in found:
+            for at, record in pairs:
                 yield record
                 if at + len(record) >= limit:
                     return
@@ -80,7 +80,7 @@ def beginning(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator
 
 
 def starts(file: FileVersion, options: ReaderOptions, apart: int) -> list[int]:
-    """Bytes at which a record begins, at least so far from each other; 0 is the first.
+    """Return bytes at which a record begins, at least so far from each other; 0 is the first.
 
     Raises:
         SplitReadError: as for `records`.
@@ -89,15 +89,15 @@ def starts(file: FileVersion, options: ReaderOptions, apart: int) -> list[int]:
         # In another encoding, positions in the content are no bytes of the file.
         if _declared(source.read_at(0, 1024), file, options) != options.encoding:
             return [0]
-    found = [0]
+    places = [0]
     for at, _ in records(FileSplit(file, 0, file.size), options):
-        if at >= found[-1] + apart:
-            found.append(at)
-    return found
+        if at >= places[-1] + apart:
+            places.append(at)
+    return places
 
 
 def _pieces(split: FileSplit, options: ReaderOptions) -> Generator[bytes, None, None]:
-    """The content of a split, cut anywhere, in UTF-8; a byte order mark stays where it is."""
+    """Yield the content of a split, cut anywhere, in UTF-8; a byte order mark stays where it is."""
     file, step = split.file, min(_STEP, options.batch_bytes)
     if is_read_in_place(file, options):
         pieces = _stored(split, options, step)
@@ -128,7 +128,7 @@ def _stored(split: FileSplit, options: ReaderOptions, most: int) -> Iterator[byt
 
 
 def _declared(head: bytes, file: FileVersion, options: ReaderOptions) -> str:
-    """The encoding that a file names, unless the option names another than UTF-8."""
+    """Return the encoding that a file names, unless the option names another than UTF-8."""
     if options.encoding != "utf-8":
         return options.encoding
     if head.startswith(_MARKS):
@@ -199,7 +199,7 @@ class RecordFinder:
         """How many bytes have to be held before it is worth looking again."""
 
     def records(self, pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-        """Each record with where it begins in the stretch; the last one may lack its end.
+        """Yield each record with where it begins in the stretch; the last one may lack its end.
 
         Raises:
             Exception: a record, or a DOCTYPE, is too long; the limit's own error.
@@ -244,13 +244,13 @@ class RecordFinder:
 
     def _passed(self, match: re.Match[bytes]) -> bool:
         """Go on behind what begins there; False if its end is not there yet."""
-        begins, found = match.start(), match.group()
-        if found in _ENDS:
-            self._until, self._at = _ENDS[found], match.end()
+        begins, markup = match.start(), match.group()
+        if markup in _ENDS:
+            self._until, self._at = _ENDS[markup], match.end()
             return True
-        if found == _DOCTYPE:
+        if markup == _DOCTYPE:
             return self._declarations(begins)
-        if not found.startswith(b"</"):
+        if not markup.startswith(b"</"):
             return self._opened(begins, match.end())
         end = self._data.find(b">", begins)
         self._at = end + 1 if end >= 0 else begins
@@ -351,11 +351,11 @@ class RecordFinder:
 
 
 def _has_any(data: bytes, begins: int, ends: int) -> bool:
-    """True if there may be a comment, a section, an instruction or a DOCTYPE."""
+    """Return whether there may be a comment, a section, an instruction or a DOCTYPE."""
     return data.find(b"<!", begins, ends) >= 0 or data.find(b"<?", begins, ends) >= 0
 
 
 def _quotes(data: bytes, begins: int, ends: int) -> bool:
-    """True if the tag's first `>` may be within quotes."""
+    """Return whether the tag's first `>` may be within quotes."""
     double, single = data.count(b'"', begins, ends), data.count(b"'", begins, ends)
     return bool((double and single) or double % 2 or single % 2)

@@ -5,24 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from ...evolution.type_growth import aligned, merged
 from ...options import ReaderOptions
-from ...values.numbers import decimal, floating, integer
-from ...values.text_types import TextTypes, text_leaf
+from ...values.numbers import floating
+from ...values.text_types import TextTypes, text_converter, text_leaf
 from ...values.times.temporal import Temporal
+from ..text_driver import Misfit
 
 _types = pa.types
 
 Scalar = Callable[[str], object]
 
 _GROUPED = re.compile(r"[+-]?\d[\d,]*(?:\.\d*)?", re.ASCII)
-_DATES = 4096
-_PLAIN_DIGITS = 19
 # Spark's XML reader takes digits as well, unlike its readers of CSV and JSON.
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -55,25 +54,25 @@ class Shape:
             self._leaf = merged(self._leaf, self._type_of(value), text_leaf)
 
     def _field(self, name: str) -> Shape:
-        known = self._fields.get(name.lower())
-        if known is None:
-            known = name, Shape(self._value_tag, self._types)
-            self._fields[name.lower()] = known
-        return known[1]
+        field = self._fields.get(name.lower())
+        if field is None:
+            field = name, Shape(self._value_tag, self._types)
+            self._fields[name.lower()] = field
+        return field[1]
 
     def _type_of(self, text: str) -> pa.DataType:
         if self._types is None:
             return pa.string()
-        found = self._types.of(text)
+        kind = self._types.of(text)
         # As Spark infers XML, integers beyond `bigint` are `double`.
-        if _types.is_decimal(found):
+        if _types.is_decimal(kind):
             return pa.float64()
         # Java reads 1d as a number, which Spark's XML reader does not take for one.
-        is_word = _types.is_floating(found) and text[-1] in "dDfF"
-        return pa.string() if is_word else found
+        is_word = _types.is_floating(kind) and text[-1] in "dDfF"
+        return pa.string() if is_word else kind
 
     def type(self) -> pa.DataType:
-        """The one type that takes all of them; null if there was no value."""
+        """Return the one type that takes all of them; null if there was no value."""
         kind = self._leaf
         if self._fields:
             fields = {name: shape.type() for name, shape in self._fields.values()}
@@ -82,21 +81,21 @@ class Shape:
 
 
 def _with_text(kind: pa.StructType, leaf: pa.DataType, value_tag: str) -> pa.DataType:
-    """The type for elements of which some have fields, and some only text."""
+    """Return the type for elements of which some have fields, and some only text."""
     if _types.is_null(leaf):
         return kind
     index = kind.get_field_index(value_tag)
     if index < 0:
         return pa.string()
-    found, by = kind.field(index), partial(_leaf, value_tag)
+    text_field, by = kind.field(index), partial(_leaf, value_tag)
     return pa.struct([
-        field.with_type(merged(field.type, leaf, by)) if field == found else field
+        field.with_type(merged(field.type, leaf, by)) if field == text_field else field
         for field in kind
     ])  # fmt: skip
 
 
 def common_type(one: pa.DataType, other: pa.DataType, value_tag: str) -> pa.DataType:
-    """The one type for what was found in two files, in the spelling of the first."""
+    """Return the one type for what was found in two files, in the spelling of the first."""
     return merged(one, aligned(other, one), partial(_leaf, value_tag))
 
 
@@ -112,10 +111,6 @@ def _leaf(value_tag: str, one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return text_leaf(one, other)
 
 
-class Misfit(ValueError):
-    """A value that is not of its column's type."""
-
-
 def temporal_of(options: ReaderOptions) -> Temporal:
     """The rules of times: dates without a pattern are in the form `yyyy-MM-dd` and no other."""
     pattern = options.date_format or "yyyy-MM-dd"
@@ -123,12 +118,12 @@ def temporal_of(options: ReaderOptions) -> Temporal:
 
 
 def scalar(kind: pa.DataType, temporal: Temporal) -> Scalar:
-    """A function from text to what `pa.array` takes for `kind`. It raises `Misfit`.
+    """Return a function from text to what `pa.array` takes for `kind`. It raises `Misfit`.
 
     Raises:
         TypeError: XML cannot be read into columns of this type.
     """
-    convert = _converter(kind, temporal)
+    convert = text_converter(kind, temporal, floats=_floating, booleans=_boolean)
 
     def converted(text: str) -> object:
         try:
@@ -137,39 +132,6 @@ def scalar(kind: pa.DataType, temporal: Temporal) -> Scalar:
             raise Misfit(f"{text[:100]!r} where {kind} is expected") from None
 
     return converted
-
-
-def _converter(kind: pa.DataType, temporal: Temporal) -> Scalar:
-    if _types.is_string(kind):
-        return str
-    if _types.is_integer(kind):
-        return _integers(kind)
-    if _types.is_floating(kind):
-        return lambda text: _floating(text, kind)
-    if _types.is_decimal(kind):
-        return lambda text: decimal(text, kind)
-    if _types.is_boolean(kind):
-        return _boolean
-    if _types.is_date32(kind):
-        # The dates of a file are few.
-        return lru_cache(_DATES)(lambda text: temporal.value(text, kind))
-    if _types.is_timestamp(kind):
-        return lambda text: temporal.value(text, kind)
-    raise TypeError(f"XML cannot be read into columns of type {kind}")
-
-
-def _integers(kind: pa.DataType) -> Scalar:
-    bound = 1 << (kind.bit_width - 1)
-
-    def convert(text: str) -> int:
-        # What every type of integer takes as written, in a third of the time.
-        if len(text) < _PLAIN_DIGITS and text.isdigit() and text.isascii():
-            number = int(text)
-            if number < bound:
-                return number
-        return integer(text, kind)
-
-    return convert
 
 
 def _floating(text: str, kind: pa.DataType) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import re
 
 import pyarrow as pa
@@ -31,41 +30,12 @@ def _lines(count: int) -> bytes:
     return b"".join(b'{"a":%d,"b":"text %d"}\n' % (i, i) for i in range(count))
 
 
-def test_truncated_json_line_is_an_error_that_names_file_and_byte(tmp_path):
-    path = tmp_path / "cut.json"
-    path.write_bytes(_lines(3) + b'{"a":3,"b":"te')
-    message = re.escape(f"{path}, byte {len(_lines(3))}")
-    with pytest.raises(MalformedDataError, match=message) as caught:
-        read_rows([path], SCHEMA)
-    assert "FAILFAST" not in str(caught.value)
-    assert "PERMISSIVE" in str(caught.value)
-    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-
-
 def test_a_bad_record_far_inside_a_later_split_is_located(tmp_path):
     path = tmp_path / "large.json"
     good = _lines(20_000)
     path.write_bytes(good + b'{"a":"x"}\n' + good)
     with pytest.raises(MalformedDataError, match=re.escape(f"{path}, byte {len(good)};")):
         read(cut(path, [200_000]), SCHEMA)
-
-
-def test_dropped_records_are_counted_for_their_file(tmp_path):
-    paths = [tmp_path / f"{i}.json" for i in range(4)]
-    for path in paths:
-        path.write_bytes(_lines(2))
-    paths[2].write_bytes(_lines(1) + b"{\n5\n" + _lines(1))
-    table, reports = read([whole(p) for p in paths], SCHEMA, mode="DROPMALFORMED")
-    assert table.num_rows == 8
-    assert [(r.rows, r.dropped_records) for r in reports] == [(2, 0), (2, 0), (2, 2), (2, 0)]
-
-
-def test_permissive_keeps_the_text_of_bad_records_in_place(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_bytes(_lines(1) + b'{"a":"x","b":"y"}\n{"a\n' + _lines(1))
-    rows = read_rows([path], CORRUPT, mode="permissive")
-    assert [row["_corrupt_record"] for row in rows] == [None, '{"a":"x","b":"y"}', '{"a', None]
-    assert [row["b"] for row in rows] == ["text 0", "y", None, "text 0"]
 
 
 def test_rescued_data_holds_what_has_no_column_or_does_not_fit(tmp_path):

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.json import format as json_format
-from pyspark_sluice.reader.files.formats.json.fast_parsers import NestedRecords
-from pyspark_sluice.reader.files.formats.json.flat_parser import REFUSALS, FlatRecords
-from pyspark_sluice.reader.files.formats.json.format import JsonFormat, rows_by_file
-from pyspark_sluice.reader.files.formats.json.jackson_limits import may_exceed
+from pyspark_sluice.reader.files.formats.json.fast_parsers import NestedRecords, rows_by_file
+from pyspark_sluice.reader.files.formats.json.format import JsonFormat
+from pyspark_sluice.reader.files.formats.json.json_values import may_exceed
+from pyspark_sluice.reader.files.formats.json.plain_records import REFUSALS, FlatRecords
 from pyspark_sluice.reader.files.formats.record_format import Source
 from pyspark_sluice.reader.files.options import ReaderOptions
 
@@ -214,10 +214,10 @@ def test_columns_of_strings_take_any_value_as_it_is_written_without_the_slow_pat
     }  # fmt: skip
     lines = [f'{{"s": {text} ,"id":1,"amount":"1,234.505"}}' for text in texts]
     data = "\n".join([*lines, '{"amount":1e1}']).encode()
-    parsed = reader.quick(data, Source((FileVersion("a", len(data), 0),), (0,)))
-    assert parsed is not None
-    assert parsed.batch.column("s").to_pylist() == [*texts.values(), None]
-    amounts = [str(value) for value in parsed.batch.column("amount").to_pylist()]
+    cut = reader.fast(data, Source((FileVersion("a", len(data), 0),), (0,)), is_last=True)
+    assert cut is not None
+    assert cut.parsed.batch.column("s").to_pylist() == [*texts.values(), None]
+    amounts = [str(value) for value in cut.parsed.batch.column("amount").to_pylist()]
     assert amounts == ["1234.51"] * len(texts) + ["10.00"]
     for refused in (
         '{"s":[1,]}',
@@ -227,7 +227,7 @@ def test_columns_of_strings_take_any_value_as_it_is_written_without_the_slow_pat
         '{"s":"x","amount":true}',
     ):
         broken = data + b"\n" + refused.encode()
-        assert reader.quick(broken, Source((FileVersion("a", 1, 0),), (0,))) is None
+        assert reader.fast(broken, Source((FileVersion("a", 1, 0),), (0,)), is_last=True) is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.errors import MalformedDataError, OptionError
-from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
@@ -26,7 +25,7 @@ from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 from pyspark_sluice.reader.files.testing import cut, version
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.reader.files.formats.xml import documents
-from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
+from pyspark_sluice.tests.reader.files.reading import read, read_rows
 
 A = pa.schema([("a", pa.int32())])
 BAD = pa.schema([("a", pa.int32()), ("_corrupt_record", pa.string())])
@@ -105,21 +104,6 @@ def test_a_large_file_is_cut_where_records_begin_and_no_record_is_lost_or_double
     found = [read([split], A, file_format="xml", row_tag="r")[0] for split in splits]
     assert all(part.num_rows for part in found)
     assert pa.concat_tables(found)["a"].to_pylist() == list(range(20_000))
-
-
-def test_what_a_malformed_record_does_is_as_the_mode_says(tmp_path):
-    content = b"<rs><r><a>1</a></r>\n<r><a>x</a></r><r><a>&e;</a></r><r><a>2</a></r></rs>"
-    rows = _rows(tmp_path, content, BAD, mode="PERMISSIVE")
-    assert [row["a"] for row in rows] == [1, None, None, 2]
-    texts = [None, "<r><a>x</a></r>", "<r><a>&e;</a></r>", None]
-    assert [row["_corrupt_record"] for row in rows] == texts
-    path = tmp_path / "file.xml"
-    table, [report] = read([whole(path)], A, file_format="xml", row_tag="r", mode="DROPMALFORMED")
-    assert isinstance(report, SplitFinished)
-    assert (table["a"].to_pylist(), report.dropped_records) == ([1, 2], 2)
-    expected = f"malformed record: {path}, byte 20; found a: 'x' where int32 is expected"
-    with pytest.raises(MalformedDataError, match=re.escape(expected)):
-        read_rows([path], A, **XML)
 
 
 def test_a_file_is_read_in_the_encoding_that_it_declares_unless_one_is_given(tmp_path):

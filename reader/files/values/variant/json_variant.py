@@ -11,7 +11,8 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
-from ...values.variant.variant_encoding import (
+from ..numbers import Number
+from .variant_encoding import (
     NULL,
     Names,
     array_of,
@@ -23,7 +24,6 @@ from ...values.variant.variant_encoding import (
     object_of,
     text_of,
 )
-from .json_values import Number
 
 _MAX_BYTES = 16 * 1024 * 1024
 """Spark's limit for each of the two byte strings; offsets have at most three bytes."""
@@ -47,7 +47,7 @@ def encode(value: Any) -> dict[str, bytes]:
 
 
 def _encode(value: Any, names: Names) -> bytes:
-    """The value's bytes. No recursion: a thousand levels are allowed."""
+    """Return the value's bytes. No recursion: a thousand levels are allowed."""
     open_parts = [_Open([value], names)]
     while True:
         current = open_parts[-1]

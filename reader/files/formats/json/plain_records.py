@@ -1,23 +1,34 @@
-"""Flat JSON records through msgspec: typed, strict, and column by column into Arrow.
+"""Records that msgspec or CPython's parser takes whole, and of which every value fits.
 
-Why msgspec: on one core, 27 MB of six-column lines took 0.09 s (300 MB/s) this way, and with
-pyarrow's parser 0.12 s (220 MB/s). DuckDB (320 MB/s) and polars (285 MB/s) are hardly better, much
-larger, and take text for numbers or numbers for text without a word. msgspec refuses what is
-not exactly of the type, so that a slower path decides.
+Flat records go through msgspec, typed and column by column into Arrow. On one core, 27 MB of
+six-column lines took 0.09 s (300 MB/s) this way, and with pyarrow's parser 0.12 s (220 MB/s).
+DuckDB (320 MB/s) and polars (285 MB/s) are hardly better, much larger, and take text for numbers or
+numbers for text without a word.
+
+Single records go through CPython's parser, with what `json_rows.py` gives, several times faster.
+Both refuse what is not exactly of its type; CPython's also names that come twice, and what has to
+be kept as it was written.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Self
 
 import msgspec
 import pyarrow as pa
 
+from ...evolution.type_growth import is_variant
+from ...options import ReaderOptions
+from ...values.numbers import Number
 from ...values.rows import gc_paused
+from ...values.times.temporal import Temporal
+from ...values.variant.json_variant import encode
+from .json_values import SURROGATES, clean, may_exceed, plain_base64, scalar
 
 _types = pa.types
 
@@ -35,8 +46,8 @@ _CACHED = 256 * 1024
 _WIDE = 100
 """Columns beyond which that gains less than more calls cost."""
 
-REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
-"""What `columns` raises, in addition to pyarrow's own errors, for records that it does not take."""
+REFUSALS = (ValueError, RecursionError, OverflowError, msgspec.MsgspecError)
+"""What both parsers raise, in addition to pyarrow's own errors, for records that they refuse."""
 
 
 class FlatRecords:
@@ -75,7 +86,7 @@ class FlatRecords:
         return cls(pa.schema(fields), kinds, known_only=known_only)
 
     def columns(self, data: bytes) -> tuple[list[pa.Array], int]:
-        """One array for each column of the schema, and the number of records.
+        """Return one array for each column of the schema, and the number of records.
 
         Raises:
             ArrowException: a number does not fit its type.
@@ -86,13 +97,13 @@ class FlatRecords:
             for piece in self._pieces(data):
                 records = self._decoder.decode_lines(piece)
                 rows += len(records)
-                made = [
+                arrays = [
                     pa.array(map(_text, values), kind) if written else _array(values, kind)
                     for values, kind, written in zip(
                         self._collected(records), self._types, self._written, strict=False
                     )
                 ]
-                parts += [made] if made else []
+                parts += [arrays] if arrays else []
         if len(parts) == 1:
             return parts[0], rows
         columns = list(zip(*parts, strict=True)) or [()] * len(self._types)
@@ -112,7 +123,7 @@ class FlatRecords:
             at = end
 
     def _collected(self, records: list[msgspec.Struct]) -> Iterator[Sequence[object]]:
-        """The values of one column after the other; nothing if there are no records."""
+        """Yield the values of one column after the other; nothing if there are no records."""
         if len(self._types) < _FEW:
             # Of a single column eight times as fast as turning records around.
             return (list(map(get, records)) for get in self._getters)
@@ -139,7 +150,7 @@ def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
 
 
 def record_type(asked: Sequence[tuple[str, Any]], *, known_only: bool) -> type[msgspec.Struct]:
-    """The type of objects with these fields, a name and a type each; any may be missing."""
+    """Return the type of objects with these fields, a name and a type each; any may be missing."""
     # Names of columns may be no names of Python's, so fields are numbered and renamed.
     own = [f"field_{number}" for number in range(len(asked))]
     return msgspec.defstruct(
@@ -172,3 +183,131 @@ def python_type(kind: pa.DataType) -> type | None:
         return int
     # A float of 32 bits would be rounded twice.
     return {pa.float64(): float, pa.bool_(): bool}.get(kind)
+
+
+Take = Callable[[Any], Any]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    # A name twice: which of its values count is for the exact path.
+    if len(fields) != len(pairs):
+        raise ValueError
+    return fields
+
+
+def _object_of_whole_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if any(SURROGATES.search(name) for name, _ in pairs):
+        raise ValueError
+    return _object(pairs)
+
+
+def _decoder(hook: Callable[[list[tuple[str, Any]]], Any]) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=hook, parse_float=Number, parse_int=Number, parse_constant=Number
+    )
+
+
+_DECODER, _CAREFUL = _decoder(_object), _decoder(_object_of_whole_names)
+
+
+def parsed(data: bytes, options: ReaderOptions) -> Any:
+    """The one value that `data` is, with the digits of its numbers. Raises one of `REFUSALS`."""
+    text = data.decode()
+    if may_exceed(data):
+        raise ValueError
+    # The words may be in a string; the exact path decides then.
+    if not options.allow_non_numeric_numbers and ("NaN" in text or "Infinity" in text):
+        raise ValueError
+    # Half a surrogate pair in a name is malformed for Jackson, and only an escape can write one.
+    escaped_pair = "\\ud" in text or "\\uD" in text
+    return (_CAREFUL if escaped_pair else _DECODER).decode(text)
+
+
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def keep_written(value: Any, names: Collection[str], record: bytes) -> None:
+    """Put the text of objects and arrays, as written, for the fields of `value` with these names.
+
+    `value` is what `parsed` made of `record`. Raises one of `REFUSALS`.
+    """
+    if type(value) is not dict:
+        return
+    nested = [name for name in names if type(value.get(name)) in (dict, list)]
+    if nested:
+        written = _RAW.decode(record)
+        for name in nested:
+            value[name] = bytes(written[name]).decode()
+
+
+def rows_of(value: Any, fields: Mapping[str, Take]) -> list[dict[str, Any]]:
+    """Return the rows of a record. Raises one of `REFUSALS`."""
+    return [_row(record, fields) for record in (value if type(value) is list else [value])]
+
+
+def takers(
+    fields: pa.Schema | pa.StructType, options: ReaderOptions, temporal: Temporal
+) -> dict[str, Take]:
+    """For each field a function from parsed values, `None` left out, to what `pa.array` takes."""
+    return {field.name: _taker(field.type, options, temporal) for field in fields}
+
+
+def _taker(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Take:
+    if is_variant(kind):
+        return encode
+    take = _filled(kind, options, temporal)
+    return lambda value: None if value is None else take(value)
+
+
+def _filled(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Take:
+    if _types.is_struct(kind):
+        fields = takers(kind, options, temporal)
+        return lambda value: _row(value, fields)
+    if _types.is_list(kind):
+        inner = _taker(kind.value_type, options, temporal)
+        return lambda value: [inner(item) for item in _of(list, value)]
+    if _types.is_map(kind):
+        inner = _taker(kind.item_type, options, temporal)
+        return lambda value: [(clean(k), inner(v)) for k, v in _of(dict, value).items()]
+    if _types.is_string(kind):
+        return _string
+    if _types.is_binary(kind):
+        return lambda value: plain_base64(_of(str, value))
+    return _scalar(scalar(kind, options, temporal))
+
+
+def _row(value: Any, fields: Mapping[str, Take]) -> dict[str, Any]:
+    record = _of(dict, value)
+    return {name: take(record[name]) for name, take in fields.items() if name in record}
+
+
+def _of(kind: type, value: Any) -> Any:
+    # Not `isinstance`: a `Number` is a `str`, too.
+    if type(value) is not kind:
+        raise ValueError
+    return value
+
+
+def _string(value: Any) -> str:
+    if type(value) is str:
+        return clean(value)
+    if type(value) is Number:
+        return str(value)
+    if type(value) is bool:
+        return "true" if value else "false"
+    raise ValueError
+
+
+def _scalar(convert: Callable[[str, str], Any]) -> Take:
+    def taken(value: Any) -> Any:
+        if type(value) is Number:
+            return convert("int" if value.lstrip("-").isdigit() else "float", value)
+        if type(value) is str:
+            return convert("string", value)
+        if type(value) is bool:
+            word = "true" if value else "false"
+            return convert(word, word)
+        raise ValueError
+
+    return taken

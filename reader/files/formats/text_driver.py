@@ -1,0 +1,312 @@
+"""Reads records of text: a fast parser for blocks, an exact one for single records, one outcome.
+
+The fast parser refuses everything that it is not sure of. A refused block is tried again in pieces,
+and a refused piece in two parts, so that only the records around a bad one are read exactly. What a
+record that does not fit becomes is decided here, for every format.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ....checkpoint_meta.documents.file_split import FileVersion
+from ..evolution.new_columns import written
+from ..io.lines import LineBlock
+from ..io.memory_bounds import too_long
+from ..io.whole_records import overlaps_itself
+from ..options import ParseMode, ReaderOptions
+from ..values.rows import Row, Rows
+from .api import BadRecord, Parsed
+from .record_format import Source, malformed
+
+PIECE = 64 * 1024
+"""Bytes of the pieces of a refused block."""
+
+_LEAST = 2 * 1024
+"""Bytes of a piece that is not halved again."""
+
+
+class Misfit(ValueError):
+    """A value that is not of its column's type."""
+
+
+class Partial(Misfit):
+    """A value of which a part fits."""
+
+    def __init__(self, message: str, value: Any) -> None:
+        super().__init__(message)
+        self.value = value
+        """The part that fits, with nulls for the rest."""
+
+
+class RecordOutcome(NamedTuple):
+    """The rows of one record, or the reason why it is dropped."""
+
+    rows: Sequence[Row]
+    dropped: str = ""
+
+
+class RecordRows(Rows):
+    """Applies `mode`, the column of corrupt records and the rescued data column to records."""
+
+    expected = "a record that fits the schema"
+    """Names in errors what a record should be."""
+
+    def __init__(self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions) -> None:
+        """`schema` is that of the batches, `data` that of what records hold."""
+        super().__init__(schema, data)
+        self._options = options
+        self._corrupt = self._string_column(options.column_name_of_corrupt_record)
+        self._rescued = self._string_column(options.rescued_data_column)
+
+    def rescue(self, row: Row, lost: dict[str, Any], leaf: Callable[[Any], str]) -> Row:
+        """Put what has no column, or does not fit it, into the rescued data column as JSON."""
+        if lost:
+            row[self._rescued] = written(lost, leaf)
+        return row
+
+    def refuse(
+        self, rows: Sequence[Row], record: bytes | str, problem: str, where: Callable[[], str]
+    ) -> RecordOutcome:
+        """Decide what a record that does not fit becomes; `rows` are the parts of it that fit.
+
+        Raises:
+            MalformedDataError: under `FAILFAST`.
+        """
+        if self._options.mode is ParseMode.FAILFAST:
+            raise malformed(where(), problem, self.expected)
+        if self._options.mode is ParseMode.DROPMALFORMED:
+            return RecordOutcome((), problem or "malformed")
+        if self._corrupt:
+            rows = [{**row, self._corrupt: _text(record)} for row in rows]
+        return RecordOutcome(rows)
+
+
+def json_text(value: Any) -> str:
+    """Write a value without line breaks and with its characters as they are."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+class Cut(NamedTuple):
+    """The rows of the records before some byte."""
+
+    parsed: Parsed
+    end: int
+
+
+class TextRecord(NamedTuple):
+    """A record, with where it begins and ends in the parsed bytes."""
+
+    offset: int
+    end: int
+    text: Any
+    """Bytes, or a string if there are fields; without what ends the record."""
+
+    fields: Sequence[str | None] | None = ()
+    """The fields of a CSV record; None for a blank line or a comment."""
+
+
+class TextParser(ABC):
+    """The two parsers of a format."""
+
+    @property
+    @abstractmethod
+    def spans_lines(self) -> bool:
+        """True if a record may span lines, so that only a parser finds where it ends."""
+
+    @abstractmethod
+    def fast(self, data: bytes, source: Source, *, is_last: bool) -> Cut | None:
+        """Parse whole records by the fast parser; None if it refuses, or might be wrong.
+
+        Without `is_last`, the last record may end behind `data`.
+        """
+
+    @abstractmethod
+    def records(self, data: bytes, *, is_last: bool) -> Iterator[TextRecord]:
+        """Yield the records that the exact parser is given."""
+
+    @abstractmethod
+    def outcome(self, record: TextRecord, where: Callable[[], str]) -> RecordOutcome:
+        """Parse one record exactly.
+
+        Raises:
+            SplitReadError: the record does not fit, and `mode` lets none pass.
+        """
+
+
+class TextDriver:
+    """Drives the parsers of one format over blocks."""
+
+    def __init__(
+        self, parser: TextParser, rows: Rows, options: ReaderOptions, separator: bytes = b""
+    ) -> None:
+        """`separator` ends records instead of the option lineSep."""
+        self._parser, self._rows, self._options = parser, rows, options
+        self._separator = separator or options.line_sep.encode() or b"\n"
+
+    def parse(self, data: bytes, source: Source) -> Parsed:
+        """Parse whole records."""
+        parts = [cut.parsed for cut in self.cuts(data, source)]
+        if len(parts) == 1:
+            return parts[0]
+        batch = pa.concat_batches([part.batch for part in parts])
+        bad = [record for part in parts for record in part.bad]
+        return Parsed(batch, sum(part.dropped_records for part in parts), bad)
+
+    def cuts(self, data: bytes, source: Source, *, is_last: bool = True) -> Iterator[Cut]:
+        """Parse records in order, up to the last one that ends in `data`.
+
+        A record of any length is looked at a few times at most: a piece in which none ends is
+        doubled.
+        """
+        cut = self._parser.fast(data, source, is_last=is_last)
+        if cut is not None:
+            yield cut
+            return
+        # A separator that overlaps itself can only be looked for from the beginning of the block,
+        # and `moved` keeps the place in one file, not in several that were parsed at once.
+        whole = len(source.files) > 1 or overlaps_itself(self._separator)
+        begin, size, end = 0, len(data) if whole else PIECE, -1
+        while end < len(data):
+            end, at = self._end_of_line(data, begin + size), begin
+            piece, ends = data[begin:end], is_last and end == len(data)
+            # All of the data were refused already.
+            parse = self._exact if len(piece) == len(data) else self._piece
+            for parsed, used in parse(piece, source.moved(begin), is_last=ends):
+                at += used
+                yield Cut(parsed, at)
+            begin, size = at, PIECE if at > begin else 2 * size
+
+    def _end_of_line(self, data: bytes, at: int) -> int:
+        end = data.find(self._separator, at)
+        return end + len(self._separator) if end >= 0 else len(data)
+
+    def _piece(self, data: bytes, source: Source, *, is_last: bool) -> Sequence[Cut]:
+        cut = self._parser.fast(data, source, is_last=is_last)
+        return [cut] if cut else self._refused(data, source, is_last=is_last)
+
+    def _refused(self, data: bytes, source: Source, *, is_last: bool) -> Sequence[Cut]:
+        """Parse a refused piece: its two parts, and the two of each part that is refused again.
+
+        Where both are, bad records are many, and trying on would take longer than it saves.
+        """
+        middle = self._end_of_line(data, len(data) // 2)
+        if len(data) <= _LEAST or middle == len(data) or self._parser.spans_lines:
+            return self._exact(data, source, is_last=is_last)
+        halves = [(data[:middle], source), (data[middle:], source.moved(middle))]
+        cuts = [self._parser.fast(*half, is_last=True) for half in halves]
+        if not any(cuts):
+            return self._exact(data, source, is_last=is_last)
+        return [
+            part
+            for half, cut in zip(halves, cuts, strict=True)
+            for part in ([cut] if cut else self._refused(*half, is_last=True))
+        ]
+
+    def _exact(self, data: bytes, source: Source, *, is_last: bool) -> Sequence[Cut]:
+        records = self._parser.records(data, is_last=is_last)
+        parsed, end = exactly(records, self._parser.outcome, self._rows, source, self._options)
+        return [Cut(parsed, end if self._parser.spans_lines and not is_last else len(data))]
+
+
+def exactly(
+    records: Iterable[TextRecord],
+    parse: Callable[[TextRecord, Callable[[], str]], RecordOutcome],
+    rows: Rows,
+    source: Source,
+    options: ReaderOptions,
+    most: int = sys.maxsize,
+) -> Cut:
+    """Parse records singly, until they have `most` bytes."""
+    of_all, bad, packed, size, end = list[Row](), list[BadRecord](), len(source.files) > 1, 0, 0
+    rows_of, dropped_of = [0] * len(source.files), [0] * len(source.files)
+    for record in records:
+        offset, end = record.offset, record.end
+        index = source.locate(offset)[0] if packed else 0
+        outcome = parse(record, _place(source, offset))
+        of_all.extend(outcome.rows)
+        rows_of[index] += len(outcome.rows)
+        if outcome.dropped:
+            dropped_of[index] += 1
+            # A file of bad records only may hold gigabytes, so their text is kept only to be
+            # written.
+            if options.bad_records_path:
+                bad.append(source.bad_record(offset, _text(record.text), outcome.dropped))
+        size += end - offset
+        if size >= most:
+            break
+    batch = rows.batch(of_all)
+    return Cut(Parsed(batch, sum(dropped_of), bad, rows_of if packed else None, dropped_of), end)
+
+
+def _text(record: bytes | str) -> str:
+    return record if isinstance(record, str) else record.decode("utf-8", "replace")
+
+
+def _place(source: Source, offset: int) -> Callable[[], str]:
+    return lambda: source.locate(offset)[1]
+
+
+def records_of(data: bytes, separator: bytes) -> Iterator[TextRecord]:
+    """Yield each record of `data`, without what ends it; empty: any line break does."""
+    offset = 0
+    if separator:
+        for record in data.split(separator):
+            end = min(offset + len(record) + len(separator), len(data))
+            yield TextRecord(offset, end, record)
+            offset = end
+        return
+    # Of bytes, unlike of text, Python takes LF, CR and CR LF only for line breaks, as Hadoop's
+    # reader does.
+    for line in data.splitlines(keepends=True):
+        yield TextRecord(offset, offset + len(line), line.rstrip(b"\r\n"))
+        offset += len(line)
+
+
+class Unread:
+    """Bytes of one file that are read and not parsed yet, in bounded memory and linear time."""
+
+    def __init__(self, file: FileVersion, options: ReaderOptions) -> None:
+        self._file, self._options = file, options
+        self.data = b""
+        self._position = 0
+
+    @property
+    def source(self) -> Source:
+        """Where the bytes come from."""
+        return Source((self._file,), (0,), self._position)
+
+    def use(self, count: int) -> None:
+        """Drop so many bytes."""
+        self.data = self.data[count:]
+        self._position += count
+
+    def grow(self, blocks: Iterator[LineBlock]) -> Iterator[bool]:
+        """Read as much again as is left over, each time; yields whether the file has ended.
+
+        No more than a record may have, and a block, so that what is held stays within that.
+
+        Raises:
+            MalformedDataError: a record is longer than `maxRecordBytes`.
+        """
+        most = self._options.max_record_bytes
+        block = next(blocks, None)
+        if block is not None:
+            self._position = block.position
+        while block is not None:
+            left = len(self.data)
+            if left > most:
+                raise too_long(self._file.path, f"byte {self._position}", self._options)
+            parts, size = [self.data], 0
+            while block is not None and (not size or size < min(left, most - left)):
+                parts.append(block.data)
+                size += len(block.data)
+                block = next(blocks, None)
+            self.data = b"".join(parts)
+            yield block is None
