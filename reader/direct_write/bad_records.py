@@ -47,8 +47,8 @@ class BadRecordsWriter:
             OSError: a file cannot be written.
         """
         for row in left_out.batch.to_pylist():
-            found = {key: value for key, value in row.items() if value is not None}
-            line = json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n"
+            values = {key: value for key, value in row.items() if value is not None}
+            line = json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n"
             file = self._file(left_out.kind)
             file.draft.sink.write(line.encode())
             file.lines += 1

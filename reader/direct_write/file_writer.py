@@ -344,10 +344,10 @@ def _floats(table: pa.Table) -> Mapping[str, _Floats]:
 def _checked(batch: object, schema: pa.Schema) -> pa.RecordBatch:
     if isinstance(batch, pa.RecordBatch) and batch.schema.equals(schema):
         return batch
-    found = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
+    problem = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
     raise OptionError(
         "writeTransform: the function does not return what writeTransformSchema declares",
         "",
-        str(found),
+        str(problem),
         f"a pyarrow.RecordBatch with {schema}",
     )

@@ -51,14 +51,14 @@ class InPlaceReader(FileSplitReader):
         self._watch.format_for(split.file, way.file_format, way.data)
         with SourceFile(split.file, self._options.storage_options).native() as source:
             parquet = pq.ParquetFile(source)
-            found = parquet.schema_arrow
+            file_schema = parquet.schema_arrow
             old = int96.paths_of(parquet)
             metadata = parquet.metadata.metadata or {}
-            if old or rebase_functions(found, metadata, self._options, path, old):
+            if old or rebase_functions(file_schema, metadata, self._options, path, old):
                 raise _differs(path, "timestamps or dates in the encoding of old writers", "none")
-        for column in found:
+        for column in file_schema:
             index = way.data.get_field_index(column.name)
-            if index < 0 or found.names.count(column.name) > 1:
+            if index < 0 or file_schema.names.count(column.name) > 1:
                 expected = f"each of these at most once: {', '.join(way.data.names)}"
                 raise _differs(path, f"a column {column.name}", expected)
             if not is_same(column.type, way.data.field(index).type):
@@ -66,15 +66,15 @@ class InPlaceReader(FileSplitReader):
                 raise _differs(path, f"{column.name} {column.type}", f"{column.name} {wanted}")
         if not parquet.metadata.num_rows:
             return
-        given = self._columns.partition(path)
-        floats = [leaf.name for leaf in leaves(found) if _types.is_floating(leaf.type)]
+        path_columns = self._columns.partition(path)
+        floats = [leaf.name for leaf in leaves(file_schema) if _types.is_floating(leaf.type)]
         file = WrittenFile(
             path=path,
             rows=parquet.metadata.num_rows,
             bytes=split.file.size,
-            partition={name: partition_text(value) for name, value in given.items()},
+            partition={name: partition_text(value) for name, value in path_columns.items()},
             # Whether floats are not-a-number is only in the rows.
-            statistics=statistics_of(parquet.metadata, found, floats),
+            statistics=statistics_of(parquet.metadata, file_schema, floats),
         )
         batch = pa.record_batch({"file": [file.model_dump_json()]})
         # A table refers to whole files: the part ends between two of them.
@@ -109,37 +109,35 @@ def _files(batch: pa.RecordBatch) -> list[WrittenFile]:
     return [WrittenFile.model_validate_json(text) for text in texts]
 
 
-def is_same(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """True if a column that is stored as `found` is one of type `wanted` without any change."""
-    if _types.is_struct(found) and _types.is_struct(wanted):
-        inner = {field.name: field.type for field in found}
+def is_same(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """True if a column that is stored as `kind` is one of type `wanted` without any change."""
+    if _types.is_struct(kind) and _types.is_struct(wanted):
+        inner = {field.name: field.type for field in kind}
         return inner.keys() == {field.name for field in wanted} and all(
             is_same(inner[field.name], field.type) for field in wanted
         )
-    if is_list(found) and is_list(wanted):
-        return is_same(found.value_type, wanted.value_type)
-    if _types.is_map(found) and _types.is_map(wanted):
-        return is_same(found.key_type, wanted.key_type) and is_same(
-            found.item_type, wanted.item_type
-        )
+    if is_list(kind) and is_list(wanted):
+        return is_same(kind.value_type, wanted.value_type)
+    if _types.is_map(kind) and _types.is_map(wanted):
+        return is_same(kind.key_type, wanted.key_type) and is_same(kind.item_type, wanted.item_type)
     # A dictionary is a note of Arrow's in the file; Parquet stores the type of the values.
-    if _types.is_dictionary(found):
-        found = found.value_type
-    if _types.is_timestamp(found) and _types.is_timestamp(wanted):
+    if _types.is_dictionary(kind):
+        kind = kind.value_type
+    if _types.is_timestamp(kind) and _types.is_timestamp(wanted):
         # Parquet only knows whether a timestamp is in UTC, so the name of the zone does not matter.
-        return found.unit == wanted.unit and (found.tz is None) == (wanted.tz is None)
+        return kind.unit == wanted.unit and (kind.tz is None) == (wanted.tz is None)
     # Arrow has several forms of texts and bytes in memory, which Parquet stores alike.
     for alike in (_TEXTS, _BYTES):
-        if found in alike:
+        if kind in alike:
             return wanted in alike
-    return bool(found.equals(wanted))
+    return bool(kind.equals(wanted))
 
 
-def _differs(path: str, found: str, expected: str) -> SchemaMismatchError:
+def _differs(path: str, problem: str, expected: str) -> SchemaMismatchError:
     return SchemaMismatchError(
         "a file cannot be added to a table as it is (writeCopy=never)",
         path,
-        found,
+        problem,
         expected,
         "Without writeCopy=never the rows of all files are written with the types of the "
         "schema; or give writeSchema the columns that the files have.",

@@ -113,7 +113,7 @@ def _quoted(text: str) -> str:
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
-def _refused(expected: str, found: object) -> OptionError:
+def _refused(expected: str, value: object) -> OptionError:
     return OptionError(
-        "writePartitionBy: rows cannot be partitioned by these columns", "", str(found), expected
+        "writePartitionBy: rows cannot be partitioned by these columns", "", str(value), expected
     )

@@ -65,15 +65,15 @@ def statistics_of(
             continue
         if name in null_counts:
             _put(nulls, path, null_counts[name])
-        found = [group.column(number).statistics for group in groups]
+        of_groups = [group.column(number).statistics for group in groups]
         # What some row groups say is not true of the file: rows that match would be skipped.
-        if any(part is None or not part.has_null_count for part in found):
+        if any(part is None or not part.has_null_count for part in of_groups):
             continue
-        _put(nulls, path, sum(part.null_count for part in found))
+        _put(nulls, path, sum(part.null_count for part in of_groups))
         # A row group of nothing but nulls has no bounds.
         filled = [
             part
-            for part, group in zip(found, groups, strict=True)
+            for part, group in zip(of_groups, groups, strict=True)
             if part.null_count < group.num_rows
         ]
         if not filled or name in unbounded or not all(part.has_min_max for part in filled):

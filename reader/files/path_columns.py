@@ -70,7 +70,7 @@ class FileColumns:
 
     def _parse(self, directory: str) -> Mapping[str, pa.Scalar]:
         directory = shown_path(directory)
-        found: dict[str, pa.Scalar] = {}
+        columns: dict[str, pa.Scalar] = {}
         for part in parts_below(self._bases, directory):
             key, equals, text = part.partition("=")
             name = self._names.get(unescaped(key).lower()) if equals else None
@@ -79,14 +79,14 @@ class FileColumns:
                     # The slash says that it is no file, so the connector looks at the paths alone.
                     raise NewColumnsSeen(f"{directory}/")
                 continue
-            if name in found:
+            if name in columns:
                 raise _misfit(name, directory, "twice in the path", "once")
             kind = self.schema.field(name).type
             try:
-                found[name] = value_of(text, kind, self._zone)
+                columns[name] = value_of(text, kind, self._zone)
             except (ValueError, OverflowError, pa.ArrowException) as err:
                 raise _misfit(name, directory, repr(text), f"{kind} ({err})") from err
-        return found
+        return columns
 
     def add(
         self, batch: pa.RecordBatch, splits: Sequence[FileSplit], rows: Sequence[int], first: int
@@ -95,13 +95,13 @@ class FileColumns:
         if not len(self.schema):
             return batch
         arrays = []
-        given = self.partition(splits[0].file.path)
-        if not given and self._metadata is None and batch.schema.names == self.schema.names:
+        path_columns = self.partition(splits[0].file.path)
+        if not path_columns and self._metadata is None and batch.schema.names == self.schema.names:
             return batch
         for field in self.schema:
             if field.name == METADATA and self._metadata is not None:
                 arrays.append(self._metadata_array(splits, rows, first))
-            elif field.name in given:
+            elif field.name in path_columns:
                 scalars = [self.partition(split.file.path)[field.name] for split in splits]
                 arrays.append(_spread(scalars, rows, field.type))
             else:
@@ -196,11 +196,11 @@ def parts_below(bases: Sequence[str] | None, directory: str) -> Sequence[str]:
     return directory[len(outermost) :].split("/")
 
 
-def _misfit(name: str, directory: str, found: str, expected: str) -> SchemaMismatchError:
+def _misfit(name: str, directory: str, problem: str, expected: str) -> SchemaMismatchError:
     return SchemaMismatchError(
         f"partition column {name!r} does not fit the schema",
         directory,
-        found,
+        problem,
         expected,
         "Correct the type in .schema(...), or move the directory out of the source.",
     )
@@ -267,17 +267,18 @@ class FilePruning:
         Raises:
             SluiceError: the columns in the path do not fit the schema.
         """
-        given = self._columns.partition(file.path)
-        predicate = self._predicate(given)
+        path_columns = self._columns.partition(file.path)
+        predicate = self._predicate(path_columns)
         if not predicate:
             return True
         row = pa.record_batch(
-            [pa.array([value], value.type) for value in given.values()], names=list(given)
+            [pa.array([value], value.type) for value in path_columns.values()],
+            names=list(path_columns),
         )
         return bool(predicate.keep(row).num_rows)
 
-    def _predicate(self, given: Mapping[str, pa.Scalar]) -> Predicate:
-        names = frozenset(given)
+    def _predicate(self, path_columns: Mapping[str, pa.Scalar]) -> Predicate:
+        names = frozenset(path_columns)
         if names not in self._predicates:
             place = pa.schema([field for field in self._schema if field.name in names])
             self._predicates[names] = Predicate.of_options(self._options, place)

@@ -71,23 +71,23 @@ class Condition:
         if may_be_set and all(value.type == array.type for value in self.values):
             return pc.is_in(array, value_set=pa.array(self.values, array.type))
         compare = COMPARE[self.op]
-        found = (compare(_comparable(array, value.type), value) for value in self.values)
-        mask = reduce(pc.or_, found)
+        comparisons = (compare(_comparable(array, value.type), value) for value in self.values)
+        mask = reduce(pc.or_, comparisons)
         if self.op in (">", ">=") and pa.types.is_floating(array.type):
             mask = pc.or_(mask, pc.is_nan(array))
         return mask
 
-    def may_hold(self, known: Range) -> bool:
+    def may_hold(self, bounds: Range) -> bool:
         """False only if no row of the block can fulfil the condition."""
-        if known.nulls is not None:
+        if bounds.nulls is not None:
             if self.op == "is null":
-                return known.nulls > 0
+                return bounds.nulls > 0
             # Nothing but nulls: neither a comparison nor IS NOT NULL holds for any of them.
-            if known.nulls == known.rows:
+            if bounds.nulls == bounds.rows:
                 return False
-        if self.op in ("is null", "is not null") or known.low is None or known.high is None:
+        if self.op in ("is null", "is not null") or bounds.low is None or bounds.high is None:
             return True
-        return any(self._may_equal(value, known.low, known.high) for value in self.values)
+        return any(self._may_equal(value, bounds.low, bounds.high) for value in self.values)
 
     def _may_equal(self, value: pa.Scalar, low: pa.Scalar, high: pa.Scalar) -> bool:
         # NaN does not count for minimum and maximum but for > and != it does.
@@ -240,11 +240,11 @@ class FilterParser:
         elif "." in name:
             self._fail(f"the name of a whole column; one that has a dot in it is written `{name}`")
         # An exact name goes before one in another case.
-        known = name if name in self._schema.names else self._names.get(name.lower())
-        if known is None and self._others is not None and name.lower() not in self._others:
+        column = name if name in self._schema.names else self._names.get(name.lower())
+        if column is None and self._others is not None and name.lower() not in self._others:
             self._fail(f"a column of the schema: {', '.join(self._schema.names)}")
         self._advance()
-        return None if known is None else self._schema.field(known)
+        return None if column is None else self._schema.field(column)
 
     def _null_test(self) -> str:
         if not self._skip("word", "is"):
@@ -295,10 +295,10 @@ class FilterParser:
 
     def _skip(self, kind: str, token: str) -> bool:
         """Go past the next token if it is this one; False if it is not."""
-        found = self._kind == kind and self._token.lower() == token
-        if found:
+        is_next = self._kind == kind and self._token.lower() == token
+        if is_next:
             self._advance()
-        return found
+        return is_next
 
     def _expect(self, kind: str, token: str) -> None:
         if not self._skip(kind, token):
@@ -319,10 +319,10 @@ class FilterParser:
         self._next = self._at + match.end()
 
     def _fail(self, expected: str) -> NoReturn:
-        found = repr(self._token) if self._token else "its end"
+        place = repr(self._token) if self._token else "its end"
         where = f"character {self._at + 1} of {self._text!r}"
-        what = "option filter does not parse"
-        raise OptionError(what, where, found, expected, _REMEDY) from None
+        message = "option filter does not parse"
+        raise OptionError(message, where, place, expected, _REMEDY) from None
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -54,18 +54,18 @@ def parse_hints(text: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
 
 
 def parse_columns(text: str, option: str) -> list[pa.Field]:
-    """The columns that an option describes, some of them `NOT NULL`.
+    """Return the columns that an option describes, some of them `NOT NULL`.
 
     Raises:
         OptionError: it does not parse, or names a field of a struct; says where.
     """
-    found = _Parser(text, option, may_promise=True).columns() if text.strip() else []
-    for path, _ in found:
+    columns = _Parser(text, option, may_promise=True).columns() if text.strip() else []
+    for path, _ in columns:
         if len(path) > 1:
             raise OptionError(
                 f"{option}: a name with dots", "", ".".join(path), "names of columns, or `a.b`"
             )
-    return [field for _, field in found]
+    return [field for _, field in columns]
 
 
 class _Parser:
@@ -75,17 +75,17 @@ class _Parser:
         self._may_promise = may_promise
 
     def columns(self) -> list[tuple[tuple[str, ...], pa.Field]]:
-        found = []
+        columns = []
         while True:
             path = [self._name()]
             while self._skip("."):
                 path.append(self._name())
-            found.append((tuple(path), self._field(path[-1])))
+            columns.append((tuple(path), self._field(path[-1])))
             if not self._skip(","):
                 break
         if self._text[self._at :].strip():
             raise self._wrong("a comma or the end")
-        return found
+        return columns
 
     def _peek(self) -> str:
         match = _TOKEN.match(self._text, self._at)

@@ -34,22 +34,22 @@ class NewColumnsSeen(Exception):
 
 
 def refuse_unrelated(
-    where: str, names: Iterable[str], known: Iterable[str], *, accept: bool
+    where: str, names: Iterable[str], schema_names: Iterable[str], *, accept: bool
 ) -> None:
-    """Refuse a file with the columns `names` if none of them is one of `known`, in any case.
+    """Refuse a file with the columns `names` if none of them is one of `schema_names`, in any case.
 
     `accept` is the option acceptUnrelatedFiles, with which every file is read.
 
     Raises:
         SchemaMismatchError: names both.
     """
-    found, expected = list(names), list(known)
-    is_related = {name.lower() for name in found} & {name.lower() for name in expected}
-    if found and expected and not (is_related or accept):
+    file_names, expected = list(names), list(schema_names)
+    is_related = {name.lower() for name in file_names} & {name.lower() for name in expected}
+    if file_names and expected and not (is_related or accept):
         raise SchemaMismatchError(
             "the file has no column of the schema",
             where,
-            ", ".join(found)[:500],
+            ", ".join(file_names)[:500],
             f"at least one of {', '.join(expected)[:500]}",
             "It may be an error page, or have another separator: repair or remove the file. To "
             "read it, set acceptUnrelatedFiles.",
@@ -77,19 +77,19 @@ class KnownFields:
             self._elements = KnownFields(kind.value_type)
 
     def unknown_part(self, value: Any) -> Any:
-        """What of `value` the schema does not have, in its place; None if nothing.
+        """Return what of `value` the schema does not have, in its place; None if nothing.
 
         A null or an empty object under an unknown name is nothing: it is seen when it has a value.
         Maps are given as dictionaries, or as Arrow gives them: as lists of pairs.
         """
         if self._fields is not None and isinstance(value, dict):
-            found = {}
+            unknown = {}
             for name, inner in value.items():
-                known = self._fields.get(name)
-                part = _content(inner) if known is None else known.unknown_part(inner)
+                field = self._fields.get(name)
+                part = _content(inner) if field is None else field.unknown_part(inner)
                 if part is not None:
-                    found[name] = part
-            return found or None
+                    unknown[name] = part
+            return unknown or None
         if self._elements is not None and isinstance(value, list):
             # An element without anything unknown keeps its place, as a null.
             parts = [self._elements.unknown_part(inner) for inner in value]
@@ -97,11 +97,11 @@ class KnownFields:
         return None if self._entries is None else _unknown_entries(self._entries, value)
 
 
-def _unknown_entries(known: KnownFields, value: Any) -> Any:
+def _unknown_entries(fields: KnownFields, value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: p for k, v in value.items() if (p := known.unknown_part(v)) is not None} or None
+        return {k: p for k, v in value.items() if (p := fields.unknown_part(v)) is not None} or None
     if isinstance(value, list) and all(isinstance(pair, tuple) for pair in value):
-        parts = ((key, known.unknown_part(inner)) for key, inner in value)
+        parts = ((key, fields.unknown_part(inner)) for key, inner in value)
         return _Entries((key, part) for key, part in parts if part is not None) or None
     return None
 

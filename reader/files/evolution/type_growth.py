@@ -33,7 +33,7 @@ def is_variant(kind: pa.DataType) -> bool:
 
 
 def fitted(kind: pa.DataType) -> pa.DataType:
-    """The narrowest type of Spark's that takes every value of `kind`.
+    """Return the narrowest type of Spark's that takes every value of `kind`.
 
     Raises:
         TypeError: Spark has none.
@@ -76,7 +76,7 @@ def _fitted_leaf(kind: pa.DataType) -> pa.DataType:
 
 
 def merged(one: pa.DataType, other: pa.DataType, leaf: Merge) -> pa.DataType | None:
-    """The type that takes the values of both; None where `leaf` knows none."""
+    """Return the type that takes the values of both; None where `leaf` knows none."""
     if one == other or _types.is_null(other):
         return one
     if _types.is_null(one):
@@ -110,7 +110,7 @@ def _merged_struct(one: pa.StructType, other: pa.StructType, leaf: Merge) -> pa.
 
 
 def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The one type that takes every value of both numbers, or of a date and a timestamp."""
+    """Return the one type that takes every value of both numbers, or of a date and a timestamp."""
     if one in _INTEGERS and other in _INTEGERS:
         return max(one, other, key=_INTEGERS.index)
     if _types.is_floating(one) and _types.is_floating(other):
@@ -128,7 +128,7 @@ def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def wider_in_text(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The same for texts: fractions make a long a `double`, as in the first inference."""
+    """Return the same for texts: fractions make a long a `double`, as in the first inference."""
     return pa.float64() if {one, other} == {pa.int64(), pa.float64()} else wider(one, other)
 
 
@@ -155,24 +155,24 @@ def _wider_decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     return pa.decimal128(whole + scale, scale) if whole + scale <= 38 else None
 
 
-def aligned(found: pa.DataType, current: pa.DataType) -> pa.DataType:
-    """`found` with the spelling of `current` where names differ only in case.
+def aligned(kind: pa.DataType, current: pa.DataType) -> pa.DataType:
+    """`kind` with the spelling of `current` where names differ only in case.
 
     For formats whose columns are found without regard to case.
     """
-    if _types.is_list(found) and _types.is_list(current):
-        return pa.list_(pa.field("element", aligned(found.value_type, current.value_type)))
-    if _types.is_map(found) and _types.is_map(current):
-        return pa.map_(found.key_type, aligned(found.item_type, current.item_type))
-    if not (_types.is_struct(found) and _types.is_struct(current)):
-        return found
-    known = {field.name: field for field in current}
+    if _types.is_list(kind) and _types.is_list(current):
+        return pa.list_(pa.field("element", aligned(kind.value_type, current.value_type)))
+    if _types.is_map(kind) and _types.is_map(current):
+        return pa.map_(kind.key_type, aligned(kind.item_type, current.item_type))
+    if not (_types.is_struct(kind) and _types.is_struct(current)):
+        return kind
+    current_fields = {field.name: field for field in current}
     folded = {field.name.lower(): field for field in current}
-    names = {field.name for field in found}
+    names = {field.name for field in kind}
     fields = []
-    for field in found:
+    for field in kind:
         # An exact name goes first; a file may have `id` next to `ID`.
-        match = known.get(field.name) or folded.get(field.name.lower())
+        match = current_fields.get(field.name) or folded.get(field.name.lower())
         if match is None or (match.name != field.name and match.name in names):
             fields.append(field)
         else:
@@ -180,8 +180,8 @@ def aligned(found: pa.DataType, current: pa.DataType) -> pa.DataType:
     return pa.struct(fields)
 
 
-def grown(current: pa.Schema, found: pa.Schema, *, widen: bool, is_text: bool = False) -> pa.Schema:
-    """`current` with the columns and fields of `found` that it lacks, at the end.
+def grown(current: pa.Schema, seen: pa.Schema, *, widen: bool, is_text: bool = False) -> pa.Schema:
+    """`current` with the columns and fields of `seen` that it lacks, at the end.
 
     Types stay as they are, or with `widen` become those that also take what was found; `is_text`
     says that it was found in text.
@@ -195,7 +195,7 @@ def grown(current: pa.Schema, found: pa.Schema, *, widen: bool, is_text: bool = 
         both = wider_in_text(one, other) if is_text else wider(one, other)
         return (both if widen else None) or one
 
-    kind = merged(before, _without_nulls(pa.struct(list(found))), leaf)
+    kind = merged(before, _without_nulls(pa.struct(list(seen))), leaf)
     assert kind is not None
     after = pa.schema(list(kind))
     refuse_same_names(after.names)
@@ -218,15 +218,15 @@ def _without_nulls(kind: pa.DataType) -> pa.DataType:
 
 
 def added_or_widened(
-    current: pa.Schema, found: pa.Schema, *, widen: bool, is_text: bool = False
+    current: pa.Schema, seen: pa.Schema, *, widen: bool, is_text: bool = False
 ) -> list[str]:
-    """Names of the columns and fields that growing would add or widen, in their order."""
-    after = grown(current, found, widen=widen, is_text=is_text)
+    """Return names of the columns and fields that growing would add or widen, in their order."""
+    after = grown(current, seen, widen=widen, is_text=is_text)
     return _differences(pa.struct(list(current)), pa.struct(list(after)), "")
 
 
 def quoted(name: str) -> str:
-    """A name as Spark's DDL has it: in backticks where it is not a plain word."""
+    """Return a name as Spark's DDL has it: in backticks where it is not a plain word."""
     return name if _WORD.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
@@ -240,10 +240,12 @@ def _differences(before: pa.DataType, after: pa.DataType, prefix: str) -> list[s
     if not _types.is_struct(before):
         return [f"{prefix.removesuffix('.')} {after}"]
     names = []
-    known = {field.name: field.type for field in before}
+    earlier_types = {field.name: field.type for field in before}
     for field in after:
-        if field.name in known:
-            names += _differences(known[field.name], field.type, f"{prefix}{quoted(field.name)}.")
+        if field.name in earlier_types:
+            names += _differences(
+                earlier_types[field.name], field.type, f"{prefix}{quoted(field.name)}."
+            )
         else:
             names.append(f"{prefix}{quoted(field.name)} {field.type}")
     return names

@@ -35,7 +35,7 @@ _REMEDY = "Replace the file with a complete one, or set ignoreCorruptFiles to sk
 
 
 def starting_in(split: FileSplit, blocks: Sequence[Block], count: int) -> range:
-    """Which of `count` units on disk belong to `split`: those whose block starts in it."""
+    """Return which of `count` units on disk belong to `split`: those whose block starts in it."""
     chosen = [i for i, block in enumerate(blocks) if split.start <= block.start < split.end]
     if not chosen:
         return range(0)
@@ -55,14 +55,14 @@ def in_bounds(batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatc
 
 
 def rows_within(batch_bytes: int, size: int, rows: int) -> int:
-    """How many rows of `rows` rows with `size` bytes in all make a batch."""
+    """Return how many rows of `rows` rows with `size` bytes in all make a batch."""
     width = max(1, size // max(1, rows))
     return max(1, min(MAX_ROWS, batch_bytes // width))
 
 
 @contextmanager
-def reading(file: FileVersion, what: str) -> Iterator[None]:
-    """Turn what a decoder raises into the error a user sees; `what` is what the file should be."""
+def reading(file: FileVersion, kind: str) -> Iterator[None]:
+    """Turn what a decoder raises into the error a user sees; `kind` is what the file should be."""
     try:
         with naming(file):
             yield
@@ -72,13 +72,13 @@ def reading(file: FileVersion, what: str) -> Iterator[None]:
         raise misfit.in_file(file.path) from None
     # A damaged length lets a decoder ask for more memory than the machine has.
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, EOFError) as err:
-        raise malformed(file, what, _first_line(err)) from err
+        raise malformed(file, kind, _first_line(err)) from err
 
 
-def malformed(file: FileVersion, what: str, found: str) -> MalformedDataError:
-    """The error for bytes that are not `what`, with the file and its size named."""
+def malformed(file: FileVersion, kind: str, problem: str) -> MalformedDataError:
+    """Return the error for bytes that are not `kind`, with the file and its size named."""
     where = f"{file.path} ({file.size} bytes)"
-    return MalformedDataError(f"not a readable {what}", where, found, f"a whole {what}", _REMEDY)
+    return MalformedDataError(f"not a readable {kind}", where, problem, f"a whole {kind}", _REMEDY)
 
 
 def _first_line(err: BaseException) -> str:
@@ -149,12 +149,12 @@ class BlockFormat(FileFormat):
         return Splittability.BLOCKS
 
     def blocks(self, file: FileVersion) -> Sequence[Block]:
-        """The blocks of `file`; see `FileFormat.blocks`."""
+        """Return the blocks of `file`; see `FileFormat.blocks`."""
         with reading(file, self.what), self._opened(file) as source:
             return self._blocks(file, source)
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
-        """The rows of the blocks that start in `split`; see `FileFormat.decode`."""
+        """Yield the rows of the blocks that start in `split`; see `FileFormat.decode`."""
         with reading(split.file, self.what), self._opened(split.file) as source:
             row = self._passed_over = 0
             for batch in self._batches(split, source):
@@ -167,7 +167,7 @@ class BlockFormat(FileFormat):
                         self._passed_over = 0
 
     def _written_out(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The batch, in parts: written out, or in other types, all of it may be too large."""
+        """Yield the batch, in parts: written out, or in other types, all of it may be too large."""
         # Its types have to fit the schema even if there are no values.
         if batch.num_rows == 0:
             yield batch
@@ -178,18 +178,18 @@ class BlockFormat(FileFormat):
 
     def _check(self, part: pa.RecordBatch, file: FileVersion, row: int) -> None:
         if part.num_rows == 1 and part.nbytes > self.options.max_record_bytes:
-            found = f"{part.nbytes} bytes"
-            raise too_long(file.path, f"row {row}", self.options, what="row", found=found)
+            size = f"{part.nbytes} bytes"
+            raise too_long(file.path, f"row {row}", self.options, what="row", found=size)
 
     @classmethod
     @override
     def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
         with reading(file, f"{options.file_format} file"), opened(file, options) as source:
-            found = cls._schema_in(source)
+            schema = cls._schema_in(source)
         fields = []
         hinted = {".".join(path).lower() for path, _ in parse_hints(options.schema_hints)}
         # Before types are judged: a hint decides where Spark has no type, or files disagree.
-        for field in with_hinted_types(pa.schema(list(found)), options.schema_hints):
+        for field in with_hinted_types(pa.schema(list(schema)), options.schema_hints):
             try:
                 is_hinted = field.name.lower() in hinted
                 fields.append((field.name, field.type if is_hinted else fitted(field.type)))
@@ -211,9 +211,9 @@ class BlockFormat(FileFormat):
         kind = merged(one, other, wider)
         if kind is not None:
             return kind
-        known = {field.name: field.type for field in one}
+        earlier_types = {field.name: field.type for field in one}
         for field in other:
-            before = known.get(field.name, field.type)
+            before = earlier_types.get(field.name, field.type)
             if merged(before, field.type, wider) is None:
                 raise SchemaMismatchError(
                     f"column {field.name!r} has incompatible types",
@@ -227,7 +227,7 @@ class BlockFormat(FileFormat):
 
     @classmethod
     def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
-        """The columns that a file says it has, in types of Arrow's."""
+        """Return the columns that a file says it has, in types of Arrow's."""
         raise NotImplementedError
 
     @override
@@ -271,12 +271,12 @@ _NUMBER = 16
 
 
 def expanded(batch: pa.RecordBatch) -> int:
-    """Bytes of a batch in which each value is stored by itself, at most."""
+    """Return bytes of a batch in which each value is stored by itself, at most."""
     return int(batch.nbytes) + sum(map(_beyond, batch.columns))
 
 
 def longest_values(array: pa.Array) -> Iterator[int]:
-    """The length of the longest value of each dictionary in a column, however deep."""
+    """Yield the length of the longest value of each dictionary in a column, however deep."""
     if pa.types.is_dictionary(array.type):
         yield _longest(array.dictionary)
     for child in _children(array):

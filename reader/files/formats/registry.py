@@ -69,12 +69,12 @@ _FORMATS = {name: formats for formats, names in _KNOWN.items() for name in names
 
 
 def formats_of(name: str) -> tuple[FileFormatName, ...]:
-    """The formats that know the option of this field of `ReaderOptions`."""
+    """Return the formats that know the option of this field of `ReaderOptions`."""
     return _FORMATS[name]
 
 
 def refused(options: ReaderOptions) -> Iterator[str]:
-    """A sentence for each option that was given a value its format would not look at.
+    """Yield a sentence for each option that was given a value its format would not look at.
 
     Raises:
         OptionError: there is no such format.
@@ -90,17 +90,17 @@ def refused(options: ReaderOptions) -> Iterator[str]:
         is_default = value == field.get_default(call_default_factory=True)
         if is_default or name in own or options.file_format in _FORMATS[name]:
             continue
-        known = ", ".join(known.value for known in _FORMATS[name]) or "of one's own"
+        others = ", ".join(each.value for each in _FORMATS[name]) or "of one's own"
         yield (
             f"{field.alias}: found {str(value)!r} with fileFormat={options.file_format}, "
-            f"which does not support it; expected no such option, or one of the formats {known}"
+            f"which does not support it; expected no such option, or one of the formats {others}"
         )
 
 
 def make_format(
     options: ReaderOptions, schema: pa.Schema, context: FormatContext = NO_CONTEXT
 ) -> FileFormat:
-    """The decoder of the format the options name, for the data columns in `schema`.
+    """Return the decoder of the format the options name, for the data columns in `schema`.
 
     Raises:
         OptionError: options or types of the schema that this format cannot serve.
@@ -117,12 +117,12 @@ def format_class(name: str) -> type[FileFormat]:
         OptionError: it is unknown, or it is not a `FileFormat`.
     """
     try:
-        found = _find(name)
+        loaded = _find(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise _no_format(name, f"{type(error).__name__}: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, FileFormat)):
-        raise _no_format(name, repr(found))
-    return found
+    if not (isinstance(loaded, type) and issubclass(loaded, FileFormat)):
+        raise _no_format(name, repr(loaded))
+    return loaded
 
 
 def _find(name: str) -> object:
@@ -141,11 +141,11 @@ def _find(name: str) -> object:
     raise ValueError(message)
 
 
-def _no_format(name: str, found: str) -> OptionError:
+def _no_format(name: str, problem: str) -> OptionError:
     return OptionError(
         "fileFormat: cannot load it",
         name,
-        found,
+        problem,
         f"one of {', '.join(FileFormatName)}, package.module:Class of a FileFormat, or the name "
         f"of an entry point in the group {ENTRY_POINTS}",
         "The module has to be importable on the driver and on the executors.",

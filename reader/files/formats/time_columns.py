@@ -62,12 +62,12 @@ class TimeColumn:
             raise self.unusable("an integer without eventTimeUnit")
         return PER_UNIT[self.unit]
 
-    def unusable(self, found: str) -> SchemaMismatchError:
-        """The error for statistics that do not say a time."""
+    def unusable(self, problem: str) -> SchemaMismatchError:
+        """Return the error for statistics that do not say a time."""
         return SchemaMismatchError(
             "the statistics of a file contain no event time",
             self.file.path,
-            found,
+            problem,
             f"statistics of {self.name}: a timestamp, a date, or an integer with eventTimeUnit, "
             "not within another column",
             "Have the file written with statistics (INT96 has none: Spark writes others with "
@@ -77,7 +77,7 @@ class TimeColumn:
 
 
 def span_of(first: int, last: int, each: Fraction) -> TimeSpan:
-    """The span from `first` to `last`, of which each one counts so many microseconds."""
+    """Return the span from `first` to `last`, of which each one counts so many microseconds."""
     # Rounded outwards, so that no row is outside the span.
     return TimeSpan(first * each.numerator // each.denominator, -(-last * each // 1))
 

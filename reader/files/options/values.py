@@ -20,7 +20,7 @@ class NameInAnyCase(StrEnum):
 
     @classmethod
     def other_names(cls) -> Mapping[str, str]:
-        """What else is understood, in lower case, and the name that it means."""
+        """Return what else is understood, in lower case, and the name that it means."""
         return {}
 
     @classmethod
@@ -111,7 +111,7 @@ class Secret(dict[str, Any]):
 
 
 def json_or_none(text: str) -> Any:
-    """The parsed JSON; None if it is not JSON."""
+    """Return the parsed JSON; None if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -193,7 +193,7 @@ ENTRY_POINTS = "pyspark_sluice.formats"
 
 
 def is_built_in(name: str) -> bool:
-    """True if the format comes with this package."""
+    """Return whether the format comes with this package."""
     return name in FileFormatName.__members__.values()
 
 

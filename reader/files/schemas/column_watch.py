@@ -35,7 +35,7 @@ class ColumnWatch:
         self._known: tuple[pa.DataType, pa.Schema, FileFormat | None] | None = None
 
     def format_for(self, file: FileVersion, plain: FileFormat, data: pa.Schema) -> FileFormat:
-        """The decoder of `file`: `plain`, or one that keeps what else is in it.
+        """Return the decoder of `file`: `plain`, or one that keeps what else is in it.
 
         Args:
             file: about to be read.
@@ -48,19 +48,21 @@ class ColumnWatch:
         if not (self._watches and plain.says_columns):
             return plain
         # No bytes of content: the formats that say their columns have them in metadata.
-        found = plain.columns_of(file, self._options, 0)
+        columns = plain.columns_of(file, self._options, 0)
         # Files of one source mostly have the same columns.
-        if self._known is None or self._known[:2] != (found, data):
-            self._known = found, data, self._keeping(file, found, data)
+        if self._known is None or self._known[:2] != (columns, data):
+            self._known = columns, data, self._keeping(file, columns, data)
         return self._known[2] or plain
 
-    def _keeping(self, file: FileVersion, found: pa.DataType, data: pa.Schema) -> FileFormat | None:
-        if found.num_fields and all(field.name.startswith("_col") for field in found):
+    def _keeping(
+        self, file: FileVersion, file_columns: pa.DataType, data: pa.Schema
+    ) -> FileFormat | None:
+        if file_columns.num_fields and all(field.name.startswith("_col") for field in file_columns):
             return None  # Columns of Hive's ORC go by their place.
-        columns = pa.schema(list(aligned(found, pa.struct(list(self._schema)))))
-        known = [name for name in data.names if name != self._options.rescued_data_column]
+        columns = pa.schema(list(aligned(file_columns, pa.struct(list(self._schema)))))
+        names = [name for name in data.names if name != self._options.rescued_data_column]
         accept = self._options.accept_unrelated_files
-        refuse_unrelated(file.path, columns.names, known, accept=accept)
+        refuse_unrelated(file.path, columns.names, names, accept=accept)
         if not added_or_widened(self._schema, columns, widen=self._mode.widens):
             return None
         if self._mode.stops:
@@ -72,12 +74,16 @@ class _KeepingFormat(FileFormat):
     """Decodes all that a file has; what the schema does not have goes into one column, as JSON."""
 
     def __init__(
-        self, found: pa.Schema, data: pa.Schema, options: ReaderOptions, context: FormatContext
+        self,
+        file_schema: pa.Schema,
+        data: pa.Schema,
+        options: ReaderOptions,
+        context: FormatContext,
     ) -> None:
         super().__init__(data, options, context)
         self._rescued = options.rescued_data_column
         kept = pa.schema([field for field in data if field.name != self._rescued])
-        whole = grown(kept, found, widen=False)
+        whole = grown(kept, file_schema, widen=False)
         self._inner = make_format(options, whole, context)
         self._more = [
             field.name

@@ -32,7 +32,7 @@ _LEAST = 64 * 1024
 
 
 def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.Schema:
-    """The schema of `files`, hints and the reader's own columns included.
+    """Return the schema of `files`, hints and the reader's own columns included.
 
     Raises:
         OptionError: there is nothing to infer it from.
@@ -74,10 +74,10 @@ def with_reader_columns(
     With `has_grown` it had them before, and may be more by now.
     """
     schema = with_hints(schema, options.schema_hints, has_grown=has_grown)
-    made = [options.rescued_data_column]
+    own_columns = [options.rescued_data_column]
     if options.mode is ParseMode.PERMISSIVE and not format_class(options.file_format).says_columns:
-        made.append(options.column_name_of_corrupt_record)
-    for name in made:
+        own_columns.append(options.column_name_of_corrupt_record)
+    for name in own_columns:
         if name and name not in schema.names:
             schema = schema.append(pa.field(name, pa.string()))
     refuse_same_names(schema.names)
@@ -105,10 +105,10 @@ def found_columns(
 
 
 def _of_contents(
-    files: Sequence[FileVersion], options: ReaderOptions, known: pa.Schema | None
+    files: Sequence[FileVersion], options: ReaderOptions, schema: pa.Schema | None
 ) -> pa.DataType:
     # A file that goes or changes meanwhile says nothing here; its reader will judge it.
-    made = format_class(options.file_format)
+    format_type = format_class(options.file_format)
     kind: pa.DataType = pa.null()
     share = max(_LEAST, options.infer_sample_bytes // len(files))
     left = options.infer_sample_bytes
@@ -118,19 +118,19 @@ def _of_contents(
             break
         with suppress(FileVanishedError, FileChangedError):
             limit = min(share, left)
-            if known is None:
-                found = made.columns_of(file, options, limit)
+            if schema is None:
+                file_columns = format_type.columns_of(file, options, limit)
             else:
-                found = made.new_columns_of(file, options, limit, known)
-            found = aligned(found, kind) if made.says_columns else found
-            if pa.types.is_struct(found):
-                columns[file.path] = [field.name for field in found]
+                file_columns = format_type.new_columns_of(file, options, limit, schema)
+            file_columns = aligned(file_columns, kind) if format_type.says_columns else file_columns
+            if pa.types.is_struct(file_columns):
+                columns[file.path] = [field.name for field in file_columns]
             if not pa.types.is_null(kind):
-                found = made.common_columns(kind, found, file, options)
-            kind = found
-        if not made.says_columns:
+                file_columns = format_type.common_columns(kind, file_columns, file, options)
+            kind = file_columns
+        if not format_type.says_columns:
             left -= min(share, file.size)
-    if known is None and (made.says_columns or options.header):
+    if schema is None and (format_type.says_columns or options.header):
         _refuse_unrelated(columns, options)
     return kind
 
@@ -145,11 +145,11 @@ def _refuse_unrelated(columns: Mapping[str, list[str]], options: ReaderOptions) 
 
 
 def partition_columns(files: Iterable[FileVersion], options: ReaderOptions) -> pa.Schema:
-    """The columns that are written as key=value in the paths of `files`."""
+    """Return the columns that are written as key=value in the paths of `files`."""
     exact = options.infer_column_types or format_class(options.file_format).says_columns
     types = TextTypes(Temporal(options))
     bases = bases_of(options)
-    found: dict[str, pa.DataType] = {}
+    columns: dict[str, pa.DataType] = {}
     for directory in {shown_path(file.path.rpartition("/")[0]): None for file in files}:
         for part in parts_below(bases, directory):
             key, equals, text = part.partition("=")
@@ -159,13 +159,13 @@ def partition_columns(files: Iterable[FileVersion], options: ReaderOptions) -> p
             # Directories may differ in their types as records do, and become text where nothing
             # takes both.
             kind = pa.null() if text == NULL else types.of(text) if exact else pa.string()
-            found[name] = merged(found.get(name, pa.null()), kind, text_leaf) or pa.string()
-    return pa.schema([(name, without_nulls(kind)) for name, kind in found.items()])
+            columns[name] = merged(columns.get(name, pa.null()), kind, text_leaf) or pa.string()
+    return pa.schema([(name, without_nulls(kind)) for name, kind in columns.items()])
 
 
 def _sample(files: Iterable[FileVersion], options: ReaderOptions) -> list[FileVersion]:
-    """The oldest files, which are the first that the query reads."""
-    known = (file for file in files if file.size)
+    """Return the oldest files, which are the first that the query reads."""
+    candidates = (file for file in files if file.size)
     # There may be millions, of which no more than the sample is kept.
     count = options.infer_sample_files
-    return heapq.nsmallest(count, known, key=lambda file: (file.modified, file.path))
+    return heapq.nsmallest(count, candidates, key=lambda file: (file.modified, file.path))

@@ -28,27 +28,27 @@ class ColumnFitter:
         self._fits_already = False
         """True if what was planned for is the target schema, with nothing to convert."""
 
-    def wanted(self, found: pa.Schema, path: str) -> list[int]:
+    def wanted(self, file_schema: pa.Schema, path: str) -> list[int]:
         """Indices of the file's columns that the target schema needs, in the file's order.
 
         Raises:
             SchemaMismatchError: a column cannot be fitted with any values.
         """
-        return sorted({index for index, _ in self._plan_for(found, path) if index >= 0})
+        return sorted({index for index, _ in self._plan_for(file_schema, path) if index >= 0})
 
-    def paths(self, found: pa.Schema, path: str) -> list[Path]:
-        """The same as paths of names, which leave out unwanted fields of structs as well."""
-        plan = self._plan_for(found, path)
+    def paths(self, file_schema: pa.Schema, path: str) -> list[Path]:
+        """Return the same as paths of names, which leave out unwanted fields of structs as well."""
+        plan = self._plan_for(file_schema, path)
         wanted: dict[Path, None] = {}
         for (index, _), field in zip(plan, self.schema, strict=True):
             if index >= 0:
-                wanted |= dict.fromkeys(_struct_paths(found.field(index), field.type))
+                wanted |= dict.fromkeys(_struct_paths(file_schema.field(index), field.type))
         return list(wanted)
 
-    def source_of(self, column: str, found: pa.Schema) -> pa.Field | None:
-        """The file's field that a column of the target schema is read from."""
-        index = ColumnNames(found.names).index_of(column)
-        return found.field(index) if index >= 0 else None
+    def source_of(self, column: str, file_schema: pa.Schema) -> pa.Field | None:
+        """Return the file's field that a column of the target schema is read from."""
+        index = ColumnNames(file_schema.names).index_of(column)
+        return file_schema.field(index) if index >= 0 else None
 
     def fit(self, batch: pa.RecordBatch, path: str, first_row: int = -1) -> pa.RecordBatch:
         """`batch` in the target schema; `first_row` is its first row in the file, if known.
@@ -74,38 +74,40 @@ class ColumnFitter:
             return empty_columns(self.schema, batch.num_rows)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _plan_for(self, found: pa.Schema, path: str) -> list[tuple[int, Change]]:
-        if self._planned_for is None or not found.equals(self._planned_for):
+    def _plan_for(self, file_schema: pa.Schema, path: str) -> list[tuple[int, Change]]:
+        if self._planned_for is None or not file_schema.equals(self._planned_for):
             try:
-                names = ColumnNames(found.names)
-                self._plan = [_plan_column(found, names, f, self._zone) for f in self.schema]
+                names = ColumnNames(file_schema.names)
+                self._plan = [_plan_column(file_schema, names, f, self._zone) for f in self.schema]
             except Misfit as misfit:
                 self._planned_for = None
                 raise misfit.in_file(path) from None
-            self._planned_for = found
-            self._fits_already = found.equals(self.schema) and all(c is same for _, c in self._plan)
+            self._planned_for = file_schema
+            self._fits_already = file_schema.equals(self.schema) and all(
+                c is same for _, c in self._plan
+            )
         return self._plan
 
 
-def _struct_paths(found: pa.Field, target: pa.DataType) -> list[Path]:
-    both = pa.types.is_struct(found.type) and pa.types.is_struct(target)
+def _struct_paths(source: pa.Field, target: pa.DataType) -> list[Path]:
+    both = pa.types.is_struct(source.type) and pa.types.is_struct(target)
     if not both or is_variant(target):
-        return [(found.name,)]
-    names = ColumnNames([found.type.field(i).name for i in range(found.type.num_fields)])
+        return [(source.name,)]
+    names = ColumnNames([source.type.field(i).name for i in range(source.type.num_fields)])
     below: list[Path] = []
     for field in target:
         index = names.index_of(field.name)
         if index >= 0:
-            below += _struct_paths(found.type.field(index), field.type)
+            below += _struct_paths(source.type.field(index), field.type)
     # With none of its fields wanted, the struct is still read to know where it is null.
-    return [(found.name, *path) for path in below] or [(found.name,)]
+    return [(source.name, *path) for path in below] or [(source.name,)]
 
 
 def _plan_column(
-    found: pa.Schema, names: ColumnNames, field: pa.Field, zone: str
+    file_schema: pa.Schema, names: ColumnNames, field: pa.Field, zone: str
 ) -> tuple[int, Change]:
     index = names.index_of(field.name)
     if index >= 0:
-        return index, converter(found.field(index).type, field, field.name, zone)
+        return index, converter(file_schema.field(index).type, field, field.name, zone)
     require_nullable(field, field.name)
     return -1, same

@@ -39,7 +39,7 @@ class Misfit(Exception):
         self.remedy = remedy
 
     def in_file(self, path: str) -> SchemaMismatchError:
-        """The same as the error a user sees."""
+        """Return the same as the error a user sees."""
         return SchemaMismatchError(
             f"column {self.column!r} does not fit the schema",
             path,
@@ -64,8 +64,8 @@ class ColumnNames:
         """
         hits = self._exact.get(wanted) or self._folded.get(wanted.lower(), ())
         if len(hits) > 1:
-            found = f"{len(hits)} columns of that name: {', '.join(self._names[i] for i in hits)}"
-            raise Misfit(within + wanted, found, "exactly one")
+            problem = f"{len(hits)} columns of that name: {', '.join(self._names[i] for i in hits)}"
+            raise Misfit(within + wanted, problem, "exactly one")
         return hits[0] if hits else -1
 
     @cached_property
@@ -87,35 +87,35 @@ def require_nullable(field: pa.Field, column: str) -> None:
         raise Misfit(column, "no such column", f"{field.type}, not null")
 
 
-def converter(found: pa.DataType, field: pa.Field, column: str, zone: str) -> Change:
-    """The conversion from `found` to the field's type and nullability.
+def converter(source: pa.DataType, field: pa.Field, column: str, zone: str) -> Change:
+    """Return the conversion from `source` to the field's type and nullability.
 
     Raises:
-        Misfit: no value of `found` can be meant for a column of this type.
+        Misfit: no value of `source` can be meant for a column of this type.
     """
-    convert = _type_converter(found, field.type, column, zone)
+    convert = _type_converter(source, field.type, column, zone)
     return convert if field.nullable else _not_null(convert, field, column)
 
 
-def _type_converter(found: pa.DataType, target: pa.DataType, column: str, zone: str) -> Change:
-    if found == target:
-        return _checked(column, target) if _holds_decimals(found) else same
-    simple, unwrap = plain(found)
+def _type_converter(source: pa.DataType, target: pa.DataType, column: str, zone: str) -> Change:
+    if source == target:
+        return _checked(column, target) if _holds_decimals(source) else same
+    simple, unwrap = plain(source)
     if unwrap is not None:
         inner = _type_converter(simple, target, column, zone)
         return lambda array: inner(unwrap(array))
-    if _types.is_null(found):
+    if _types.is_null(source):
         return lambda array: pa.nulls(len(array), target)
     # Before structs: Arrow shows both as structs.
-    if is_variant(target) and is_shredded(found):
-        return _variant_converter(found, target, column)
-    if _types.is_struct(target) and _types.is_struct(found):
-        return _struct_converter(found, target, column, zone)
-    if _types.is_map(target) and _types.is_map(found):
-        return _map_converter(found, target, column, zone)
-    if _types.is_list(target) and is_list_like(found):
-        return _list_converter(found, target, column, zone)
-    return _leaf_converter(found, target, column, zone)
+    if is_variant(target) and is_shredded(source):
+        return _variant_converter(source, target, column)
+    if _types.is_struct(target) and _types.is_struct(source):
+        return _struct_converter(source, target, column, zone)
+    if _types.is_map(target) and _types.is_map(source):
+        return _map_converter(source, target, column, zone)
+    if _types.is_list(target) and is_list_like(source):
+        return _list_converter(source, target, column, zone)
+    return _leaf_converter(source, target, column, zone)
 
 
 def _holds_decimals(kind: pa.DataType) -> bool:
@@ -147,25 +147,25 @@ def _not_null(convert: Change, field: pa.Field, column: str) -> Change:
     return check
 
 
-def _leaf_converter(found: pa.DataType, target: pa.DataType, column: str, zone: str) -> Change:
-    cast = _castable(found, target, zone)
+def _leaf_converter(source: pa.DataType, target: pa.DataType, column: str, zone: str) -> Change:
+    cast = _castable(source, target, zone)
     if cast is None:
-        raise Misfit(column, str(found), str(target))
+        raise Misfit(column, str(source), str(target))
 
     def convert(array: pa.Array) -> pa.Array:
         try:
             return cast(array)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as err:
             reason = str(err).splitlines()[0]
-            raise Misfit(column, f"{found} ({reason})", f"{target}, without loss") from err
+            raise Misfit(column, f"{source} ({reason})", f"{target}, without loss") from err
 
     return convert
 
 
-def _variant_converter(found: pa.StructType, target: pa.StructType, column: str) -> Change:
+def _variant_converter(source: pa.StructType, target: pa.StructType, column: str) -> Change:
     expected = "a variant of types that Spark knows"
     try:
-        reassemble = reassembler(found, target)
+        reassemble = reassembler(source, target)
     except ValueError as err:
         raise Misfit(column, str(err), expected) from err
 
@@ -179,9 +179,9 @@ def _variant_converter(found: pa.StructType, target: pa.StructType, column: str)
 
 
 def _struct_converter(
-    found: pa.StructType, target: pa.StructType, column: str, zone: str
+    source: pa.StructType, target: pa.StructType, column: str, zone: str
 ) -> Change:
-    names = ColumnNames([found.field(i).name for i in range(found.num_fields)])
+    names = ColumnNames([source.field(i).name for i in range(source.num_fields)])
     plan: list[tuple[int, Change]] = []
     for field in target:
         name = f"{column}.{field.name}"
@@ -191,7 +191,7 @@ def _struct_converter(
             plan.append((-1, same))
         else:
             # A null below a null struct is no value, so nullness is judged with the parent's.
-            plan.append((index, _type_converter(found.field(index).type, field.type, name, zone)))
+            plan.append((index, _type_converter(source.field(index).type, field.type, name, zone)))
 
     def convert(array: pa.StructArray) -> pa.StructArray:
         nulls = array.is_null()
@@ -217,8 +217,8 @@ def _refuse_nulls(child: pa.Array, parent_nulls: pa.Array, field: pa.Field, colu
         raise Misfit(column, "null", f"{field.type}, not null")
 
 
-def _list_converter(found: pa.DataType, target: pa.ListType, column: str, zone: str) -> Change:
-    inner = converter(found.value_type, target.value_field, f"{column}.element", zone)
+def _list_converter(source: pa.DataType, target: pa.ListType, column: str, zone: str) -> Change:
+    inner = converter(source.value_type, target.value_field, f"{column}.element", zone)
 
     def convert(array: pa.Array) -> pa.ListArray:
         # flatten() leaves out what lies under null lists, so the offsets are built again.
@@ -239,9 +239,9 @@ def _offsets(lengths: pa.Array, column: str) -> pa.Array:
     return ends.cast(pa.int32())
 
 
-def _map_converter(found: pa.MapType, target: pa.MapType, column: str, zone: str) -> Change:
-    keys_of = converter(found.key_type, target.key_field, f"{column}.key", zone)
-    items_of = converter(found.item_type, target.item_field, f"{column}.value", zone)
+def _map_converter(source: pa.MapType, target: pa.MapType, column: str, zone: str) -> Change:
+    keys_of = converter(source.key_type, target.key_field, f"{column}.key", zone)
+    items_of = converter(source.item_type, target.item_field, f"{column}.value", zone)
 
     def convert(array: pa.MapArray) -> pa.MapArray:
         # Keys and items of a slice are those of the whole array, unlike its offsets.
@@ -259,24 +259,26 @@ def _map_converter(found: pa.MapType, target: pa.MapType, column: str, zone: str
     return convert
 
 
-def _castable(found: pa.DataType, target: pa.DataType, zone: str = "UTC") -> Change | None:
-    """The checked cast between two types without children, or None if nothing fits.
+def _castable(source: pa.DataType, target: pa.DataType, zone: str = "UTC") -> Change | None:
+    """Return the checked cast between two types without children, or None if nothing fits.
 
     `zone` is that of timestamps that name none.
     """
     if _types.is_decimal(target):
-        fits = _types.is_decimal(found) or _types.is_integer(found)
+        fits = _types.is_decimal(source) or _types.is_integer(source)
         return (lambda array: decimals(array, target)) if fits else None
     if _types.is_timestamp(target):
-        return _timestamp_cast(found, target, zone)
-    if _types.is_date32(target) and _types.is_date64(found):
+        return _timestamp_cast(source, target, zone)
+    if _types.is_date32(target) and _types.is_date64(source):
         return _date64_cast
-    if _types.is_floating(target) and _types.is_integer(found):
+    if _types.is_floating(target) and _types.is_integer(source):
         return None if _types.is_float16(target) else lambda array: _exact_floats(array, target)
-    if _types.is_time(found) and _types.is_string(target):
+    if _types.is_time(source) and _types.is_string(target):
         return lambda array: array.cast(target)
     same_kind = (_types.is_integer, _is_bytes, _types.is_time, _types.is_duration)
-    allowed = _widens(found, target) or any(of(found) and of(target) for of in same_kind)
+    allowed = _widens(source, target) or any(
+        is_kind(source) and is_kind(target) for is_kind in same_kind
+    )
     return (lambda array: array.cast(target, safe=True)) if allowed else None
 
 
@@ -291,10 +293,10 @@ def _is_bytes(kind: pa.DataType) -> bool:
     )
 
 
-def _widens(found: pa.DataType, target: pa.DataType) -> bool:
+def _widens(source: pa.DataType, target: pa.DataType) -> bool:
     """Floats only widen: Arrow does not check what a narrower float rounds away."""
-    both = _types.is_floating(found) and _types.is_floating(target)
-    return bool(both and found.bit_width <= target.bit_width)
+    both = _types.is_floating(source) and _types.is_floating(target)
+    return bool(both and source.bit_width <= target.bit_width)
 
 
 def _exact_floats(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -316,15 +318,15 @@ def _date64_cast(array: pa.Array) -> pa.Array:
     return days
 
 
-def _timestamp_cast(found: pa.DataType, target: pa.DataType, zone: str) -> Change | None:
+def _timestamp_cast(source: pa.DataType, target: pa.DataType, zone: str) -> Change | None:
     # As in Spark, a date becomes midnight only where no zone has to say which.
-    if _types.is_date32(found) and target.tz is None:
+    if _types.is_date32(source) and target.tz is None:
         return lambda array: array.cast(target, safe=True)
-    if not _types.is_timestamp(found):
+    if not _types.is_timestamp(source):
         return None
     # An instant has no wall clock without a zone to read it in, so it is never made into one.
-    if target.tz is None and found.tz is not None:
+    if target.tz is None and source.tz is not None:
         return None
-    if target.tz is not None and found.tz is None and zone != "UTC":
+    if target.tz is not None and source.tz is None and zone != "UTC":
         return lambda array: instants_of(array, zone).cast(target, safe=True)
     return lambda array: array.cast(target, safe=True)

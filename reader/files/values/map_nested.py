@@ -13,27 +13,27 @@ Leaf = Callable[[pa.DataType, Path], Change | None]
 
 
 def is_within(leaf: Path, paths: frozenset[Path]) -> bool:
-    """True if `leaf` is one of `paths`, or within one."""
+    """Return whether `leaf` is one of `paths`, or within one."""
     # A file may have thousands of columns: no search through all paths for each of them.
     return any(leaf[:length] in paths for length in range(1, len(leaf) + 1))
 
 
-def plain(found: pa.DataType) -> tuple[pa.DataType, Change | None]:
+def plain(kind: pa.DataType) -> tuple[pa.DataType, Change | None]:
     """The type beneath an encoding (dictionary, run-end, view, extension) and the way down to it.
 
-    The second value is None if `found` is no encoding.
+    The second value is None if `kind` is no encoding.
     """
-    if pa.types.is_dictionary(found):
-        return found.value_type, lambda array: array.dictionary_decode()
-    if pa.types.is_run_end_encoded(found):
-        return found.value_type, pc.run_end_decode
-    if isinstance(found, pa.BaseExtensionType):
-        return found.storage_type, lambda array: array.storage
-    if pa.types.is_string_view(found):
+    if pa.types.is_dictionary(kind):
+        return kind.value_type, lambda array: array.dictionary_decode()
+    if pa.types.is_run_end_encoded(kind):
+        return kind.value_type, pc.run_end_decode
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind.storage_type, lambda array: array.storage
+    if pa.types.is_string_view(kind):
         return pa.string(), lambda array: array.cast(pa.string())
-    if pa.types.is_binary_view(found):
+    if pa.types.is_binary_view(kind):
         return pa.binary(), lambda array: array.cast(pa.binary())
-    return found, None
+    return kind, None
 
 
 def on_columns(batch: pa.RecordBatch, changes: dict[str, Change]) -> pa.RecordBatch:
@@ -50,33 +50,33 @@ def on_columns(batch: pa.RecordBatch, changes: dict[str, Change]) -> pa.RecordBa
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def map_nested(found: pa.DataType, leaf: Leaf, path: Path = ()) -> Change | None:
-    """The change of a column of type `found`, made of what `leaf` says of the types in it.
+def map_nested(kind: pa.DataType, leaf: Leaf, path: Path = ()) -> Change | None:
+    """Return the change of a column of type `kind`, made of what `leaf` says of the types in it.
 
     `leaf` gets a type without children and its path, and answers None where nothing is to be done;
     so does this if it always did. Elements of lists are called `element`, of maps `key` and
     `value`.
     """
-    simple, unwrap = plain(found)
+    simple, unwrap = plain(kind)
     if unwrap is not None:
         beneath = map_nested(simple, leaf, path)
         return None if beneath is None else _after(unwrap, beneath)
-    if pa.types.is_struct(found):
-        changes = {f.name: map_nested(f.type, leaf, (*path, f.name)) for f in found}
+    if pa.types.is_struct(kind):
+        changes = {f.name: map_nested(f.type, leaf, (*path, f.name)) for f in kind}
         return _on_struct(changes) if any(changes.values()) else None
-    if pa.types.is_map(found):
-        key = map_nested(found.key_type, leaf, (*path, "key"))
-        value = map_nested(found.item_type, leaf, (*path, "value"))
+    if pa.types.is_map(kind):
+        key = map_nested(kind.key_type, leaf, (*path, "key"))
+        value = map_nested(kind.item_type, leaf, (*path, "value"))
         return _on_map(key or same, value or same) if key or value else None
-    if pa.types.is_list(found) or pa.types.is_large_list(found):
-        element = map_nested(found.value_type, leaf, (*path, "element"))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        element = map_nested(kind.value_type, leaf, (*path, "element"))
         return None if element is None else _on_list(element)
-    if is_list_like(found):
+    if is_list_like(kind):
         # Seldom, so by way of plain lists.
-        plain_list = pa.list_(found.value_field)
+        plain_list = pa.list_(kind.value_field)
         inner = map_nested(plain_list, leaf, path)
         return None if inner is None else _after(lambda array: array.cast(plain_list), inner)
-    return leaf(found, path)
+    return leaf(kind, path)
 
 
 def _after(first: Change, then: Change) -> Change:
@@ -88,12 +88,12 @@ def same(array: pa.Array) -> pa.Array:
     return array
 
 
-def is_list_like(found: pa.DataType) -> bool:
+def is_list_like(kind: pa.DataType) -> bool:
     """True for lists of all of Arrow's kinds."""
     types = pa.types
-    plain_or_large = types.is_list(found) or types.is_large_list(found)
-    views = types.is_list_view(found) or types.is_large_list_view(found)
-    return bool(plain_or_large or views or types.is_fixed_size_list(found))
+    plain_or_large = types.is_list(kind) or types.is_large_list(kind)
+    views = types.is_list_view(kind) or types.is_large_list_view(kind)
+    return bool(plain_or_large or views or types.is_fixed_size_list(kind))
 
 
 def _on_struct(changes: dict[str, Change | None]) -> Change:

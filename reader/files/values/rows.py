@@ -22,8 +22,8 @@ class Rows:
     def __init__(self, schema: pa.Schema, data: pa.Schema) -> None:
         """`schema` is that of the batches, `data` that of what records hold."""
         self._schema = schema
-        known = {field.name: field for field in data}
-        self.out_schema = pa.schema([known.get(f.name, f.with_nullable(True)) for f in schema])
+        fields = {field.name: field for field in data}
+        self.out_schema = pa.schema([fields.get(f.name, f.with_nullable(True)) for f in schema])
 
     def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
         """Convert rows to columns; a name that a row lacks becomes null."""
@@ -49,7 +49,7 @@ def empty_columns(schema: pa.Schema, rows: int) -> pa.RecordBatch:
 
 
 def null_mask(array: pa.Array) -> pa.Array | None:
-    """Where a nested array is null, for `from_arrays`; None if it is nowhere."""
+    """Return where a nested array is null, for `from_arrays`; None if it is nowhere."""
     return array.is_null() if array.null_count else None
 
 

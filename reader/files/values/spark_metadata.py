@@ -52,11 +52,11 @@ def rebase_functions(
         return {}
     hybrid = hybrid_calendar(notes.get(_ZONE, b"").decode() or options.time_zone or "UTC", path)
 
-    def leaf(found: pa.DataType, at: Path) -> Change | None:
+    def leaf(kind: pa.DataType, at: Path) -> Change | None:
         mode = int96_mode if at in int96 else dates
         # Spark has never rebased timestamps without a zone.
-        is_instant = pa.types.is_timestamp(found) and (found.tz or at in int96)
-        if mode is RebaseMode.CORRECTED or not (is_instant or pa.types.is_date32(found)):
+        is_instant = pa.types.is_timestamp(kind) and (kind.tz or at in int96)
+        if mode is RebaseMode.CORRECTED or not (is_instant or pa.types.is_date32(kind)):
             return None
         rebase = hybrid.instants if is_instant else hybrid.dates
         return _refusing(rebase, path) if mode is RebaseMode.EXCEPTION else rebase
@@ -66,7 +66,7 @@ def rebase_functions(
 
 
 def _refusing(rebase: Change, path: str) -> Change:
-    """An error for values that differ between the calendars."""
+    """Return an error for values that differ between the calendars."""
 
     def change(array: pa.Array) -> pa.Array:
         if rebase(array) is not array:
@@ -86,7 +86,7 @@ def _refusing(rebase: Change, path: str) -> Change:
 
 
 def hybrid_calendar(zone: str, path: str) -> HybridCalendar:
-    """The calendar of a file that was written in `zone`.
+    """Return the calendar of a file that was written in `zone`.
 
     Raises:
         SchemaMismatchError: a zone whose old rules are not known.
@@ -170,19 +170,19 @@ class HybridCalendar:
         raw = array.view(pa.int64())
         if not _any_below(raw, self._same_from * unit):
             return array
-        found = _numbers(raw)
-        seconds = found // unit
+        numbers = _numbers(raw)
+        seconds = numbers // unit
         local_days = (seconds + rules.offset) // _DAY
         old = local_days < _FIRST_GREGORIAN_DAY
         amounts = np.array((rules.amount, *rules.amounts), np.int64)
         added = amounts[np.searchsorted(np.array(rules.starts, np.int64), seconds, side="right")]
         days = np.where(old, _calendar_days(local_days), 0)
         added = np.where(old, rules.amount + days * _DAY, added)
-        return in_place_of(array, found + added * unit, array.type)
+        return in_place_of(array, numbers + added * unit, array.type)
 
 
 def _calendar_days(days: np.ndarray) -> np.ndarray:
-    """What to add to a day of the Julian calendar; nothing from 15 October 1582 on."""
+    """Return what to add to a day of the Julian calendar; nothing from 15 October 1582 on."""
     year = (4 * (days - _JULIAN_MARCH_0) + 3) // _FOUR_YEARS
     # The Gregorian calendar has no leap days in full centuries but for every fourth.
     return np.where(days < _FIRST_GREGORIAN_DAY, 2 - year // 100 + year // 400, 0)
@@ -201,9 +201,9 @@ def _numbers(raw: pa.Array) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _rules_of(zone: str) -> _ZoneRules:
-    known = _known_zones().get(zone)
-    if known is not None:
-        return known
+    rules = _known_zones().get(zone)
+    if rules is not None:
+        return rules
     # Zones without a name are as far from UTC as ever.
     fixed = zone_of(zone).fixed
     if fixed is None:
@@ -215,7 +215,7 @@ def _rules_of(zone: str) -> _ZoneRules:
 def _known_zones() -> dict[str, _ZoneRules]:
     """Spark's table of zones; see the file's head."""
     text = files(__package__).joinpath("calendar_zones.txt").read_text("utf-8")
-    known: dict[str, _ZoneRules] = {}
+    rules_by_zone: dict[str, _ZoneRules] = {}
     for line in text.splitlines():
         if line.startswith("#"):
             continue
@@ -223,5 +223,5 @@ def _known_zones() -> dict[str, _ZoneRules]:
         later = [part.split(":") for part in rest if ":" in part]
         starts, amounts = (tuple(int(pair[i]) for pair in later) for i in (0, 1))
         rules = _ZoneRules(int(offset), int(amount), starts, amounts)
-        known |= dict.fromkeys((part for part in rest if ":" not in part), rules)
-    return known
+        rules_by_zone |= dict.fromkeys((part for part in rest if ":" not in part), rules)
+    return rules_by_zone

@@ -10,7 +10,7 @@ BLANKS = "".join(map(chr, range(33)))
 
 
 def utf8(offsets: np.ndarray, data: bytes) -> pa.Array:
-    """A string array over `data`; bytes that are not UTF-8 become U+FFFD, as in Spark."""
+    """Return a string array over `data`; bytes that are not UTF-8 become U+FFFD, as in Spark."""
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     raw = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
     return repaired(raw)
@@ -31,7 +31,7 @@ def has_lone_return(data: bytes) -> bool:
 
 
 def is_utf8(data: bytes) -> bool:
-    """True if all of `data` is UTF-8."""
+    """Return whether all of `data` is UTF-8."""
     if data.isascii():
         return True
     offsets = pa.py_buffer(np.array([0, len(data)], np.int64))

@@ -84,11 +84,11 @@ class ArrowFormat(BlockFormat):
             batch.validate(full=True)
             yield batch
         if next(reader, None) is not None or source.tell() != file.size:
-            found = f"an end-of-stream mark at byte {source.tell()}, before the end"
-            raise malformed(file, "Arrow IPC stream", found)
+            problem = f"an end-of-stream mark at byte {source.tell()}, before the end"
+            raise malformed(file, "Arrow IPC stream", problem)
 
     def _is_next(self, file: FileVersion, source: pa.NativeFile) -> bool:
-        """True if another batch of a stream follows, which may be read."""
+        """Return whether another batch of a stream follows, which may be read."""
         begin = at = source.tell()
         # Dictionaries may come before the batch, and are read with it.
         while (message := message_at(source, at)) is not None:
@@ -123,8 +123,8 @@ class ArrowFormat(BlockFormat):
 
 
 def _layout(source: pa.NativeFile, size: int) -> list[Block]:
-    found = record_batches(source)
-    return contiguous([start for start, _ in found], [rows for _, rows in found], size)
+    batches = record_batches(source)
+    return contiguous([start for start, _ in batches], [rows for _, rows in batches], size)
 
 
 MAGIC = b"ARROW1"
@@ -162,7 +162,7 @@ class Message:
 
 
 def message_at(source: pa.NativeFile, start: int) -> Message | None:
-    """The message that begins there; None at the end of a stream.
+    """Return the message that begins there; None at the end of a stream.
 
     Raises:
         ValueError: it does not parse.
@@ -172,22 +172,22 @@ def message_at(source: pa.NativeFile, start: int) -> Message | None:
 
 
 def messages(source: pa.NativeFile) -> list[int]:
-    """Where the messages of an Arrow IPC file begin, in order."""
+    """Return where the messages of an Arrow IPC file begin, in order."""
     footer = _footer(source)
     lists = (_vector(footer, _DICTIONARIES), _vector(footer, _RECORD_BATCHES))
-    return sorted(start for found in lists for start, _, _ in found)
+    return sorted(start for entries in lists for start, _, _ in entries)
 
 
 def stream_rows(source: pa.NativeFile) -> int:
-    """Rows of all record batches of a stream, as far as it goes; reads no data.
+    """Return rows of all record batches of a stream, as far as it goes; reads no data.
 
     Raises:
         ValueError: a message does not parse.
     """
     rows = at = 0
     with _parsing("a message of the Arrow stream"):
-        while (found := _metadata(source, at)) is not None:
-            data, begin, body = found
+        while (metadata := _metadata(source, at)) is not None:
+            data, begin, body = metadata
             if _kind(data) == _RECORD_BATCHES:
                 rows += _batch_rows(data)
             at = begin + body
@@ -195,15 +195,15 @@ def stream_rows(source: pa.NativeFile) -> int:
 
 
 @contextmanager
-def _parsing(what: str) -> Iterator[None]:
+def _parsing(part: str) -> Iterator[None]:
     try:
         yield
     except (struct.error, IndexError) as err:
-        raise ValueError(f"{what} does not parse ({err})") from err
+        raise ValueError(f"{part} does not parse ({err})") from err
 
 
 def _metadata(source: pa.NativeFile, start: int) -> tuple[bytes, int, int] | None:
-    """A message without its body, where that begins, and how long it is; None at the end."""
+    """Return a message without its body, where that begins, and how long it is; None at the end."""
     source.seek(start)
     head = source.read(8)
     marked = head[:4] == b"\xff\xff\xff\xff"
@@ -224,10 +224,10 @@ def _kind(data: bytes) -> int:
 
 
 def _message(source: pa.NativeFile, start: int) -> Message | None:
-    found = _metadata(source, start)
-    if found is None:
+    metadata = _metadata(source, start)
+    if metadata is None:
         return None
-    data, begin, body = found
+    data, begin, body = metadata
     kind = _kind(data)
     batch = _pointed(data, _field(data, _u32(data, 0), _HEADER))
     if kind == _DICTIONARY:

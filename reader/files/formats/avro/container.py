@@ -46,7 +46,7 @@ class RawBlock:
 
 
 def read_header(source: pa.NativeFile) -> Header:
-    """The header of the file.
+    """Return the header of the file.
 
     Raises:
         ValueError: it is no Avro container, or ends within its header.
@@ -98,7 +98,7 @@ def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def long(data: bytes, at: int) -> tuple[int, int]:
-    """A zig-zag number and the position after it.
+    """Return a zig-zag number and the position after it.
 
     Raises:
         IndexError: `data` ends within it.
@@ -111,7 +111,7 @@ def long(data: bytes, at: int) -> tuple[int, int]:
 
 
 def encoded(number: int) -> bytes:
-    """A number as zig-zag varint."""
+    """Return a number as zig-zag varint."""
     return varint(zigzag(number))
 
 
@@ -129,9 +129,9 @@ def first_block(source: pa.NativeFile, header: Header, start: int) -> int:
     source.seek(at)
     while chunk := source.read(1 << 20):
         window = kept + chunk
-        found = window.find(header.sync)
-        if found >= 0:
-            return int(at - len(kept) + found + _SYNC)
+        marker = window.find(header.sync)
+        if marker >= 0:
+            return int(at - len(kept) + marker + _SYNC)
         at += len(chunk)
         kept = window[-(_SYNC - 1) :]
     return int(source.size())
@@ -140,7 +140,7 @@ def first_block(source: pa.NativeFile, header: Header, start: int) -> int:
 def raw_blocks(
     source: pa.NativeFile, header: Header, at: int, end: int, *, with_data: bool = True
 ) -> Iterator[RawBlock]:
-    """The blocks that start from `at` (a block's start) to before `end`.
+    """Yield the blocks that start from `at` (a block's start) to before `end`.
 
     Raises:
         ValueError: a block does not end with the sync marker, or is cut short.
@@ -240,5 +240,5 @@ _CODECS: dict[str, Callable[[bytes, int], bytes]] = {
 }
 
 
-def _fail(found: str, at: int) -> NoReturn:
-    raise ValueError(f"{found}, at byte {at}") from None
+def _fail(problem: str, at: int) -> NoReturn:
+    raise ValueError(f"{problem}, at byte {at}") from None

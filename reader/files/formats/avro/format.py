@@ -67,8 +67,8 @@ class AvroFormat(BlockFormat):
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         header = read_header(source)
-        found = list(raw_blocks(source, header, header.end, file.size, with_data=False))
-        return contiguous([b.start for b in found], [b.rows for b in found], file.size)
+        blocks = list(raw_blocks(source, header, header.end, file.size, with_data=False))
+        return contiguous([b.start for b in blocks], [b.rows for b in blocks], file.size)
 
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         header = read_header(source)
@@ -86,8 +86,8 @@ class AvroFormat(BlockFormat):
             try:
                 data = expand(block.data, most)
             except ValueError as err:
-                found = f"{err}, at byte {block.start}"
-                raise malformed(split.file, self.what, found) from err
+                problem = f"{err}, at byte {block.start}"
+                raise malformed(split.file, self.what, problem) from err
             if len(data) > most:
                 where = f"byte {block.start}"
                 raise too_long(split.file.path, where, self.options, what="decompressed block")
@@ -112,8 +112,8 @@ class AvroFormat(BlockFormat):
             if has_endless_arrays(schema.stripped()):
                 raise malformed(file, self.what, "an array whose elements take no bytes")
             names = list(schema.fields)
-            known = ColumnNames(names)
-            hits = (known.index_of(field.name) for field in self.schema)
+            column_names = ColumnNames(names)
+            hits = (column_names.index_of(field.name) for field in self.schema)
             columns = {names[i]: schema.column(names[i]) for i in sorted({*hits} - {-1})}
         except (TypeError, KeyError, RecursionError) as err:
             raise malformed(file, self.what, f"an Avro schema that does not parse ({err})") from err
@@ -141,7 +141,7 @@ class _Decoder:
     def batches(
         self, file: FileVersion, blocks: Sequence[tuple[int, bytes]]
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of uncompressed blocks, each with its count of rows."""
+        """Yield the rows of uncompressed blocks, each with its count of rows."""
         expected = sum(rows for rows, _ in blocks)
         if not expected:
             return
@@ -158,8 +158,8 @@ class _Decoder:
             read += len(records)
             yield self._batch(records)
         if read != expected:
-            found = f"{read} rows in blocks that should hold {expected}"
-            raise malformed(file, AvroFormat.what, found)
+            problem = f"{read} rows in blocks that should hold {expected}"
+            raise malformed(file, AvroFormat.what, problem)
 
     def _records(
         self, file: FileVersion, blocks: Sequence[tuple[int, bytes]]

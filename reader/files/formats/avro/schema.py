@@ -62,7 +62,7 @@ class Column:
     """From `raw` to `final`; None where they are the same."""
 
     def array(self, values: list[Any]) -> pa.Array:
-        """The values of one column."""
+        """Return the values of one column."""
         built = pa.array(values, self.raw)
         return built if self.refine is None else self.refine(built)
 
@@ -84,7 +84,7 @@ class AvroSchema:
         self.fields: dict[str, Any] = {f["name"]: f["type"] for f in self._root["fields"]}
 
     def column(self, name: str) -> Column:
-        """The translation of one column.
+        """Return the translation of one column.
 
         Raises:
             Misfit: a type that has none: recursive, or a union of different types.
@@ -165,7 +165,7 @@ class AvroSchema:
     def _raw(
         self, schema: Any, path: Path, above: tuple[str, ...], leaves: dict[Path, Change]
     ) -> pa.DataType:
-        """The type that values are built as; what becomes of its leaves goes to `leaves`."""
+        """Return the type that values are built as; what becomes of its leaves goes to `leaves`."""
         if isinstance(schema, list):
             return self._raw(_union_member(schema, path), path, above, leaves)
         if isinstance(schema, str):
@@ -181,8 +181,8 @@ class AvroSchema:
         if kind in ("record", "error"):
             name = schema["name"]
             if name in above:
-                found = f"the recursive Avro type {name}"
-                raise Misfit(".".join(path), found, _EXPECTED, _REMEDY)
+                problem = f"the recursive Avro type {name}"
+                raise Misfit(".".join(path), problem, _EXPECTED, _REMEDY)
             return pa.struct([
                 (f["name"], self._raw(f["type"], (*path, f["name"]), (*above, name), leaves))
                 for f in schema["fields"]
@@ -213,7 +213,7 @@ def _union_member(branches: list[Any], path: Path) -> Any:
 
 
 def _leaf(schema: Mapping[str, Any], kind: str) -> tuple[pa.DataType, Change | None]:
-    """The type of decoded values, and how they get their logical type, if they have one."""
+    """Return the type of decoded values, and how they get their logical type, if they have one."""
     logical = schema.get("logicalType")
     if kind == "enum":
         return pa.string(), None
@@ -283,16 +283,16 @@ def decimals(array: pa.Array, final: pa.DataType) -> pa.Array:
     for place in range(min(_WIDTH, lengths.max(initial=0))):
         longer = lengths > place
         words[longer, place] = raw[ends[longer] - 1 - place]
-    made = in_place_of(array, words, final)
+    array_of_words = in_place_of(array, words, final)
     try:
-        made.validate(full=True)
+        array_of_words.validate(full=True)
     except pa.ArrowInvalid as err:
         raise _too_long(final) from err
-    return made
+    return array_of_words
 
 
 def _places(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All bytes, and for each value where it ends and how long it is; of a null nothing."""
+    """Return all bytes, and for each value where it ends and how long it is; of a null nothing."""
     buffers = array.buffers()
     first, last = array.offset, array.offset + len(array) + 1
     if pa.types.is_fixed_size_binary(array.type):

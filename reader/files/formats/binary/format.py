@@ -45,7 +45,7 @@ class BinaryFormat(FileFormat):
         return Splittability.WHOLE
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
-        """The one row of a file; see `FileFormat.decode`."""
+        """Yield the one row of a file; see `FileFormat.decode`."""
         file = split.file
         # The row belongs to the split with the file's first byte.
         if split.start > 0:

@@ -83,7 +83,7 @@ class ChildDecoder:
     def batches(
         self, split: FileSplit, source: pa.NativeFile | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The batches of `split`, as `produce` yields them.
+        """Yield the batches of `split`, as `produce` yields them.
 
         Args:
             split: what to decode.

@@ -47,7 +47,7 @@ def fields(data: Value) -> Iterator[Field]:
 
 
 def message(pairs: Iterable[Field]) -> bytes:
-    """The inverse of `fields`, for messages without numbers of fixed width."""
+    """Return the inverse of `fields`, for messages without numbers of fixed width."""
     parts = []
     for number, value in pairs:
         if isinstance(value, int):
@@ -58,19 +58,19 @@ def message(pairs: Iterable[Field]) -> bytes:
 
 
 def number(value: Value | None) -> int:
-    """A field as a number; 0, protobuf's default, if it is not there."""
+    """Return a field as a number; 0, protobuf's default, if it is not there."""
     return value if isinstance(value, int) else 0
 
 
 def text(value: Value | None) -> str:
-    """A field as text."""
+    """Return a field as text."""
     return value.decode() if isinstance(value, bytes) else ""
 
 
-def numbers(found: Iterable[Field], wanted: int) -> list[int]:
-    """A repeated number, packed or not."""
+def numbers(fields_of_message: Iterable[Field], wanted: int) -> list[int]:
+    """Return a repeated number, packed or not."""
     values: list[int] = []
-    for field, value in found:
+    for field, value in fields_of_message:
         if field != wanted:
             continue
         if isinstance(value, int):
@@ -84,7 +84,7 @@ def numbers(found: Iterable[Field], wanted: int) -> list[int]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length and the position after it."""
+    """Return a number of variable length and the position after it."""
     try:
         return read_varint(data, at)
     except (IndexError, ValueError):

@@ -74,9 +74,9 @@ class OrcFormat(BlockFormat):
     def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
         tail = read_tail(source)
         source.seek(0)
-        found = orc.ORCFile(source).schema
+        schema = orc.ORCFile(source).schema
         # The types are the same in every zone.
-        return found if tail is None else _as_meant(found, _changes(found, tail, "UTC", ""))
+        return schema if tail is None else _as_meant(schema, _changes(schema, tail, "UTC", ""))
 
     @classmethod
     @override
@@ -98,11 +98,14 @@ class OrcFormat(BlockFormat):
 
 
 def _produce(
-    fitter: ColumnFitter, options: ReaderOptions, split: FileSplit, given: pa.NativeFile | None
+    fitter: ColumnFitter,
+    options: ReaderOptions,
+    split: FileSplit,
+    native_file: pa.NativeFile | None,
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a split, in pieces that go through a pipe; runs in the child."""
-    found = opened(split.file, options) if given is None else nullcontext(given)
-    with reading(split.file, OrcFormat.what), found as source:
+    """Yield the batches of a split, in pieces that go through a pipe; runs in the child."""
+    opening = opened(split.file, options) if native_file is None else nullcontext(native_file)
+    with reading(split.file, OrcFormat.what), opening as source:
         for batch in _stripes(fitter, options, split, source):
             if len(batch.schema):
                 yield from in_bounds(batch, options.batch_bytes)
@@ -134,15 +137,15 @@ def _stripes(
     if (len(tail.stripes), rows) != (reader.nstripes, reader.nrows):
         counted = f"stripes whose rows do not add up to the {reader.nrows} rows of the file"
         raise malformed(split.file, OrcFormat.what, counted)
-    found = _named(reader.schema, tail, fitter.schema, path)
+    schema = _named(reader.schema, tail, fitter.schema, path)
     # The types are those of any zone, also where there is no stripe to have one.
-    made = {zone: _changes(found, tail, zone, path) for zone in zones.values() or ("UTC",)}
-    meant = _as_meant(found, next(iter(made.values())))
+    changes = {zone: _changes(schema, tail, zone, path) for zone in zones.values() or ("UTC",)}
+    meant = _as_meant(schema, next(iter(changes.values())))
     paths = fitter.paths(meant, path)
-    _refuse_unscaled(tail, found, paths, path)
+    _refuse_unscaled(tail, schema, paths, path)
     wanted = {names[0] for names in paths}
-    tops = [name for name in found.names if name in wanted]
-    shown = dict(zip(found.names, reader.schema.names, strict=True))
+    tops = [name for name in schema.names if name in wanted]
+    shown = dict(zip(schema.names, reader.schema.names, strict=True))
     # The names below a number may still have dots, so such a column is read whole.
     parts = [(shown[names[0]], *(() if numbered else names[1:])) for names in paths]
     for index in chosen:
@@ -160,7 +163,7 @@ def _stripes(
         if batch.num_rows != stripe.rows:
             counted = f"{batch.num_rows} rows where the footer says {stripe.rows}"
             raise malformed(split.file, OrcFormat.what, counted)
-        yield on_columns(batch, made[zones[index]])
+        yield on_columns(batch, changes[zones[index]])
 
 
 def _zones(
@@ -174,32 +177,32 @@ def _zones(
 
 
 def _named(shown: pa.Schema, tail: Tail, schema: pa.Schema, path: str) -> pa.Schema:
-    """The file's columns by their names; by the schema's where Hive says `_col0`, `_col1`.
+    """Return the file's columns by their names; by the schema's where Hive says `_col0`, `_col1`.
 
     Raises:
         SchemaMismatchError: more columns than the schema has, so nobody knows which those are.
     """
-    found = names = tail.types[0].names if tail.types else ()
-    if found and all(name.startswith(_POSITION) for name in found):
+    stored_names = names = tail.types[0].names if tail.types else ()
+    if stored_names and all(name.startswith(_POSITION) for name in stored_names):
         names = tuple(schema.names)
-    if len(found) > len(names):
+    if len(stored_names) > len(names):
         raise SchemaMismatchError(
             "columns that are named by position do not fit the schema",
             path,
-            f"{len(found)} columns, {found[0]} to {found[-1]}",
+            f"{len(stored_names)} columns, {stored_names[0]} to {stored_names[-1]}",
             f"at most {len(schema)}: {', '.join(schema.names)}",
             "Give all columns of the file in .schema(...), in the order in which Hive has them.",
         )
-    pairs = zip(shown, names[: len(found)], strict=True)
+    pairs = zip(shown, names[: len(stored_names)], strict=True)
     return pa.schema([field.with_name(name) for field, name in pairs])
 
 
-def _refuse_unscaled(tail: Tail, found: pa.Schema, paths: list[Path], path: str) -> None:
+def _refuse_unscaled(tail: Tail, schema: pa.Schema, paths: list[Path], path: str) -> None:
     wanted = frozenset(paths)
     for (index, *below), kind in _leaves(tail):
         if kind.kind != DECIMAL or kind.precision:
             continue
-        at = (found.field(int(index)).name, *below)
+        at = (schema.field(int(index)).name, *below)
         if is_within(at, wanted):
             raise SchemaMismatchError(
                 f"column {'.'.join(at)!r} cannot be read without loss",
@@ -239,10 +242,10 @@ _MILLISECOND = 1_000_000
 _UTC_NAMES = ("UTC", "GMT", "Etc/UTC", "Z")
 
 
-def _changes(found: pa.Schema, tail: Tail, zone: str, path: str) -> dict[str, Change]:
-    """What is to be done with which column of a stripe that was written in `zone`.
+def _changes(schema: pa.Schema, tail: Tail, zone: str, path: str) -> dict[str, Change]:
+    """Return what is to be done with which column of a stripe that was written in `zone`.
 
-    `found` is the schema of the file as `with_rewritten_footer` hands it on; instants come out
+    `schema` is the schema of the file as `with_rewritten_footer` hands it on; instants come out
     without a zone, in UTC.
 
     Raises:
@@ -265,20 +268,20 @@ def _changes(found: pa.Schema, tail: Tail, zone: str, path: str) -> dict[str, Ch
         rebase = calendar.instants if calendar else None
         return partial(_instants, offset=offset if arrow.tz else 0, rebase=rebase)
 
-    made = {}
-    for index, field in enumerate(found):
+    changes = {}
+    for index, field in enumerate(schema):
         # By number, as the names may be others than in the file.
         change = map_nested(field.type, leaf, (str(index),))
         if change is not None:
-            made[field.name] = change
-    return made
+            changes[field.name] = change
+    return changes
 
 
-def _as_meant(found: pa.Schema, made: dict[str, Change]) -> pa.Schema:
-    """`found` with the types that the changes lead to."""
+def _as_meant(schema: pa.Schema, changes: dict[str, Change]) -> pa.Schema:
+    """`schema` with the types that the changes lead to."""
     fields = []
-    for field in found:
-        change = made.get(field.name)
+    for field in schema:
+        change = changes.get(field.name)
         # `pa.array` would import pandas where that is installed, in every child again.
         empty = pa.nulls(0, field.type)
         fields.append(field if change is None else field.with_type(change(empty).type))

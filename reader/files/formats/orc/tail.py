@@ -96,7 +96,7 @@ class Tail:
 
 
 def read_tail(source: pa.NativeFile) -> Tail | None:
-    """The tail of the file; None if LZO or Brotli hides it.
+    """Return the tail of the file; None if LZO or Brotli hides it.
 
     Raises:
         ValueError: the tail is not that of an ORC file.
@@ -110,8 +110,8 @@ def read_tail(source: pa.NativeFile) -> Tail | None:
     # Files of the oldest version say what they are at their beginning only.
     if len(end) <= length or not (postscript.endswith(MAGIC) or _begins_with_magic(source)):
         raise ValueError("no ORC postscript at the end")
-    found = list(fields(postscript))
-    noted = dict(found)
+    postscript_fields = list(fields(postscript))
+    noted = dict(postscript_fields)
     footer_length = number(noted.get(1))
     start = size - 1 - length - footer_length
     # A damaged length must not ask for more memory than there is.
@@ -136,13 +136,13 @@ def read_tail(source: pa.NativeFile) -> Tail | None:
         codec,
         block,
         footer,
-        found,
+        postscript_fields,
         start,
     )
 
 
 def writer_zone(source: pa.NativeFile, tail: Tail, stripe: Stripe) -> str:
-    """The zone that the writer of a stripe was in; nothing if the stripe does not say.
+    """Return the zone that the writer of a stripe was in; nothing if the stripe does not say.
 
     Raises:
         ValueError: the stripe's footer does not parse.
@@ -158,19 +158,19 @@ def _begins_with_magic(source: pa.NativeFile) -> bool:
 
 
 def _stripe(value: Value) -> Stripe:
-    found = dict(fields(value))
-    offset, index, data, footer, rows = (number(found.get(i)) for i in range(1, 6))
+    entries = dict(fields(value))
+    offset, index, data, footer, rows = (number(entries.get(i)) for i in range(1, 6))
     return Stripe(offset, rows, offset + index + data, footer)
 
 
 def _type(value: Value) -> Type:
-    found = list(fields(value))
-    noted = dict(found)
-    pairs = [dict(fields(pair)) for i, pair in found if i == 7]
+    entries = list(fields(value))
+    noted = dict(entries)
+    pairs = [dict(fields(pair)) for i, pair in entries if i == 7]
     return Type(
         number(noted.get(1)),
-        tuple(numbers(found, 2)),
-        tuple(text(name) for i, name in found if i == 3),
+        tuple(numbers(entries, 2)),
+        tuple(text(name) for i, name in entries if i == 3),
         {text(pair.get(1)): text(pair.get(2)) for pair in pairs},
         number(noted.get(5)),
     )
@@ -184,7 +184,7 @@ def with_rewritten_footer(
     source: pa.NativeFile, tail: Tail, *, numbered: bool, instants: bool
 ) -> pa.NativeFile:
     """The file with its columns called "0", "1" and so on, and with its timestamps as instants."""
-    found: list[Field] = []
+    entries: list[Field] = []
     root = True
     for field, value in tail.footer:
         if field == _TYPES and isinstance(value, bytes):
@@ -195,10 +195,10 @@ def with_rewritten_footer(
                 pairs = [pair for pair in pairs if pair[0] != _NAMES]
                 pairs += [(_NAMES, str(index).encode()) for index in range(count)]
             root = False
-            found.append((field, message(_as_instant(pairs) if instants else pairs)))
+            entries.append((field, message(_as_instant(pairs) if instants else pairs)))
         else:
-            found.append((field, value))
-    footer = stored(message(found), tail.codec, tail.block)
+            entries.append((field, value))
+    footer = stored(message(entries), tail.codec, tail.block)
     lengths: dict[int, Value] = {1: len(footer)}
     postscript = message([(field, lengths.get(field, value)) for field, value in tail.postscript])
     end = footer + postscript + bytes([len(postscript)])
@@ -239,7 +239,7 @@ class _Spliced(RandomAccess):
 
 
 def time_span(source: pa.NativeFile, column: TimeColumn, session: str) -> TimeSpan | None:
-    """What `FileFormat.time_span` promises, of an open file.
+    """Return what `FileFormat.time_span` promises, of an open file.
 
     `session` is the zone of stripes that name none.
 
@@ -253,29 +253,31 @@ def time_span(source: pa.NativeFile, column: TimeColumn, session: str) -> TimeSp
         return None
     top = tail.types[0]
     index = top.children[column.index_in(top.names)]
-    known = [dict(fields(value)) for field, value in tail.footer if field == 7]
-    found = known[index] if index < len(known) else {}
+    statistics = [dict(fields(value)) for field, value in tail.footer if field == 7]
+    of_column = statistics[index] if index < len(statistics) else {}
     # Statistics of no value: there are only nulls.
-    if found and not number(found.get(1)):
+    if of_column and not number(of_column.get(1)):
         return None
     kind = tail.types[index]
     if kind.kind == TIMESTAMP:
         zones = {writer_zone(source, tail, stripe) or session for stripe in tail.stripes}
-        return _from_wall_clock(_bounds(found, 9, 3, column), zones)
+        return _from_wall_clock(_bounds(of_column, 9, 3, column), zones)
     if kind.kind == INSTANT:
-        return _from_milliseconds(_bounds(found, 9, 3, column))
+        return _from_milliseconds(_bounds(of_column, 9, 3, column))
     if kind.kind == DATE:
-        return span_of(*_bounds(found, 7, 1, column), PER_UNIT["day"])
+        return span_of(*_bounds(of_column, 7, 1, column), PER_UNIT["day"])
     if kind.kind in _INTEGERS:
         each = PER_UNIT["us"] if kind.is_local_time else column.per_integer()
-        return span_of(*_bounds(found, 2, 1, column), each)
+        return span_of(*_bounds(of_column, 2, 1, column), each)
     other = "with columns or values within it" if kind.children else "of another type"
     raise column.unusable(f"{column.name} {other}")
 
 
-def _bounds(found: dict[int, Value], field: int, low: int, column: TimeColumn) -> tuple[int, int]:
+def _bounds(
+    statistics: dict[int, Value], field: int, low: int, column: TimeColumn
+) -> tuple[int, int]:
     """Two neighbouring fields of the statistics of one kind."""
-    own = dict(fields(found.get(field, b"")))
+    own = dict(fields(statistics.get(field, b"")))
     least, most = own.get(low), own.get(low + 1)
     if not isinstance(least, int) or not isinstance(most, int):
         raise column.unusable(f"no statistics of {column.name}")
@@ -292,8 +294,8 @@ def _from_wall_clock(bounds: tuple[int, int], zones: set[str]) -> TimeSpan:
     # The stripes of files that were concatenated may be of different zones, and an hour that a zone
     # repeats may be the first or the second.
     first, last = _from_milliseconds(bounds)
-    made = [zone_of(name) for name in zones]
+    time_zones = [zone_of(name) for name in zones]
     return TimeSpan(
-        min(min(zone.readings(first)) for zone in made),
-        max(max(zone.readings(last)) for zone in made),
+        min(min(zone.readings(first)) for zone in time_zones),
+        max(max(zone.readings(last)) for zone in time_zones),
     )

@@ -65,7 +65,7 @@ class RowGroup:
 
 
 def row_groups(source: pa.NativeFile) -> list[RowGroup]:
-    """The row groups of the file, in order.
+    """Return the row groups of the file, in order.
 
     Raises:
         ValueError: no Parquet footer, or one that does not parse.
@@ -92,7 +92,7 @@ def _parsing() -> Iterator[None]:
 
 
 def footer_of(source: pa.NativeFile) -> bytes:
-    """The bytes of the file's footer.
+    """Return the bytes of the file's footer.
 
     Raises:
         ValueError: no Parquet footer.
@@ -115,21 +115,21 @@ def _row_group(group: dict[int, Any], *, ordered: bool) -> RowGroup:
 
 def _chunk(meta: dict[int, Any], ordered: bool) -> Chunk:
     # Not fields 1 and 2, the older bounds: of texts, their order depends on the writer.
-    found = meta.get(12, {}) if ordered else {}
+    statistics = meta.get(12, {}) if ordered else {}
     return Chunk(
         meta.get(1, -1),
         frozenset(meta.get(2, ())),
         values=int(meta.get(5, 0)),
         uncompressed=int(meta.get(6, 0)),
         compressed=int(meta.get(7, 0)),
-        low=found.get(6),
-        high=found.get(5),
-        nulls=found.get(3),
+        low=statistics.get(6),
+        high=statistics.get(5),
+        nulls=statistics.get(3),
     )
 
 
 def _start(meta: dict[int, Any]) -> int:
-    """A chunk begins at its dictionary page, if it has one."""
+    """Return a chunk begins at its dictionary page, if it has one."""
     data, dictionary = int(meta[9]), int(meta.get(11) or 0)
     return min(data, dictionary) if dictionary > 0 else data
 
@@ -157,7 +157,7 @@ class Compact:
         }
 
     def struct(self) -> dict[int, Any]:
-        """The struct that begins here."""
+        """Return the struct that begins here."""
         return {number: self.value(kind) for number, kind in self.fields()}
 
     def fields(self) -> Iterator[tuple[int, int]]:
@@ -170,7 +170,7 @@ class Compact:
             yield number, header & 15
 
     def value(self, kind: int) -> Any:
-        """The value of that kind that begins here."""
+        """Return the value of that kind that begins here."""
         return self._readers[kind]()
 
     def list_header(self) -> tuple[int, int]:
@@ -223,32 +223,32 @@ class Compact:
         return unzigzag(self._varint())
 
 
-def bound(raw: bytes | None, found: pa.DataType) -> pa.Scalar | None:
+def bound(raw: bytes | None, kind: pa.DataType) -> pa.Scalar | None:
     """A stored minimum or maximum as a value of the column's Arrow type; None if it is unknown."""
     types = pa.types
     if raw is None:
         return None
-    if types.is_boolean(found):
+    if types.is_boolean(kind):
         return pa.scalar(raw != b"\x00")
-    if types.is_integer(found):
-        signed = types.is_signed_integer(found)
+    if types.is_integer(kind):
+        signed = types.is_signed_integer(kind)
         # By the bytes that are there: `tinyint` and `smallint` are stored in four.
         number = int.from_bytes(raw, "little", signed=signed)
-        return pa.scalar(number, pa.int64() if signed else pa.uint64()).cast(found)
-    if types.is_floating(found) and len(raw) in (4, 8):
+        return pa.scalar(number, pa.int64() if signed else pa.uint64()).cast(kind)
+    if types.is_floating(kind) and len(raw) in (4, 8):
         number = struct.unpack("<f" if len(raw) == 4 else "<d", raw)[0]
         # Writers that counted NaN in may have lost the bounds of the other numbers.
-        return None if math.isnan(number) else pa.scalar(number, found)
-    if types.is_date32(found) or (types.is_timestamp(found) and found.unit != "s"):
-        width = 4 if types.is_date32(found) else 8
+        return None if math.isnan(number) else pa.scalar(number, kind)
+    if types.is_date32(kind) or (types.is_timestamp(kind) and kind.unit != "s"):
+        width = 4 if types.is_date32(kind) else 8
         if len(raw) == width:
-            return pa.Array.from_buffers(found, 1, [None, pa.py_buffer(raw)])[0]
-    if types.is_string(found) or types.is_large_string(found):
+            return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(raw)])[0]
+    if types.is_string(kind) or types.is_large_string(kind):
         # Writers may cut long bounds, even within a character: then the caller takes it for
         # unknown.
-        return pa.scalar(raw.decode(), found)
-    if types.is_binary(found) or types.is_large_binary(found):
-        return pa.scalar(raw, found)
+        return pa.scalar(raw.decode(), kind)
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return pa.scalar(raw, kind)
     return None
 
 
@@ -265,7 +265,7 @@ _REPEATED = 2
 
 
 def time_span(source: pa.NativeFile, column: TimeColumn) -> TimeSpan | None:
-    """What `FileFormat.time_span` promises, of an open file.
+    """Return what `FileFormat.time_span` promises, of an open file.
 
     Of integers, and what is stored as such, the bounds of every writer are in the order of numbers,
     also those of old writers and without column orders. Those of INT96 are in no order.
@@ -284,12 +284,12 @@ def _span(footer: dict[int, Any], column: TimeColumn) -> TimeSpan | None:
     highs: list[int] = []
     for index, group in enumerate(footer.get(4, [])):
         chunk = group[1][at][3]
-        found = chunk.get(12, {})
+        statistics = chunk.get(12, {})
         # No rows, or as many nulls as values: such a chunk has no bounds.
-        if not int(group[3]) or found.get(3) == chunk[5]:
+        if not int(group[3]) or statistics.get(3) == chunk[5]:
             continue
         # The older fields mean the same where numbers have a sign.
-        low, high = found.get(6, found.get(2)), found.get(5, found.get(1))
+        low, high = statistics.get(6, statistics.get(2)), statistics.get(5, statistics.get(1))
         if low is None or high is None or {len(low), len(high)} != {_WIDTHS[leaf[1]]}:
             raise column.unusable(f"no statistics of {column.name} in row group {index}")
         lows.append(int.from_bytes(low, "little", signed=True))
@@ -298,7 +298,7 @@ def _span(footer: dict[int, Any], column: TimeColumn) -> TimeSpan | None:
 
 
 def _leaf(elements: list[dict[int, Any]], column: TimeColumn) -> tuple[dict[int, Any], int]:
-    """The column in the schema, and its number among the leaves."""
+    """Return the column in the schema, and its number among the leaves."""
     tops: list[tuple[dict[int, Any], int]] = []
     leaves, at = 0, 1
     while at < len(elements):

@@ -108,8 +108,8 @@ class ParquetFormat(BlockFormat):
                 # INT96 first: rebasing takes timestamps, not twelve bytes.
                 yield on_columns(on_columns(batch, decoded), rebased)
             if read != group.rows:
-                found = f"{read} rows in row group {index}, where the footer says {group.rows}"
-                raise malformed(split.file, self.what, found)
+                problem = f"{read} rows in row group {index}, where the footer says {group.rows}"
+                raise malformed(split.file, self.what, problem)
 
     def _file(
         self, file: FileVersion, source: pa.NativeFile, footer: pq.FileMetaData | None = None
@@ -125,7 +125,7 @@ class ParquetFormat(BlockFormat):
         )
 
     def _buffer_size(self, file: FileVersion) -> int:
-        """Bytes read of a column at a time.
+        """Return bytes read of a column at a time.
 
         Without pre-buffering and with such buffers, memory is a page and a buffer for each column,
         not the row group. Object stores want larger requests than disks.
@@ -143,8 +143,8 @@ class ParquetFormat(BlockFormat):
                 return [RowGroup(0, only.num_rows, {})]
         groups = self._row_groups(file, source)
         if len(groups) != parquet.num_row_groups:
-            found = f"{len(groups)} row groups here and {parquet.num_row_groups} for Arrow"
-            raise malformed(file, self.what, found)
+            problem = f"{len(groups)} row groups here and {parquet.num_row_groups} for Arrow"
+            raise malformed(file, self.what, problem)
         return groups
 
     def _row_groups(self, file: FileVersion, source: pa.NativeFile) -> list[RowGroup]:
@@ -153,10 +153,10 @@ class ParquetFormat(BlockFormat):
             self._known = file, row_groups(source)
         return self._known[1]
 
-    def _may_hold(self, found: pa.Schema, group: RowGroup, rebased: dict[str, Change]) -> bool:
+    def _may_hold(self, schema: pa.Schema, group: RowGroup, rebased: dict[str, Change]) -> bool:
         ranges: dict[str, Range] = {}
         for name in self._predicate.columns():
-            source = self._fitter.source_of(name, found)
+            source = self._fitter.source_of(name, schema)
             # Bounds that are rebased may come out in another order.
             if source is None or source.name in rebased:
                 continue
@@ -207,10 +207,10 @@ def _layout(groups: Sequence[RowGroup], size: int) -> list[Block]:
     return contiguous([group.start for group in groups], [group.rows for group in groups], size)
 
 
-def _as_target(raw: bytes | None, found: pa.DataType, target: pa.DataType) -> pa.Scalar | None:
-    """A stored bound as a value of the target type; None where it is no such value."""
+def _as_target(raw: bytes | None, kind: pa.DataType, target: pa.DataType) -> pa.Scalar | None:
+    """Return a stored bound as a value of the target type; None where it is no such value."""
     try:
-        value = bound(raw, found)
+        value = bound(raw, kind)
         return None if value is None else value.cast(target)
     except (pa.ArrowException, ValueError):
         return None
@@ -243,7 +243,7 @@ class BatchRows:
         self._rows = _FIRST
 
     def read(self, index: int, group: RowGroup, paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
-        """The rows of a row group, of these columns."""
+        """Yield the rows of a row group, of these columns."""
         wanted = frozenset(paths)
         chunks = {path: chunk for path, chunk in group.chunks.items() if is_within(path, wanted)}
         self._most = self._bound(index, group.rows, chunks)
@@ -265,7 +265,7 @@ class BatchRows:
             yield pa.concat_batches(ready)
 
     def _bound(self, index: int, rows: int, chunks: Mapping[Path, Chunk]) -> int:
-        """Rows of which the longest possible ones fit."""
+        """Return rows of which the longest possible ones fit."""
         size = sum(chunk.uncompressed for chunk in chunks.values())
         if is_harmless(rows, size, self._batch_bytes):
             return MAX_ROWS
@@ -280,13 +280,13 @@ class BatchRows:
         return min(most, FEW) if any(map(self._is_suspect, chunks.values())) else most
 
     def _is_suspect(self, chunk: Chunk) -> bool:
-        """True if a value may be far longer than the average."""
+        """Return whether a value may be far longer than the average."""
         swells = chunk.uncompressed > max(self._batch_bytes, _SWELLS * chunk.compressed)
         # Of a value, delta encoding stores only what differs from the value before.
         return chunk.kind == _BYTE_ARRAY and (swells or _DELTA_BYTE_ARRAY in chunk.encodings)
 
     def _longest(self, index: int, coded: Sequence[Path]) -> dict[str, int]:
-        """The longest value of the dictionaries in each column."""
+        """Return the longest value of the dictionaries in each column."""
         if not coded:
             return {}
         parquet = pq.ParquetFile(

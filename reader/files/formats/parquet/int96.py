@@ -34,8 +34,8 @@ def paths_of(parquet: pq.ParquetFile) -> set[Path]:
         return set()
     paths: list[Path] = []
 
-    def note(found: pa.DataType, path: Path) -> None:
-        del found
+    def note(kind: pa.DataType, path: Path) -> None:
+        del kind
         paths.append(path)
 
     for field in parquet.schema_arrow:
@@ -66,7 +66,7 @@ def as_bytes(footer: bytes) -> pq.FileMetaData:
 
 
 def _schema_elements(footer: bytes) -> list[int]:
-    """Where each element of the schema begins in the footer."""
+    """Return where each element of the schema begins in the footer."""
     reader, starts = Compact(footer), []
     for number, kind in reader.fields():
         if number != _SCHEMA:
@@ -81,16 +81,16 @@ def _schema_elements(footer: bytes) -> list[int]:
 def changes(schema: pa.Schema, int96: set[Path]) -> dict[str, Change]:
     """How columns that hold twelve bytes at these paths become timestamps, in microseconds."""
 
-    def leaf(found: pa.DataType, path: Path) -> Change | None:
-        del found
+    def leaf(kind: pa.DataType, path: Path) -> Change | None:
+        del kind
         return _timestamps if path in int96 else None
 
-    made = {field.name: map_nested(field.type, leaf, (field.name,)) for field in schema}
-    return {name: change for name, change in made.items() if change is not None}
+    changes_by_name = {field.name: map_nested(field.type, leaf, (field.name,)) for field in schema}
+    return {name: change for name, change in changes_by_name.items() if change is not None}
 
 
 def _timestamps(array: pa.FixedSizeBinaryArray) -> pa.TimestampArray:
-    """The instants, with Spark's arithmetic: it wraps around, and cuts towards zero."""
+    """Return the instants, with Spark's arithmetic: it wraps around, and cuts towards zero."""
     data = array.buffers()[1]
     parts: Any = np.frombuffer(data, _PARTS, len(array), array.offset * _PARTS.itemsize)
     nanoseconds = parts["nanoseconds"].astype(np.int64)

@@ -31,7 +31,7 @@ _TIME = re.compile(
 
 
 def day_of(text: str) -> int:
-    """A date as days since the epoch; a time of day behind it is not looked at.
+    """Return a date as days since the epoch; a time of day behind it is not looked at.
 
     Raises:
         ValueError: it is not a timestamp, or beyond Spark's calendar.
@@ -62,7 +62,7 @@ def local_of(text: str) -> tuple[int, Zone | None]:
 
 
 def instant_of(text: str, zone: Zone, read: Read = local_of) -> int:
-    """A timestamp as microseconds since the epoch; text that names no zone is in `zone`.
+    """Return a timestamp as microseconds since the epoch; text that names no zone is in `zone`.
 
     Raises:
         ValueError: it is not one, or beyond 64 bits.
@@ -84,21 +84,21 @@ def wall_clock_of(text: str, *, with_zone: bool, read: Read = local_of) -> int:
 
 
 def days_of(year: int, month: int, day: int) -> int:
-    """A day of the proleptic Gregorian calendar, of any year, as days since the epoch."""
+    """Return a day of the proleptic Gregorian calendar, of any year, as days since the epoch."""
     cycles, within = divmod(year, 400)
     # 400 years have 146,097 days; Python's own calendar begins with the year 1.
     return date(within + 400, month, day).toordinal() - _EPOCH_DAY + (cycles - 1) * 146_097
 
 
 def clock_of(hour: int, minute: int, second: int, micros: int) -> int:
-    """A time of day in microseconds. Raises ValueError if a day has no such time."""
+    """Return a time of day in microseconds. Raises ValueError if a day has no such time."""
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(f"{hour}:{minute}:{second} is not a time of day")
     return ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros
 
 
 def checked(value: int, bits: int) -> int:
-    """The value itself. Raises ValueError if it does not fit; Spark reads null there."""
+    """Return the value itself. Raises ValueError if it does not fit; Spark reads null there."""
     if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
         raise ValueError("a time beyond the range of its type")
     return value
@@ -187,10 +187,10 @@ class JavaPattern:
         if not match:
             raise ValueError(f"{text!r} does not fit the pattern {self.pattern}")
         groups = zip(self._names, match.groups(), strict=True)
-        found = {name: value for name, value in groups if value is not None}
-        named = next((found[name] for name in found if name in _ZONES), None)
+        parts = {name: value for name, value in groups if value is not None}
+        named = next((parts[name] for name in parts if name in _ZONES), None)
         zone = zone_in_any_case(_NAMES.get(named.upper(), named)) if named else None
-        return _day(found) * DAY + _clock(found), zone
+        return _day(parts) * DAY + _clock(parts), zone
 
     def day(self, text: str) -> int:
         """`text` as days since the epoch. Raises ValueError if it does not fit."""
@@ -216,8 +216,8 @@ class JavaPattern:
             return rf"(\d{{{count}}}|\+\d{{{count + 1},10}}|-\d{{{count},10}})"
         spelling = _SPELLINGS.get(letter, {}).get(count)
         if spelling is None:
-            given = letter * count
-            raise ValueError(f"pattern {self.pattern!r}: {given} is not supported")
+            letters = letter * count
+            raise ValueError(f"pattern {self.pattern!r}: {letters} is not supported")
         return spelling
 
 
@@ -240,34 +240,34 @@ def _pieces(pattern: str) -> Iterator[Piece]:
             yield Piece("", 0, plain)
 
 
-def _day(found: dict[str, str]) -> int:
+def _day(parts: dict[str, str]) -> int:
     # `DateTimeFormatterHelper` fills what the pattern leaves out: 1 January 1970, and midnight.
-    text = found.get("y", "1970")
+    text = parts.get("y", "1970")
     # Two digits are a year from 2000 on in Java (`ReducedPrinterParser`); Spark has no other base.
     year = int(text) + 2000 * (len(text) == 2)
-    month = found.get("M", "1")
+    month = parts.get("M", "1")
     number = int(month) if month.isdigit() else _NUMBER[month[:3].lower()]
-    if "D" not in found:
-        return days_of(year, number, int(found.get("d", 1)))
-    first, nth = days_of(year, 1, 1), int(found["D"])
+    if "D" not in parts:
+        return days_of(year, number, int(parts.get("d", 1)))
+    first, nth = days_of(year, 1, 1), int(parts["D"])
     if not 1 <= nth <= days_of(year + 1, 1, 1) - first:
         raise ValueError(f"the year {year} has no day {nth}")
     return first + nth - 1
 
 
-def _clock(found: dict[str, str]) -> int:
-    hour = int(found.get("H", 0))
-    half = 12 * (found.get("a", "am").lower() == "pm")
-    if "k" in found:
-        hour = _in(found["k"], 1, 24) % 24
-    elif "h" in found:
-        hour = _in(found["h"], 1, 12) % 12 + half
-    elif "K" in found:
-        hour = _in(found["K"], 0, 11) + half
-    elif "H" not in found:
+def _clock(parts: dict[str, str]) -> int:
+    hour = int(parts.get("H", 0))
+    half = 12 * (parts.get("a", "am").lower() == "pm")
+    if "k" in parts:
+        hour = _in(parts["k"], 1, 24) % 24
+    elif "h" in parts:
+        hour = _in(parts["h"], 1, 12) % 12 + half
+    elif "K" in parts:
+        hour = _in(parts["K"], 0, 11) + half
+    elif "H" not in parts:
         hour = half
-    micros = int(found.get("S", "").ljust(6, "0")[:6])
-    return clock_of(hour, int(found.get("m", 0)), int(found.get("s", 0)), micros)
+    micros = int(parts.get("S", "").ljust(6, "0")[:6])
+    return clock_of(hour, int(parts.get("m", 0)), int(parts.get("s", 0)), micros)
 
 
 def _in(text: str, least: int, most: int) -> int:

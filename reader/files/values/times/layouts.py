@@ -51,7 +51,7 @@ class Layout:
 
     @classmethod
     def of_pattern(cls, pattern: JavaPattern) -> Layout | None:
-        """The layout of a pattern with fields of fixed width only; None for any other."""
+        """Return the layout of a pattern with fields of fixed width only; None for any other."""
         fields, marks, width = dict[str, int](), list[tuple[int, bytes]](), 0
         pieces = list(pattern.pieces)
         zones, fraction = frozenset({0}), (-1, -1)
@@ -156,7 +156,7 @@ def _fits(layout: Layout, length: int) -> bool:
 
 
 def _bytes_of(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All bytes, and where each text begins in them and how long it is."""
+    """Return all bytes, and where each text begins in them and how long it is."""
     if not pa.types.is_string(texts.type):
         texts = texts.cast(pa.string())
     _, offsets, data = texts.buffers()
@@ -186,7 +186,7 @@ class _Columns:
         return np.asarray(_PAIRS[pairs])
 
     def digits(self, at: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The number that `count` digits show, and where they are digits."""
+        """Return the number that `count` digits show, and where they are digits."""
         number, good = np.zeros(self._count, np.int32), np.ones(self._count, np.bool_)
         for pair in range(at, at + count - 1, 2):
             value = self.pair(pair)
@@ -231,8 +231,8 @@ def _of_length(raw: np.ndarray, starts: np.ndarray, length: int, layout: Layout)
 
 
 def _is_one_of(column: np.ndarray, allowed: bytes) -> np.ndarray:
-    found: np.ndarray = column == allowed[0]
-    return found if allowed[0] == allowed[-1] else found | (column == allowed[-1])
+    matches: np.ndarray = column == allowed[0]
+    return matches if allowed[0] == allowed[-1] else matches | (column == allowed[-1])
 
 
 def _tail(times: Times, columns: _Columns, layout: Layout, length: int) -> None:
@@ -263,14 +263,14 @@ def _tail(times: Times, columns: _Columns, layout: Layout, length: int) -> None:
 
 
 def _is_zone(columns: _Columns, length: int, zone: int) -> np.ndarray:
-    """Where the last bytes are a zone of this length, and of no longer one."""
+    """Return where the last bytes are a zone of this length, and of no longer one."""
     if not zone:
         # 58 follows the digit 9: a letter would be a zone.
         return np.asarray(columns.byte(length - 1) < 58)
     if zone == 1:
         return np.asarray(columns.byte(length - 1) == ord("Z"))
-    found = _is_one_of(columns.byte(length - zone), b"+-")
-    return found & (columns.byte(length - 3) == ord(":")) if zone == 6 else found
+    is_zone = _is_one_of(columns.byte(length - zone), b"+-")
+    return is_zone & (columns.byte(length - 3) == ord(":")) if zone == 6 else is_zone
 
 
 def _fraction(columns: _Columns, at: int, digits: int) -> tuple[np.ndarray, np.ndarray]:

@@ -46,7 +46,7 @@ class Temporal:
         return self._rule(kind).column(texts, kind)
 
     def value(self, text: str, kind: pa.DataType) -> int:
-        """One text as days or microseconds since the epoch.
+        """Return one text as days or microseconds since the epoch.
 
         Raises:
             ValueError: it is no such time.
@@ -100,18 +100,18 @@ class _Rule:
         left = np.flatnonzero(~times.good)
         if len(left):
             # What is left are nulls, and texts of which many are the same.
-            known: dict[str | None, int] = {None: 0}
+            offsets_by_text: dict[str | None, int] = {None: 0}
             for index, text in zip(left, texts.take(pa.array(left)).to_pylist(), strict=True):
-                if text not in known:
-                    known[text] = self.exact(text)
-                values[index] = known[text]
+                if text not in offsets_by_text:
+                    offsets_by_text[text] = self.exact(text)
+                values[index] = offsets_by_text[text]
         return _array(values, texts.is_null() if texts.null_count else None, kind)
 
 
 def _dates(pattern: str, days_in_numbers: bool) -> _Rule:
     if pattern:
-        made, layouts = _understood("dateFormat", pattern)
-        return _Rule(made.day, layouts, _days)
+        java_pattern, layouts = _understood("dateFormat", pattern)
+        return _Rule(java_pattern.day, layouts, _days)
 
     def exact(text: str) -> int:
         try:
@@ -130,8 +130,8 @@ def _instants(pattern: str, zone: Zone) -> _Rule:
         return _instants_of_times(times, zone)
 
     if pattern:
-        made, layouts = _understood("timestampFormat", pattern)
-        return _Rule(lambda text: instant_of(text, zone, made.local), layouts, number)
+        java_pattern, layouts = _understood("timestampFormat", pattern)
+        return _Rule(lambda text: instant_of(text, zone, java_pattern.local), layouts, number)
     return _Rule(
         lambda text: _without_gmt(text, lambda plain: instant_of(plain, zone)), ISO_TIMES, number
     )
@@ -139,14 +139,14 @@ def _instants(pattern: str, zone: Zone) -> _Rule:
 
 def _wall_clocks(pattern: str) -> _Rule:
     if pattern:
-        made, layouts = _understood("timestampNTZFormat", pattern)
-        exact = partial(wall_clock_of, with_zone=False, read=made.local)
+        java_pattern, layouts = _understood("timestampNTZFormat", pattern)
+        exact = partial(wall_clock_of, with_zone=False, read=java_pattern.local)
         return _Rule(exact, layouts, _local)
     return _Rule(partial(wall_clock_of, with_zone=False), ISO_TIMES, _local)
 
 
 def _understood(option: str, text: str) -> tuple[JavaPattern, tuple[Layout, ...]]:
-    """An option's pattern, and what of it can be read for many texts at once."""
+    """Return an option's pattern, and what of it can be read for many texts at once."""
     try:
         pattern = JavaPattern(text)
     except ValueError as err:
@@ -195,8 +195,8 @@ def _numbers(array: pa.Array) -> np.ndarray:
 def _array(values: np.ndarray, nulls: pa.Array | None, kind: pa.DataType) -> pa.Array:
     width = np.int32 if pa.types.is_date(kind) else np.int64
     mask = None if nulls is None else nulls.to_numpy(zero_copy_only=False)
-    made = pa.array(values.astype(width, copy=False), mask=mask)
-    return made.view(kind if pa.types.is_date(kind) else pa.timestamp("us", kind.tz)).cast(kind)
+    array = pa.array(values.astype(width, copy=False), mask=mask)
+    return array.view(kind if pa.types.is_date(kind) else pa.timestamp("us", kind.tz)).cast(kind)
 
 
 def _zone(name: str) -> Zone:

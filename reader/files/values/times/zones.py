@@ -59,7 +59,7 @@ class Zone:
         return self._rules if isinstance(self._rules, int) else None
 
     def instant(self, local: int) -> int:
-        """The instant at which the wall clock first shows `local`, or passes it by."""
+        """Return the instant at which the wall clock first shows `local`, or passes it by."""
         day, clock = divmod(local, DAY)
         offset = self._of_day(day)
         if offset == _CHANGES:
@@ -75,7 +75,7 @@ class Zone:
         return local - before * 1_000_000, local - after * 1_000_000
 
     def instants(self, local: np.ndarray, days: np.ndarray | None = None) -> np.ndarray:
-        """The same for many; `days` are theirs, where the caller has them at hand."""
+        """Return the same for many; `days` are theirs, where the caller has them at hand."""
         if isinstance(self._rules, int) or not len(local):
             return local - (self.fixed or 0) * 1_000_000
         days = local // DAY if days is None else days
@@ -101,7 +101,7 @@ class Zone:
         return np.asarray(table[from_first])
 
     def _of_day(self, day: int) -> int:
-        """The offset that holds all day, or `_CHANGES`."""
+        """Return the offset that holds all day, or `_CHANGES`."""
         if isinstance(self._rules, int):
             return self._rules
         offset = self._known.get(day)
@@ -131,7 +131,7 @@ UTC = Zone(0)
 
 
 def _within_years(day: int) -> int:
-    """A day with the same rules in the years that Python's calendar knows."""
+    """Return a day with the same rules in the years that Python's calendar knows."""
     if day > _LAST:
         return day - -(-(day - _LAST) // _CYCLE) * _CYCLE
     return max(day, _FIRST)
@@ -139,7 +139,7 @@ def _within_years(day: int) -> int:
 
 @lru_cache(maxsize=1024)
 def zone_of(name: str) -> Zone:
-    """The zone that Java, and with it Spark, means by `name`.
+    """Return the zone that Java, and with it Spark, means by `name`.
 
     Raises:
         ValueError: it means none.
@@ -163,7 +163,7 @@ def zone_of(name: str) -> Zone:
 
 
 def zone_in_any_case(name: str) -> Zone:
-    """The same for a name in any case, as patterns take it. Raises ValueError."""
+    """Return the same for a name in any case, as patterns take it. Raises ValueError."""
     for spelling in (name, name.upper()):
         with suppress(ValueError):
             return zone_of(spelling)

@@ -29,28 +29,28 @@ from .variant_encoding import (
 Build = Callable[[int, list[str], Names], bytes | None]
 
 
-def is_shredded(found: pa.DataType) -> bool:
-    """Whether `found` keeps a variant, at least in part, in columns of its own."""
-    return bool(pa.types.is_struct(found) and found.get_field_index("typed_value") >= 0)
+def is_shredded(kind: pa.DataType) -> bool:
+    """Whether `kind` keeps a variant, at least in part, in columns of its own."""
+    return bool(pa.types.is_struct(kind) and kind.get_field_index("typed_value") >= 0)
 
 
-def reassembler(found: pa.StructType, target: pa.StructType) -> Callable[[pa.Array], pa.Array]:
-    """The way from a shredded variant to `target`, the struct that Spark has for it.
+def reassembler(source: pa.StructType, target: pa.StructType) -> Callable[[pa.Array], pa.Array]:
+    """Return the way from a shredded variant to `target`, the struct that Spark has for it.
 
     Both this and the way itself raise ValueError for shapes and types that Spark's variants lack.
     """
-    if found.get_field_index("metadata") < 0:
+    if source.get_field_index("metadata") < 0:
         raise ValueError("a shredded variant without metadata")
-    _check_group(found)
+    _check_group(source)
 
     def convert(array: pa.StructArray) -> pa.StructArray:
         stored = array.field("metadata").to_pylist()
         valid = array.is_valid().to_pylist()
         build = _group(array)
         # Rows of one writer mostly share their dictionary of names.
-        known: dict[bytes, list[str]] = {}
+        names_by_metadata: dict[bytes, list[str]] = {}
         rows = [
-            _variant(index, build, stored[index], known) if valid[index] else None
+            _variant(index, build, stored[index], names_by_metadata) if valid[index] else None
             for index in range(len(array))
         ]
         return pa.array(rows, target)
@@ -59,27 +59,27 @@ def reassembler(found: pa.StructType, target: pa.StructType) -> Callable[[pa.Arr
 
 
 def _variant(
-    index: int, build: Build, stored: bytes | None, known: dict[bytes, list[str]]
+    index: int, build: Build, stored: bytes | None, names_by_metadata: dict[bytes, list[str]]
 ) -> dict[str, bytes]:
     if stored is None:
         raise ValueError("a variant without metadata")
-    if stored not in known:
-        known[stored] = names_of(stored)
+    if stored not in names_by_metadata:
+        names_by_metadata[stored] = names_of(stored)
     names: Names = {}
-    value = build(index, known[stored], names)
+    value = build(index, names_by_metadata[stored], names)
     if value is None:
         raise ValueError("a variant without any value")
     return {"value": value, "metadata": metadata_of(names)}
 
 
-def _check_group(found: pa.DataType) -> None:
+def _check_group(kind: pa.DataType) -> None:
     """Refuse what cannot be put together before any row is read."""
-    names = {field.name for field in found} if pa.types.is_struct(found) else set()
+    names = {field.name for field in kind} if pa.types.is_struct(kind) else set()
     if not names & {"value", "typed_value"}:
-        raise ValueError(f"{found} within a shredded variant")
+        raise ValueError(f"{kind} within a shredded variant")
     if "typed_value" not in names:
         return
-    typed, _ = plain(found.field("typed_value").type)
+    typed, _ = plain(kind.field("typed_value").type)
     if pa.types.is_struct(typed):
         for field in typed:
             _check_group(field.type)
@@ -89,8 +89,8 @@ def _check_group(found: pa.DataType) -> None:
         raise ValueError(f"a shredded variant with values of type {typed}")
 
 
-def _is_list(found: pa.DataType) -> bool:
-    return bool(pa.types.is_list(found) or pa.types.is_large_list(found))
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def _group(array: pa.StructArray) -> Build:
@@ -124,8 +124,8 @@ def _either(typed: Build, values: list[bytes | None]) -> Build:
 
     def build(index: int, old: list[str], names: Names) -> bytes | None:
         # By VariantShredding.md only an object may have both, the shredded fields and the rest.
-        made = typed(index, old, names)
-        return untyped(index, old, names) if made is None else made
+        value = typed(index, old, names)
+        return untyped(index, old, names) if value is None else value
 
     return build
 
@@ -188,5 +188,5 @@ def _object(typed: pa.StructArray, values: list[bytes | None]) -> Build:
 def _is_there(group: pa.StructArray) -> pa.Array:
     """Whether a field has a value at all: the others are missing from their object."""
     kinds = [name for name in ("value", "typed_value") if group.type.get_field_index(name) >= 0]
-    found = [group.field(name).is_valid() for name in kinds]
-    return found[0] if len(found) == 1 else pc.or_(*found)
+    validity = [group.field(name).is_valid() for name in kinds]
+    return validity[0] if len(validity) == 1 else pc.or_(*validity)

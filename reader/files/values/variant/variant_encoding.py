@@ -50,13 +50,13 @@ class Scalar(NamedTuple):
     """The type as which their bits are encoded, if it is another one."""
 
 
-def scalar_of(found: pa.DataType) -> Scalar | None:
-    """The encoding of values of type `found`; None for types that Spark's variants have not."""
-    return next((scalar for scalar in _SCALARS if scalar.holds(found)), None)
+def scalar_of(kind: pa.DataType) -> Scalar | None:
+    """The encoding of values of type `kind`; None for types that Spark's variants have not."""
+    return next((scalar for scalar in _SCALARS if scalar.holds(kind)), None)
 
 
 def metadata_of(names: Names) -> bytes:
-    """The dictionary of a variant whose fields have these names."""
+    """Return the dictionary of a variant whose fields have these names."""
     texts = [name.encode() for name in names]
     width = _width(max(sum(map(len, texts)), len(texts)))
     # The flag for sorted names stays off: names are in the order of their first use.
@@ -65,7 +65,7 @@ def metadata_of(names: Names) -> bytes:
 
 
 def names_of(metadata: bytes) -> list[str]:
-    """The names in a variant's dictionary, by number.
+    """Return the names in a variant's dictionary, by number.
 
     Raises:
         ValueError: the bytes are no dictionary of a variant.
@@ -98,7 +98,7 @@ def object_of(parts: Mapping[str, bytes], names: Names) -> bytes:
 
 
 def array_of(parts: list[bytes]) -> bytes:
-    """An array of encoded values."""
+    """Return an array of encoded values."""
     width = _width(sum(map(len, parts)))
     head = (len(parts) > _FEW) << 4 | (width - 1) << 2 | _ARRAY
     return b"".join((bytes([head]), _count(len(parts)), _offsets(parts, width), *parts))
@@ -110,7 +110,7 @@ def boolean_of(value: bool) -> bytes:
 
 
 def integer_of(value: int) -> bytes:
-    """An integer of at most 64 bits, in as few bytes as hold it."""
+    """Return an integer of at most 64 bits, in as few bytes as hold it."""
     for i, size in enumerate((1, 2, 4)):
         if -(1 << (8 * size - 1)) <= value < 1 << (8 * size - 1):
             return _fixed(_INT8 + i, value, size)
@@ -118,7 +118,7 @@ def integer_of(value: int) -> bytes:
 
 
 def decimal_of(value: Decimal) -> bytes:
-    """A decimal, with the scale that it is written with.
+    """Return a decimal, with the scale that it is written with.
 
     Raises:
         ValueError: it has more than 38 digits.
@@ -149,7 +149,7 @@ def text_of(value: str) -> bytes:
 
 
 def copied(value: bytes, old: list[str], names: Names, at: int = 0) -> bytes:
-    """The value at `at`, whose names are numbered by `old`, numbered by `names`.
+    """Return the value at `at`, whose names are numbered by `old`, numbered by `names`.
 
     Raises:
         ValueError: it is no variant that Spark knows.
@@ -179,7 +179,7 @@ def copied(value: bytes, old: list[str], names: Names, at: int = 0) -> bytes:
 
 
 def fields_of(value: bytes, old: list[str], at: int = 0) -> Iterator[tuple[str, int]]:
-    """Names and positions of the fields of an object.
+    """Yield names and positions of the fields of an object.
 
     Raises:
         ValueError: the value is not an object.
@@ -236,22 +236,22 @@ def _count(count: int) -> bytes:
 
 
 def _offsets(parts: list[bytes], width: int) -> bytes:
-    """Where each part begins, and where the last one ends."""
-    made, end = [bytes(width)], 0
+    """Return where each part begins, and where the last one ends."""
+    offsets, end = [bytes(width)], 0
     for part in parts:
         end += len(part)
-        made.append(end.to_bytes(width, "little"))
-    return b"".join(made)
+        offsets.append(end.to_bytes(width, "little"))
+    return b"".join(offsets)
 
 
 def _width(largest: int) -> int:
-    """Bytes that hold a number."""
+    """Return bytes that hold a number."""
     return max(1, (largest.bit_length() + 7) // 8)
 
 
-def _is_instant(found: pa.DataType) -> bool:
+def _is_instant(kind: pa.DataType) -> bool:
     # Spark's variants have microseconds only, and not the format's newer types of nanoseconds.
-    return bool(pa.types.is_timestamp(found) and found.unit == "us" and found.tz)
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "us" and kind.tz)
 
 
 _SCALARS = (
