@@ -1,6 +1,6 @@
 """`make fuzz`: reads generated files of all formats for a given time.
 
-Prints each new difference as small as it could be made, and in the end, or when it is interrupted,
+Prints each new difference, and in the end, or when it is interrupted,
 how many readings were compared; fails if a difference is not documented.
 """
 
@@ -36,27 +36,24 @@ def main() -> int:
     print(f"seed {asked.seed}", flush=True)
     started = time.monotonic()
     with suppress(KeyboardInterrupt):
-        _compare(spark, machine, findings, asked)
+        _compare(machine, findings, asked)
     print(f"\n{(time.monotonic() - started) / 60:.0f} minutes")
     _print_counts(machine.counts, findings)
     spark.stop()
     return 1 if findings.undocumented else 0
 
 
-def _compare(
-    spark: SparkSession, machine: Machine, findings: Findings, asked: argparse.Namespace
-) -> None:
+def _compare(machine: Machine, findings: Findings, asked: argparse.Namespace) -> None:
     until = time.monotonic() + asked.minutes * 60
     numbers = count() if asked.group is None else [asked.group]
     for number in numbers:
         for file_format in asked.formats:
             if time.monotonic() > until:
                 return
-            group = group_of(spark, file_format, asked.seed, number, asked.files)
+            group = group_of(file_format, asked.seed, number, asked.files)
             again = f'make fuzz FUZZ="--formats {file_format} --seed {asked.seed} --group {number} '
             source = f'{again}--files {asked.files}"'
-            found = machine.differences(group)
-            for text in findings.take(machine, found, source, small=not asked.as_found):
+            for text in findings.take(machine.differences(group), source):
                 print(text, flush=True)
 
 
@@ -67,7 +64,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32))
     parser.add_argument("--group", type=int, default=None, help="one group only, by its number")
     parser.add_argument("--files", type=int, default=80, help="files of a group")
-    parser.add_argument("--as-found", action="store_true", help="do not make files small")
     return parser.parse_args()
 
 

@@ -1,7 +1,7 @@
 """Differences from Spark that the documentation declares, as the machine meets them.
 
 Each names the row of the table in docs/differences.md that it belongs to. A difference without a
-row is a fault; a known fault that is not yet fixed is in `OPEN`, which is to be empty.
+row is a fault.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-
-import pyarrow as pa
 
 from pyspark_sluice.tests.reader.readings import documented_xml
 from pyspark_sluice.tests.reader.readings.model import CORRUPT, Difference, Row
@@ -21,7 +19,6 @@ from pyspark_sluice.tests.reader.readings.predicates import (
     we_call_it_malformed,
     we_refuse,
 )
-from pyspark_sluice.tests.reader.readings.values import same_values
 
 _TIME_ONLY = re.compile(rb"(?:^|[^\d:T -])T?\d{1,2}:\d{1,2}")
 
@@ -124,18 +121,6 @@ def _time_only(d: Difference) -> bool:
         return "tz=UTC" in str(d.group.schema)
     # The record has another value that does not fit, so it is malformed on both sides.
     return d.column in d.group.schema.names and "tz=UTC" in str(d.group.schema.field(d.column))
-
-
-def _nan_beyond_statistics(d: Difference) -> bool:
-    ours = d.found if not isinstance(d.found, str) else []
-    has_nan = any("nan" in str(value) for row in ours for value in row.values())
-    return from_spark("parquet")(d) and bool(d.group.condition) and has_nan
-
-
-def _dotted_filter(d: Difference) -> bool:
-    fails = "IndexOutOfBounds" in str(d.expected) or "ClassCast" in str(d.expected)
-    is_less = fails or (d.column == "rows" and len(d.expected) < len(d.found))
-    return from_spark("parquet")(d) and "." in d.group.condition.partition(" ")[0] and is_less
 
 
 def _header_refused(d: Difference) -> bool:
@@ -254,67 +239,6 @@ def _four_bytes(d: Difference) -> bool:
     return from_spark("csv")(d) and "multiLine" in d.group.options and is_odd
 
 
-def _backticks(d: Difference) -> bool:
-    of_column = {f.name: f"{f.name} {f.type}" for f in d.group.schema}
-    return from_spark("orc")(d) and "`" in of_column.get(d.column, "")
-
-
-def _numbered_filter(d: Difference) -> bool:
-    # Such a name is taken for the number of a column, whose statistics are another one's.
-    column = d.group.condition.partition(" ")[0].strip("`")
-    return from_spark("orc")(d) and column.isdigit() and d.column == "rows"
-
-
-def _rescaled(d: Difference) -> bool:
-    return from_spark("orc", "parquet")(d) and we_refuse(d) and "does not fit" in str(d.found)
-
-
-def _wall_clocks(d: Difference) -> bool:
-    return from_spark("orc")(d) and "ORC_TYPE_CAST" in str(d.expected)
-
-
-def _near_1970(d: Difference) -> bool:
-    if not from_spark("orc")(d) or "timestamp" not in str(d.group.schema):
-        return False
-    as_written = not isinstance(d.written, str | None) and same_values(d.found, d.written)
-    return as_written or "nanos >" in str(d.expected)
-
-
-def _filtered_where_spark_refuses(d: Difference) -> bool:
-    # Without a condition such rows are compared with those that the writer was given.
-    refuses = re.search("SchemaColumnConvertNotSupported|BrotliCodec", str(d.expected))
-    return from_spark("parquet")(d) and bool(d.group.condition) and bool(refuses)
-
-
-def _lists_of_booleans(d: Difference) -> bool:
-    kinds = [field.type for field in d.group.schema]
-    fails = "the footer says" in str(d.found) or "List child array invalid" in str(d.found)
-    return d.group.file_format == "parquet" and any(map(_has_booleans_in_lists, kinds)) and fails
-
-
-def _has_booleans_in_lists(kind: pa.DataType, inside: bool = False) -> bool:
-    if not pa.types.is_nested(kind):
-        return inside and pa.types.is_boolean(kind)
-    inside = inside or not pa.types.is_struct(kind)
-    children = (kind.field(at).type for at in range(kind.num_fields))
-    return any(_has_booleans_in_lists(child, inside) for child in children)
-
-
-def _rounded_to_compare(d: Difference) -> bool:
-    """Rows between the literal and what Spark rounds the column's values to."""
-    if not d.group.condition or d.group.file_format not in ("parquet", "orc"):
-        return False
-    column = d.group.condition.split()[0].strip("`")
-    if column not in d.group.schema.names or d.reading != "spark":
-        return False
-    kind = d.group.schema.field(column).type
-    if not pa.types.is_decimal(kind):
-        return False
-    whole, _, part = d.group.condition.split()[-1].lstrip("-").partition(".")
-    before = max(kind.precision - kind.scale, len(whole) if part else 10)
-    return before + max(kind.scale, len(part)) > 38
-
-
 def _bytes_of_a_document(d: Difference) -> bool:
     options = d.group.options
     return (
@@ -325,12 +249,6 @@ def _bytes_of_a_document(d: Difference) -> bool:
     )
 
 
-def _delta_steps(d: Difference) -> bool:
-    return (
-        d.group.file_format == "parquet" and "does not decode" in str(d.found) and ("V2" in d.label)
-    )
-
-
 DOCUMENTED = (
     Documented("`locale` other than", _refused_locale),
     Documented("text after a JSON object or array", _text_after_a_record),
@@ -338,10 +256,7 @@ DOCUMENTED = (
     Documented("JSON numbers of seconds beyond", _far_seconds),
     Documented("JSON: a name twice in one object", _name_twice),
     Documented("a time without a date", _time_only),
-    Documented("Parquet: a `filter` on a column `s.x`", _dotted_filter),
     Documented("JSON: the text of a malformed `multiLine` document", _bytes_of_a_document),
-    Documented("a `filter` on decimals", _rounded_to_compare),
-    Documented("Parquet: a `filter` on floats", _nan_beyond_statistics),
     Documented("bytes that are not characters of an `encoding`", _not_characters),
     Documented("`encoding` other than", _other_encoding),
     Documented("JSON lines with an `encoding`", _lines_without_a_separator),
@@ -357,21 +272,11 @@ DOCUMENTED = (
     Documented("CSV with `multiLine` and files of up to four bytes", _four_bytes),
     Documented("CSV: a second byte order mark", _second_mark),
     Documented("CSV: a `sep` of several characters", _long_separator),
-    Documented("ORC: names with backticks", _backticks),
-    Documented("ORC: a `filter` on a column whose name is a number", _numbered_filter),
-    Documented("ORC: decimals and integers that do not fit", _rescaled),
-    Documented("ORC: timestamps as `timestamp_ntz`", _wall_clocks),
-    Documented("ORC: timestamps of Arrow's writer", _near_1970),
-    Documented("Parquet: Brotli; half floats", _filtered_where_spark_refuses),
-    Documented("Parquet: booleans in lists", _lists_of_booleans),
-    Documented("Parquet: `int` columns and unsigned ones", _delta_steps),
     *documented_xml.DOCUMENTED,
 )
-OPEN: tuple[Documented, ...] = ()
-"""Faults that are known; each is left out here only until it is mended."""
 
 
 def row_of(difference: Difference) -> str:
     """The row of the documentation that declares the difference; empty if undeclared."""
-    rows = (d.row for d in (*DOCUMENTED, *OPEN) if d.covers(difference))
+    rows = (d.row for d in DOCUMENTED if d.covers(difference))
     return next(rows, "")

@@ -1,4 +1,4 @@
-"""What a run found: each kind of difference once, small, with what it takes to see it again."""
+"""What a run found: each kind of difference once, with what it takes to see it again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 
 from pyspark_sluice.tests.reader.readings.documented import row_of
 from pyspark_sluice.tests.reader.readings.kinds import schema_ddl
-from pyspark_sluice.tests.reader.readings.machine import Counts, Machine
-from pyspark_sluice.tests.reader.readings.minimise import minimised
 from pyspark_sluice.tests.reader.readings.model import Difference
 
 
@@ -21,27 +19,16 @@ class Findings:
     documented: Counter[str] = field(default_factory=Counter)
     undocumented: dict[tuple[object, ...], str] = field(default_factory=dict)
 
-    def take(
-        self, machine: Machine, found: list[Difference], source: str, *, small: bool
-    ) -> Iterator[str]:
+    def take(self, found: list[Difference], source: str) -> Iterator[str]:
         """Sort these in; yields the text of those that are new."""
         for difference in found:
             row = row_of(difference)
             if row:
                 self.documented[row] += 1
             elif difference.signature not in self.undocumented:
-                text = described(_small(machine, difference) if small else difference, source)
+                text = described(difference, source)
                 self.undocumented[difference.signature] = text
                 yield text
-
-
-def _small(machine: Machine, difference: Difference) -> Difference:
-    # What is made small is not counted as a comparison.
-    counts, machine.counts = machine.counts, Counts()
-    try:
-        return minimised(machine, difference)
-    finally:
-        machine.counts = counts
 
 
 def described(difference: Difference, source: str) -> str:
@@ -52,7 +39,6 @@ def described(difference: Difference, source: str) -> str:
         "mode": difference.mode,
         "schema": schema_ddl(group.schema),
         "options": dict(group.options),
-        "condition": group.condition,
         "only_spark": dict(group.only_spark),
     }
     data = repr(_brief(difference.data)) if group.is_text else f"{len(difference.data)} bytes"

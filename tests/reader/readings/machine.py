@@ -11,13 +11,9 @@ from random import Random
 from typing import Protocol
 
 from pyspark_sluice.tests.reader.readings.kinds import atoms_of
-from pyspark_sluice.tests.reader.readings.model import MODES, Difference, Group, Outcome
+from pyspark_sluice.tests.reader.readings.model import CORRUPT, MODES, Difference, Group, Outcome
 from pyspark_sluice.tests.reader.readings.of_sluice import Ours
 from pyspark_sluice.tests.reader.readings.values import same_values
-
-IN_SPARK = frozenset({"csv", "json", "xml", "text", "parquet", "orc"})
-"""Formats that Spark reads: it has no reader of Arrow files, and its JARs have none of Avro."""
-
 
 MOST_TO_CUT = 3_000
 """Bytes of a file up to which it is cut at every one."""
@@ -62,32 +58,29 @@ class Machine:
 
     counts: Counts = field(default_factory=Counts)
 
-    def differences(self, group: Group, only: tuple[str, str] = ("", "")) -> list[Difference]:
-        """Everything that differs between the readings of a group; or in one mode and reading."""
+    def differences(self, group: Group) -> list[Difference]:
+        """Everything that differs between the readings of a group."""
         found: list[Difference] = []
         with tempfile.TemporaryDirectory() as folder:
             paths = group.write(Path(folder))
             spoiled: set[int] = set()
             for mode in MODES if group.has_modes else MODES[:1]:
-                if only[0] in ("", mode) or (mode == "PERMISSIVE" and only[1] == "spark"):
-                    found += self._in_mode(group, paths, mode, spoiled, only[1])
-        return [difference for difference in found if only[0] in ("", difference.mode)]
+                found += self._in_mode(group, paths, mode, spoiled)
+        return found
 
     def _in_mode(
-        self, group: Group, paths: Sequence[Path], mode: str, spoiled: set[int], only: str
+        self, group: Group, paths: Sequence[Path], mode: str, spoiled: set[int]
     ) -> Iterator[Difference]:
         ours = Ours(group, mode)
         alone = [ours.alone(path) for path in paths]
-        if only in ("", "spark"):
-            expected = self._expected(group, paths, mode, spoiled, alone)
-            for number, (outcome, found) in enumerate(zip(expected, alone, strict=True)):
-                if outcome is not None:
-                    yield from self._held(group, mode, "spark", number, outcome, found)
-        if ours.refused or only == "spark":
+        expected = self._expected(group, paths, mode, spoiled)
+        for number, (outcome, found) in enumerate(zip(expected, alone, strict=True)):
+            if outcome is not None:
+                yield from self._held(group, mode, "spark", number, outcome, found)
+        if ours.refused:
             return
         yield from self._packed(group, paths, mode, ours, alone)
-        if only in ("", "cut"):
-            yield from self._cut(group, paths, mode, ours, alone)
+        yield from self._cut(group, paths, mode, ours, alone)
 
     def _cut(
         self,
@@ -110,26 +103,15 @@ class Machine:
                     )
 
     def _expected(
-        self,
-        group: Group,
-        paths: Sequence[Path],
-        mode: str,
-        spoiled: set[int],
-        alone: Sequence[Outcome],
+        self, group: Group, paths: Sequence[Path], mode: str, spoiled: set[int]
     ) -> Sequence[Outcome | None]:
-        """What Spark makes of the files; where it has no reader, what their writer was given."""
-        if group.file_format not in IN_SPARK:
-            return [*group.written] or [None] * len(paths)
+        """What Spark makes of files of text; of others, what their writer was given."""
+        if not group.is_text:
+            return group.written
         if mode != "FAILFAST":
             outcomes = self.by_spark(group, paths, mode)
             if mode == "PERMISSIVE":
                 spoiled |= {n for n, rows in enumerate(outcomes) if _is_spoiled(rows)}
-            if group.written:
-                # What Spark does not read, its writer knows.
-                return [
-                    group.written[n] if _is_refusal(o) and not _is_refusal(alone[n]) else o
-                    for n, o in enumerate(outcomes)
-                ]
             return [*outcomes]
         asked = sorted(spoiled)[: self.failing]
         outcomes_of: dict[int, Outcome] = {}
@@ -158,9 +140,7 @@ class Machine:
                 # With one neighbour each, to tell which file it is.
                 other = good[(good.index(n) + 1) % len(good)]
                 both = ours.packed([paths[n], paths[other]])
-                yield from self._held(
-                    group, mode, "packed", n, [*alone[n], *alone[other]], both, paths[other]
-                )
+                yield from self._held(group, mode, "packed", n, [*alone[n], *alone[other]], both)
         if group.bad and mode != "FAILFAST":
             yield from self._next_to_others(group, paths, mode, ours, alone)
 
@@ -197,14 +177,12 @@ class Machine:
         number: int,
         expected: Outcome,
         found: Outcome,
-        *_: object,
     ) -> Iterator[Difference]:
         self.counts.add(group, mode, reading.partition(" at ")[0], expected)
         if not _same(expected, found):
             label = group.labels[number] if group.labels else ""
             data = group.files[number]
-            written = group.written[number] if group.written else None
-            yield Difference(group, mode, reading, data, expected, found, label, written)
+            yield Difference(group, mode, reading, data, expected, found, label)
 
 
 def _same(expected: Outcome, found: Outcome) -> bool:
@@ -218,8 +196,6 @@ def _is_refusal(outcome: Outcome) -> bool:
 
 
 def _is_spoiled(outcome: Outcome) -> bool:
-    from pyspark_sluice.tests.reader.readings.model import CORRUPT
-
     return isinstance(outcome, str) or any(row.get(CORRUPT) is not None for row in outcome)
 
 

@@ -55,9 +55,6 @@ class Group:
     labels: tuple[str, ...] = ()
     """Who wrote each file, and how."""
 
-    condition: str = ""
-    """The `filter` of all readings; Spark's `where`."""
-
     only_spark: Mapping[str, str] = field(default_factory=dict)
     """Options that only Spark has."""
 
@@ -103,17 +100,15 @@ class Difference:
     expected: Outcome
     found: Outcome
     label: str = ""
-    written: Outcome | None = None
-    """What the writer was given, where that is known."""
 
-    column: str = field(init=False, default="")
-
-    def __post_init__(self) -> None:
-        self.column = _first_column(self.expected, self.found)
+    @property
+    def column(self) -> str:
+        """The first column that differs."""
+        return _first_column(self.expected, self.found)
 
     @property
     def signature(self) -> tuple[object, ...]:
-        """Differences that are alike have the same; only the first of them is made small."""
+        """Differences that are alike have the same; only the first of them is shown."""
         kinds = {f.name: f.type for f in self.group.schema}
         kind = kinds.get(self.column)
         return (

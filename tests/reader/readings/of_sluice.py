@@ -34,7 +34,7 @@ class Ours:
         modes = {"mode": mode} if group.has_modes else {}
         given = {**group.options, **modes, "fileFormat": group.file_format}
         try:
-            self.options = ReaderOptions.model_validate({**given, "filter": group.condition})
+            self.options = ReaderOptions.model_validate(given)
             self._reader = FileSplitReader(self.schema, self.options, CONTEXT)
             self._format: FileFormat = make_format(self.options, self.schema)
         except (ValidationError, OptionError) as error:

@@ -69,7 +69,7 @@ def recorded(answers: SparkAnswers) -> Any:
             return _replaced(outcomes, folder, "FOLDER")
 
         folder = str(paths[0].parent) if paths else "no folder"
-        return _replaced(answers(by_spark, files, *asked, group.condition, mode), "FOLDER", folder)
+        return _replaced(answers(by_spark, files, *asked, mode), "FOLDER", folder)
 
     return read
 
@@ -95,8 +95,6 @@ def _frame(spark: SparkSession, group: Group, paths: Sequence[Path], mode: str) 
     frame = reader.options(**group.options, **group.only_spark).load(
         [_literal(path) for path in paths]
     )
-    if group.condition:
-        frame = frame.where(group.condition)
     schema = StructType.fromDDL(ddl)
     columns = [
         functions.col(quoted(f.name)).cast(with_bytes(f.dataType)).alias(f.name) for f in schema

@@ -34,7 +34,6 @@ NEAR: dict[str, Any] = {
         *("json", {"encoding": "UTF-16LE", "lineSep": "\n"}, b"", [GOOD], [BAD]),
     ),
     "a time, and another column": ("csv", {}, b"12:34,x\n", [GOOD], [OTHER]),
-    "another column than that of the backticks": ("orc", {}, b"", [GOOD], [OTHER]),
     "good values of XML": ("xml", {"rowTag": "r"}, b"<r/>", [GOOD], [OTHER]),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -97,8 +96,3 @@ def with_bytes(kind: Any) -> Any:
     if isinstance(kind, types.StructType):
         return types.StructType([types.StructField(f.name, with_bytes(f.dataType)) for f in kind])
     return kind
-
-
-def as_text(rows: Iterable[object]) -> str:
-    """Rows for a person to read."""
-    return "\n".join(f"      {row}" for row in rows) or "      no rows"

@@ -20,6 +20,7 @@ from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.tests.reader.readings.block_files import avro_file
 
 AT = pa.struct([("zip", pa.string())])
 MORE = pa.struct([("zip", pa.string()), ("city", pa.string())])
@@ -38,29 +39,11 @@ def _json(table, path):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def _avro(table, path):
-    import fastavro
-
-    text: Any = ["null", "string"]
-    inner = [{"name": name, "type": text} for name in ("zip", "city")]
-    at: list[Any] = ["null", {"type": "record", "name": "at", "fields": inner}]
-    named = ["null", {"type": "map", "values": at}]
-    kinds: dict[str, Any] = {"id": "long", "at": at, "new": ["null", "boolean"], "named": named}
-    kinds["listed"] = ["null", {"type": "array", "items": ["null", {**at[1], "name": "other"}]}]
-    kinds["inner"] = ["null", {"type": "map", "values": kinds["listed"]}]
-    kinds["listed"] = ["null", {"type": "array", "items": ["null", {**at[1], "name": "third"}]}]
-    fields = [{"name": name, "type": kinds[name]} for name in table.column_names]
-    schema = {"type": "record", "name": "row", "fields": fields}
-    with path.open("wb") as file:
-        rows = table.to_pylist(maps_as_pydicts="strict")
-        fastavro.writer(file, fastavro.parse_schema(schema), rows)
-
-
 WRITERS = {
     "json": _json,
     "parquet": pq.write_table,
     "orc": pa_orc.write_table,
-    "avro": _avro,
+    "avro": lambda table, path: path.write_bytes(avro_file(table)),
     "arrow": lambda table, path: pa_feather.write_feather(table, str(path)),
 }
 

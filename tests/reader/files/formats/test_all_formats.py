@@ -10,7 +10,6 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from xml.sax.saxutils import escape
 
-import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,6 +17,7 @@ from pyarrow import ipc, orc
 
 from pyspark_sluice.reader.files.formats.xml import format as xml_format
 from pyspark_sluice.tests.reader.files.parts import PartsSuite
+from pyspark_sluice.tests.reader.readings.block_files import avro_file
 
 pytestmark = pytest.mark.slow
 
@@ -256,17 +256,7 @@ class TestAvro(Blocks):
     notices_its_end = False
 
     def write(self, path, rows):
-        micros = {"type": "long", "logicalType": "timestamp-micros"}
-        decimal = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
-        days = {"type": "int", "logicalType": "date"}
-        types = ["long", "string", "double", days, micros, decimal, "boolean"]
-        fields = [
-            {"name": name, "type": ["null", kind]}
-            for name, kind in zip(self.schema.names, types, strict=True)
-        ]
-        schema = {"type": "record", "name": "r", "fields": fields}
-        with path.open("wb") as sink:
-            fastavro.writer(sink, schema, rows, codec="deflate", sync_interval=4000)
+        path.write_bytes(avro_file(self._table(rows), codec="deflate", sync_interval=4000))
 
 
 class TestBinary(PartsSuite):

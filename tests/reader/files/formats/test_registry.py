@@ -9,7 +9,6 @@ import json
 from datetime import date
 from typing import Any
 
-import fastavro
 import fsspec
 import pyarrow as pa
 import pyarrow.orc as pa_orc
@@ -28,6 +27,7 @@ from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
+from pyspark_sluice.tests.reader.readings.block_files import avro_file
 from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
@@ -132,15 +132,7 @@ def _write(path, file_format):
         with pa.ipc.new_file(path, TABLE.schema) as out:
             out.write_table(TABLE, max_chunksize=4000)
     else:
-        import fastavro
-
-        schema = {
-            "type": "record",
-            "name": "r",
-            "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}],
-        }
-        with path.open("wb") as out:
-            fastavro.writer(out, schema, TABLE.to_pylist())
+        path.write_bytes(avro_file(TABLE))
 
 
 def _schema(file_format, *more):
@@ -247,21 +239,11 @@ def _old_parquet(kind):
     return out.getvalue()
 
 
-def _old_avro():
-    out = io.BytesIO()
-    field = {"name": "t", "type": {"type": "int", "logicalType": "date"}}
-    schema = {"type": "record", "name": "r", "fields": [field]}
-    fastavro.writer(out, schema, [{"t": _OLD}])
-    return out.getvalue()
-
-
 def _long_row(file_format):
     out, table = io.BytesIO(), pa.table({"b": ["x" * (1 << 20)]})
     if file_format == "avro":
-        fields = [{"name": "b", "type": "string"}]
-        schema = {"type": "record", "name": "r", "fields": fields}
-        fastavro.writer(out, schema, table.to_pylist())
-    elif file_format == "arrow":
+        return avro_file(table)
+    if file_format == "arrow":
         with pa.ipc.new_file(out, table.schema) as writer:
             writer.write(table)
     else:
@@ -349,7 +331,7 @@ CASES: list[Case] = [
     ("text", "wholetext", True, b"x\ny\n", pa.schema([B]), {}),
     ("parquet", "datetime_rebase_mode", "LEGACY", _old_parquet(pa.date32()), DATE, {}),
     ("parquet", "int96_rebase_mode", "LEGACY", _old_parquet(pa.timestamp("ns")), INSTANT, {}),
-    ("avro", "datetime_rebase_mode", "LEGACY", _old_avro(), DATE, {}),
+    ("avro", "datetime_rebase_mode", "LEGACY", avro_file(pa.table({"t": [_OLD]})), DATE, {}),
 ]  # fmt: skip
 
 

@@ -6,7 +6,6 @@ import random
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from pathlib import Path
 
-import fastavro
 import pyarrow as pa
 import pytest
 from pyarrow import feather, orc, parquet
@@ -14,6 +13,7 @@ from pyarrow import feather, orc, parquet
 from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.reader.files.values.numbers import decimal, decimals
 from pyspark_sluice.tests.reader.files.reading import read_rows
+from pyspark_sluice.tests.reader.readings.block_files import avro_file
 from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
@@ -233,14 +233,7 @@ def test_a_decimal_of_more_digits_than_its_own_type_is_refused_and_the_file_name
 
 def _write(form: str, path: Path, table: pa.Table) -> None:
     if form == "avro":
-        kind = table.schema.field("d").type
-        number = {"type": "bytes", "logicalType": "decimal"}
-        number |= {"precision": kind.precision, "scale": kind.scale}
-        fields = [{"name": "d", "type": ["null", number]}]
-        with path.open("wb") as file:
-            fastavro.writer(
-                file, {"type": "record", "name": "r", "fields": fields}, table.to_pylist()
-            )
+        path.write_bytes(avro_file(table))
     elif form == "arrow":
         feather.write_feather(table, path)
     else:

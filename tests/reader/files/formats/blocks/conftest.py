@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +19,7 @@ from pyspark_sluice.reader.files.formats.api import FileFormat
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.reader.readings import zones
+from pyspark_sluice.tests.reader.readings.block_files import avro_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,28 +34,6 @@ SCHEMA = pa.schema(
         ("nested", pa.struct([("a", pa.int64()), ("b", pa.string())])),
     ]
 )
-AVRO = {
-    "type": "record",
-    "name": "Row",
-    "fields": [
-        {"name": "id", "type": "long"},
-        {"name": "text", "type": ["null", "string"]},
-        {"name": "real", "type": "double"},
-        {"name": "many", "type": ["null", {"type": "array", "items": ["null", "long"]}]},
-        {"name": "named", "type": {"type": "map", "values": "long"}},
-        {
-            "name": "nested",
-            "type": [
-                "null",
-                {
-                    "type": "record",
-                    "name": "Nested",
-                    "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}],
-                },
-            ],
-        },
-    ],
-}
 
 
 def rows(count: int) -> list[dict[str, Any]]:
@@ -85,28 +63,24 @@ def _write_orc(path: Path, data: list[dict[str, Any]], block_rows: int) -> None:
             writer.write(pa.Table.from_pylist(data[start : start + block_rows], SCHEMA))
 
 
-def _write_arrow(path: Path, data: list[dict[str, Any]], block_rows: int) -> None:
-    with pa.OSFile(str(path), "wb") as sink, ipc.new_file(sink, SCHEMA) as writer:
-        writer.write_table(pa.Table.from_pylist(data, SCHEMA), max_chunksize=block_rows)
-
-
-def _write_stream(path: Path, data: list[dict[str, Any]], block_rows: int) -> None:
-    with pa.OSFile(str(path), "wb") as sink, ipc.new_stream(sink, SCHEMA) as writer:
+def _write_arrow(
+    path: Path, data: list[dict[str, Any]], block_rows: int, new: Any = ipc.new_file
+) -> None:
+    with pa.OSFile(str(path), "wb") as sink, new(sink, SCHEMA) as writer:
         writer.write_table(pa.Table.from_pylist(data, SCHEMA), max_chunksize=block_rows)
 
 
 def _write_avro(path: Path, data: list[dict[str, Any]], block_rows: int) -> None:
-    records = [{**row, "named": dict(row["named"])} for row in data]
-    with path.open("wb") as sink:
-        # About 40 bytes a row: fastavro closes a block by bytes.
-        fastavro.writer(sink, AVRO, records, codec="deflate", sync_interval=40 * block_rows)
+    # About 40 bytes a row: fastavro closes a block by bytes.
+    table = pa.Table.from_pylist(data, SCHEMA)
+    path.write_bytes(avro_file(table, codec="deflate", sync_interval=40 * block_rows))
 
 
 WRITERS = {
     "parquet": _write_parquet,
     "orc": _write_orc,
     "arrow": _write_arrow,
-    "stream": _write_stream,
+    "stream": partial(_write_arrow, new=ipc.new_stream),
     "avro": _write_avro,
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from pathlib import Path
 from typing import Any
 
@@ -28,31 +27,6 @@ def rows_or_error(reader: FileFormat, file: FileVersion) -> int | str:
         return sum(p.batch.num_rows for p in reader.decode(FileSplit(file, 0, file.size)))
     except SplitReadError as err:
         return err.where.split(" (")[0].split(", rows")[0]
-
-
-def test_an_empty_file_is_named_with_what_was_expected(
-    kind: str, fmt: Any, tmp_path: Path, version_of: Any
-) -> None:
-    path = tmp_path / f"x.{kind}"
-    path.touch()
-    file = version_of(path)
-    with pytest.raises(MalformedDataError, match=re.escape(f"{path} (0 bytes)")) as caught:
-        list(fmt(kind).decode(FileSplit(file, 0, 0)))
-    assert caught.value.found == "an empty file"
-    assert "whole" in caught.value.expected
-    assert "ignoreCorruptFiles" in caught.value.remedy
-    with pytest.raises(MalformedDataError):
-        fmt(kind).blocks(file)
-
-
-def test_a_file_of_another_format_is_refused(
-    kind: str, fmt: Any, tmp_path: Path, version_of: Any
-) -> None:
-    path = tmp_path / "x"
-    path.write_bytes(b'{"id": 1}\n' * 100)
-    file = version_of(path)
-    with pytest.raises(MalformedDataError):
-        list(fmt(kind).decode(FileSplit(file, 0, file.size)))
 
 
 @pytest.mark.parametrize("seed", sampled(range(150), lambda seed: seed < 30, reason="more seeds"))
