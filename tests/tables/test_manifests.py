@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.manifests import Manifests
+from pyspark_sluice.tables.written_batch import WrittenBatch
 from pyspark_sluice.tests.tables.sinks import add_to_manifests, batch_of, finished, ids, processes
 
 
@@ -82,3 +83,10 @@ def test_manifests_in_a_bucket_name_each_batch_once(bucket, server):
         manifests.add(batch_of(f"{url}/data", number, ids(3 * number), storage=storage))
     assert len(set(manifests.paths())) == len(list(manifests.paths())) == 2
     assert {path.rpartition("/")[0] for path in manifests.paths()} == {f"{url}/data"}
+
+
+def test_a_batch_has_files_of_one_query_only(tmp_path):
+    one = batch_of(tmp_path, 1, ids(0))
+    other = batch_of(tmp_path, 1, ids(0), lineage="f" * 16)
+    with pytest.raises(TableError, match="2 queries"):
+        WrittenBatch.of_files([*one.files, *other.files], {})

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import json
-import lzma
 import random
-import zlib
-from functools import partial
 from itertools import count, repeat
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,10 +16,22 @@ from pyspark_sluice.reader.budget import RemainingBudget
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import cut, whole
+from pyspark_sluice.tests.reader.files.io.compressed_members import MEMBERS
 from pyspark_sluice.tests.reader.files.parts import read_parts
 from pyspark_sluice.tests.thorough import sampled
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+
+
+SUFFIXES = {
+    "gz": "gzip",
+    "deflate": "deflate",
+    "bz2": "bzip2",
+    "xz": "xz",
+    "snappy": "snappy",
+    "zst": "zstd",
+    "lz4": "lz4",
+}
 
 
 def _lines(rows):
@@ -34,40 +40,17 @@ def _lines(rows):
     return "".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in enumerate(texts)).encode()
 
 
-def _framed(data):
-    block = bytes(pa.Codec("snappy").compress(data))
-    head = b"\xff\x06\x00\x00sNaPpY\x00" + (len(block) + 4).to_bytes(3, "little")
-    return head + bytes(4) + block
-
-
-def _streamed(codec, data):
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, codec) as out:
-        out.write(data)
-    return sink.getvalue().to_pybytes()
-
-
-CODECS: dict[str, Any] = {
+CODECS = {
     "json": bytes,
-    "json.gz": gzip.compress,
-    "json.deflate": zlib.compress,
-    "json.bz2": bz2.compress,
-    "json.xz": lzma.compress,
-    "json.snappy": _framed,
-    "json.zst": partial(_streamed, "zstd"),
-    "json.lz4": partial(_streamed, "lz4"),
+    **{f"json.{suffix}": MEMBERS[name][1] for suffix, name in SUFFIXES.items()},
 }
-
-
-def _stored(kind, data):
-    return CODECS[kind](data)
 
 
 @pytest.mark.parametrize("kind", CODECS)
 @pytest.mark.parametrize("options", [{}, {"encoding": "iso8859-1"}], ids=["utf-8", "latin"])
 def test_every_codec_goes_on_with_the_next_row(tmp_path, kind, options):
     path = tmp_path / f"a.{kind}"
-    path.write_bytes(_stored(kind, _lines(3000)))
+    path.write_bytes(CODECS[kind](_lines(3000)))
     budgets = repeat(PartBudget(rows=700), 9)
     parts = list(read_parts([whole(path)], SCHEMA, budgets, file_format="json", **options))
     assert [table.num_rows for table, _ in parts] == [700, 700, 700, 700, 200]
@@ -118,7 +101,7 @@ def test_a_filter_moves_no_end_into_another_row_group(tmp_path, condition):
 @pytest.mark.parametrize("suffix", ["json", "json.gz"])
 def test_rows_are_numbered_on_in_the_next_part(tmp_path, suffix):
     path = tmp_path / f"a.{suffix}"
-    path.write_bytes(_stored(suffix, _lines(100)))
+    path.write_bytes(CODECS[suffix](_lines(100)))
     schema = SCHEMA.append(pa.field("_metadata", pa.struct([("row_index", pa.int64())])))
     parts = read_parts([whole(path)], schema, repeat(PartBudget(rows=30), 9), file_format="json")
     rows = [row for table, _ in parts for row in table.to_pylist()]
@@ -162,7 +145,7 @@ def test_small_files_are_packed_up_to_the_budget(tmp_path, rows):
 @pytest.mark.parametrize("suffix", ["json", "json.deflate", "json.zst"])
 def test_a_part_ends_within_a_file_when_its_bytes_are_spent(tmp_path, suffix):
     path = tmp_path / f"a.{suffix}"
-    path.write_bytes(_stored(suffix, _lines(60_000)))
+    path.write_bytes(CODECS[suffix](_lines(60_000)))
     size = path.stat().st_size
     budgets = repeat(PartBudget(bytes=size // 4), 99)
     parts = list(read_parts([whole(path)], SCHEMA, budgets, file_format="json"))

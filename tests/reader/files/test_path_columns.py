@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -44,13 +43,6 @@ def test_partition_columns_come_from_the_path_and_are_typed_by_the_schema(tmp_pa
     assert [row["day"] for row in rows] == (
         [date(2026, 1, 1)] * 6 + [date(2026, 1, 2)] * 6 + [None] * 6
     )
-
-
-def test_a_partition_value_that_does_not_fit_names_directory_and_type(tmp_path):
-    paths = _tree(tmp_path)
-    schema = pa.schema([*DATA, ("day", pa.int32())])
-    with pytest.raises(SchemaMismatchError, match=r"day=2026-01-01.*'2026-01-01'.*int32"):
-        read_rows(paths, schema)
 
 
 def test_a_filter_prunes_files_by_partition_and_rows_by_value(tmp_path):
@@ -151,17 +143,6 @@ def test_a_metadata_field_that_is_not_known_is_refused_with_the_known_ones(tmp_p
     schema = AB.append(pa.field("_metadata", pa.struct([("owner", pa.string())])))
     with pytest.raises(OptionError, match=r"owner.*file_modification_time"):
         read_rows([tmp_path / "a.csv"], schema, file_format="csv")
-
-
-def test_a_header_goes_by_name_where_the_schema_is_not_enforced(tmp_path):
-    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
-    paths[0].write_text("b,c,a\nx,1,2\ny,1,3\n")
-    paths[1].write_text("a,b\n4,z\n")
-    options: dict[str, Any] = {"file_format": "csv", "header": True, "enforce_schema": False}
-    expected = [{"a": 2, "b": "x"}, {"a": 3, "b": "y"}, {"a": 4, "b": "z"}]
-    assert read_rows(paths, AB, **options) == expected
-    table, _ = read(cut(paths[0], [9, 14]), AB, **options)
-    assert table.to_pylist() == expected[:2]
 
 
 def test_files_that_cannot_be_entered_in_the_middle_are_declared_whole(tmp_path):

@@ -309,15 +309,3 @@ def test_spark_writes_bounds_of_timestamps_dates_and_times_without_zone(
         assert expected[0] - slack <= first <= expected[0], column
         assert expected[1] <= last <= expected[1] + slack, column
     assert span(path, "day") == (day, day)
-
-
-def test_spark_writes_int96_without_bounds(spark, tmp_path):
-    spark.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
-    try:
-        frame = spark.sql("SELECT TIMESTAMP '2026-01-02 03:04:05' AS at")
-        frame.coalesce(1).write.parquet(str(tmp_path / "out"))
-    finally:
-        spark.conf.unset("spark.sql.parquet.outputTimestampType")
-    (path,) = (tmp_path / "out").glob("*.parquet")
-    with pytest.raises(SchemaMismatchError, match="stored as INT96"):
-        span(path)

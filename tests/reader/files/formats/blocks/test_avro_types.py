@@ -18,7 +18,6 @@ from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 
 UTC = pa.timestamp("us", "UTC")
-DAY = 86_400_000_000
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "snappy", "zstandard"])
@@ -60,75 +59,37 @@ def _write_avro(path: Path, codec: str, numbers: list[int]) -> None:
     path.write_bytes(b"".join(parts))
 
 
-LOGICAL = {
-    "type": "record",
-    "name": "R",
-    "namespace": "a.b",
-    "fields": [
-        {
-            "name": "price",
-            "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
-        },
-        {
-            "name": "exact",
-            "type": [
-                "null",
-                {
-                    "type": "fixed",
-                    "name": "F",
-                    "size": 16,
-                    "logicalType": "decimal",
-                    "precision": 38,
-                    "scale": 5,
-                },
-            ],
-        },
-        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
-        {"name": "millis", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-        {"name": "local", "type": {"type": "long", "logicalType": "local-timestamp-micros"}},
-        {"name": "key", "type": {"type": "string", "logicalType": "uuid"}},
-        {"name": "kind", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
-        {"name": "again", "type": "E"},
-        {
-            "name": "times",
-            "type": {
-                "type": "array",
-                "items": ["null", {"type": "long", "logicalType": "timestamp-micros"}],
-            },
-        },
-        {
-            "name": "prices",
-            "type": {
-                "type": "map",
-                "values": {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1},
-            },
-        },
-        {
-            "name": "inner",
-            "type": [
-                "null",
-                {
-                    "type": "record",
-                    "name": "N",
-                    "fields": [{"name": "day", "type": {"type": "int", "logicalType": "date"}}],
-                },
-            ],
-        },
-        {"name": "number", "type": ["null", "int", "long"]},
-        {"name": "mixed", "type": ["int", "string"]},
-        {
-            "name": "chain",
-            "type": [
-                "null",
-                {
-                    "type": "record",
-                    "name": "L",
-                    "fields": [{"name": "next", "type": ["null", "L"]}],
-                },
-            ],
-        },
-    ],
-}
+DATE_IN_AVRO = {"type": "int", "logicalType": "date"}
+MICROS = {"type": "long", "logicalType": "timestamp-micros"}
+
+
+def _decimal(precision: int, scale: int, **stored: Any) -> dict[str, Any]:
+    digits = {"logicalType": "decimal", "precision": precision, "scale": scale}
+    return {"type": "bytes", **stored, **digits}
+
+
+def _record(name: str, **fields: Any) -> dict[str, Any]:
+    kinds = [{"name": field, "type": kind} for field, kind in fields.items()]
+    return {"type": "record", "name": name, "fields": kinds}
+
+
+LOGICAL = _record(
+    "a.b.R",
+    price=_decimal(10, 2),
+    exact=["null", _decimal(38, 5, type="fixed", name="F", size=16)],
+    day=DATE_IN_AVRO,
+    millis={"type": "long", "logicalType": "timestamp-millis"},
+    local={"type": "long", "logicalType": "local-timestamp-micros"},
+    key={"type": "string", "logicalType": "uuid"},
+    kind={"type": "enum", "name": "E", "symbols": ["A", "B"]},
+    again="E",
+    times={"type": "array", "items": ["null", MICROS]},
+    prices={"type": "map", "values": _decimal(4, 1)},
+    inner=["null", _record("N", day=DATE_IN_AVRO)],
+    number=["null", "int", "long"],
+    mixed=["int", "string"],
+    chain=["null", _record("L", next=["null", "L"])],
+)
 TARGET = pa.schema(
     [
         ("again", pa.string()),
@@ -146,26 +107,28 @@ TARGET = pa.schema(
 )
 
 
+def _row(i: int) -> dict[str, Any]:
+    """What is read of a row; what is written has `key` as a UUID and `prices` as a dictionary."""
+    return {
+        "again": "B",
+        "price": Decimal("-1.25") * i,
+        "exact": Decimal("12345678901234567890.12345") if i % 2 else None,
+        "day": dt.date(1, 1, 1),
+        "millis": dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        "local": dt.datetime.fromisoformat("0001-01-01"),
+        "key": str(uuid.UUID(int=i)),
+        "times": [dt.datetime(9999, 1, 1, tzinfo=dt.UTC), None],
+        "prices": [("k", Decimal("1.5"))],
+        "inner": {"day": dt.date(2026, 1, 1)} if i % 2 else None,
+        "number": 2**40 if i else 1,
+    }
+
+
 @pytest.fixture
 def logical(tmp_path: Path, version_of: Any) -> FileVersion:
-    path = tmp_path / "logical.avro"
+    path, more = tmp_path / "logical.avro", {"kind": "A", "mixed": "s", "chain": {"next": None}}
     rows = [
-        {
-            "price": Decimal("-1.25") * i,
-            "exact": Decimal("12345678901234567890.12345") if i % 2 else None,
-            "day": dt.date(1, 1, 1),
-            "millis": dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
-            "local": dt.datetime.fromisoformat("0001-01-01"),
-            "key": uuid.UUID(int=i),
-            "kind": "A",
-            "again": "B",
-            "times": [dt.datetime(9999, 1, 1, tzinfo=dt.UTC), None],
-            "prices": {"k": Decimal("1.5")},
-            "inner": {"day": dt.date(2026, 1, 1)} if i % 2 else None,
-            "number": 2**40 if i else 1,
-            "mixed": "s",
-            "chain": {"next": None},
-        }
+        {**_row(i), **more, "key": uuid.UUID(int=i), "prices": {"k": Decimal("1.5")}}
         for i in range(3)
     ]
     with path.open("wb") as sink:
@@ -174,23 +137,7 @@ def logical(tmp_path: Path, version_of: Any) -> FileVersion:
 
 
 def test_avro_s_logical_types_become_columns(logical: FileVersion, fmt: Any, read: Any) -> None:
-    found = read(fmt("avro", TARGET), logical)
-    assert found == [
-        {
-            "again": "B",
-            "price": Decimal("-1.25") * i,
-            "exact": Decimal("12345678901234567890.12345") if i % 2 else None,
-            "day": dt.date(1, 1, 1),
-            "millis": dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
-            "local": dt.datetime.fromisoformat("0001-01-01"),
-            "key": str(uuid.UUID(int=i)),
-            "times": [dt.datetime(9999, 1, 1, tzinfo=dt.UTC), None],
-            "prices": [("k", Decimal("1.5"))],
-            "inner": {"day": dt.date(2026, 1, 1)} if i % 2 else None,
-            "number": 2**40 if i else 1,
-        }
-        for i in range(3)
-    ]
+    assert read(fmt("avro", TARGET), logical) == [_row(i) for i in range(3)]
 
 
 def test_few_of_many_avro_columns_are_read_alone(logical: FileVersion, fmt: Any, read: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -198,17 +197,6 @@ def test_decimals_that_do_not_say_their_digits_are_refused_where_they_are_wanted
     with pytest.raises(SchemaMismatchError, match=r"column 'price'.*Hive 0\.11"):
         read_table(fmt("orc", schema), [path], schema)
     assert read_table(fmt("orc", schema.remove(1)), [path], schema.remove(1)).num_rows == 1
-
-
-def test_timestamps_that_arrow_cannot_decode_are_named(
-    fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
-    path = tmp_path / "x.orc"
-    far = pa.array([dt.datetime(9999, 12, 31)], LOCAL)  # noqa: DTZ001
-    orc.write_table(pa.table({"t": far}), path)
-    schema = pa.schema([("t", INSTANT)])
-    with pytest.raises(SchemaMismatchError, match="years 1677 to 2262"):
-        read_table(fmt("orc", schema), [path], schema)
 
 
 @pytest.mark.parametrize("codec", [3, 6])

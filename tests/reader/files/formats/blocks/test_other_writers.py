@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
+from pyspark_sluice.errors import SchemaMismatchError
 from pyspark_sluice.tests.reader.files.formats.blocks import jvm_writers, writers
 from pyspark_sluice.tests.reader.files.formats.json.comparing import plain_rows
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
@@ -75,23 +75,6 @@ def test_orc_of_every_codec_reads_as_spark_reads_it(
 ) -> None:
     paths = jvm_writers.orc_by_spark(spark, tmp_path)
     _same(spark, table_of, paths, writers.DDL, "orc")
-
-
-@pytest.mark.parametrize("column", ["i32", "u32"])
-def test_steps_of_duckdb_beyond_32_bits_are_refused_with_the_column_named(
-    column: str, table_of: Any, tmp_path: Path
-) -> None:
-    import duckdb
-
-    path = tmp_path / "x.parquet"
-    with duckdb.connect() as connection:
-        connection.register("data", writers.table().select(["id", column]))
-        connection.execute(f"COPY data TO '{path}' (FORMAT parquet, PARQUET_VERSION V2)")
-    schema = pa.schema([("id", pa.int64()), (column, pa.int64())])
-    with pytest.raises(MalformedDataError, match=f"column '{column}', which does not decode"):
-        table_of("parquet", schema, path)
-    alone = table_of("parquet", pa.schema([("id", pa.int64())]), path)
-    assert alone.column("id").to_pylist() == list(range(writers.ROWS))
 
 
 def test_avro_of_fastavro_and_polars_holds_the_rows_that_were_written(
