@@ -15,7 +15,7 @@ from pyspark_sluice.reader.api import LeftOut, ReaderContext, SplitFinished, Spl
 from pyspark_sluice.reader.budget import RemainingBudget
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.reader.files.testing import cut, whole
+from pyspark_sluice.reader.files.testing import whole
 from pyspark_sluice.tests.reader.files.io.compressed_members import MEMBERS
 from pyspark_sluice.tests.reader.files.parts import read_parts
 from pyspark_sluice.tests.thorough import sampled
@@ -172,12 +172,3 @@ def test_an_array_on_one_line_is_one_record(tmp_path):
         read_parts([whole(path)], SCHEMA, repeat(PartBudget(rows=2), 9), file_format="json")
     )
     assert [table["id"].to_pylist() for table, _ in parts] == [[0, 1, 2], [3, 4]]
-
-
-def test_a_cut_file_goes_on_within_each_of_its_splits(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_bytes(_lines(500))
-    splits = cut(path, range(0, path.stat().st_size, 7000))
-    parts = list(read_parts(splits, SCHEMA, repeat(PartBudget(rows=41), 99), file_format="json"))
-    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(500))
-    assert all(table.num_rows == 41 for table, _ in parts[:-1])

@@ -44,36 +44,3 @@ def test_what_is_near_a_documented_difference_is_a_finding(name):
     schema = pa.schema([TEXT, BYTES, TIME, ODD])
     group = Group(file_format, schema, options, (data,))
     assert row_of(Difference(group, "PERMISSIVE", "spark", data, expected, found)) == ""
-
-
-DOCUMENTED: list[tuple[str, Any]] = [
-    ("text after a JSON object or array", ("json", MULTI, b'{"a":"x"} y', [GOOD], [BAD])),
-    ("text after a JSON object or array", ("json", {}, b"[]{\n", [], [BAD])),
-    (
-        "text after a JSON object or array",
-        ("json", {}, b'{"b":"x","a":"x"}{', [{**BAD, "a": "x"}], [BAD]),
-    ),
-    (
-        "text after a JSON object or array",
-        ("json", {"lineSep": r"\n"}, b'{"a":"x"}\n{', [GOOD], [BAD]),
-    ),
-    ("header with", ("csv", BY_NAME, b"b,a\n", "refused: CSV header does not conform", [GOOD])),
-    ("CSV: a `sep`", ("csv", {"sep": "||"}, b'"x |1\n', [GOOD], [OTHER])),
-    ("CSV with a `lineSep`", ("csv", {"lineSep": "||"}, b"\rx,1||", [GOOD], [OTHER])),
-    ("CSV with a `lineSep`", ("csv", {"lineSep": "||"}, b"x,1\n||", [GOOD], [OTHER])),
-    (
-        "CSV with a `lineSep`",
-        ("csv", {"lineSep": r"\t"}, b"\r\n5", [{**BAD, CORRUPT: ""}], [BAD]),
-    ),
-    ("CSV: a second", ("csv", {}, 2 * MARK + b"x,1\n", [GOOD], [OTHER])),
-    ("lines in UTF-16", ("csv", {"encoding": "UTF-16"}, b"", [GOOD], [OTHER])),
-    ("fields after", ("xml", {"rowTag": "r"}, b"<r/>", [BAD], [{**BAD, "a": "x"}])),
-]
-
-
-@pytest.mark.parametrize(("row", "case"), DOCUMENTED, ids=[row for row, _ in DOCUMENTED])
-def test_a_documented_difference_is_known_by_its_row(row, case):
-    file_format, options, data, expected, found = case
-    group = Group(file_format, pa.schema([TEXT, BYTES, TIME, ODD]), options, (data,))
-    difference = Difference(group, "PERMISSIVE", "spark", data, expected, found)
-    assert row_of(difference).startswith(row)

@@ -158,12 +158,3 @@ def test_a_flipped_byte_never_loses_a_record_silently(tmp_path_factory, at, byte
     table, _ = read([whole(path)], CORRUPT, file_format=name, mode="PERMISSIVE")
     records = [line for line in bytes(data).splitlines() if line.strip()]
     assert table.num_rows == len(records)
-
-
-@pytest.mark.parametrize("quote", ["", '"'])
-def test_blanks_at_the_edges_of_fields_are_dropped_on_every_path(tmp_path, quote):
-    path = tmp_path / "a.csv"
-    path.write_text(f" 1 , {quote}x y{quote} \n2,\tz\n 3 ,\n" * 3)
-    options = {"ignore_leading_white_space": True, "ignore_trailing_white_space": True}
-    rows = read_rows([path], SCHEMA, file_format="csv", **options)
-    assert rows[:3] == [{"a": 1, "b": "x y"}, {"a": 2, "b": "z"}, {"a": 3, "b": None}]

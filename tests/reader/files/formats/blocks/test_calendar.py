@@ -226,16 +226,6 @@ def test_version_and_marks_decide_and_options_where_they_are_missing(
     assert row["t"].date() == (dt.date(1000, 3, 1) if moved else JULIAN)
 
 
-def test_values_of_an_unknown_calendar_can_be_refused(
-    fmt: Any, read: Any, version_of: Any, tmp_path: Path
-) -> None:
-    path = _parquet(tmp_path / "x.parquet", {})
-    reader = fmt("parquet", DAY_AND_TIME, datetimeRebaseMode="exception")
-    with pytest.raises(SchemaMismatchError, match="datetimeRebaseMode") as caught:
-        read(reader, version_of(path))
-    assert caught.value.where == str(path)
-
-
 @pytest.mark.parametrize("int96", [False, True])
 def test_each_of_the_two_modes_refuses_its_own_values_only(
     int96: bool, fmt: Any, read: Any, version_of: Any, tmp_path: Path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,11 +15,6 @@ from pyspark_sluice.reader.files.row_filter import Predicate
 from pyspark_sluice.tests.reader.files.reading import read_rows
 
 pytestmark = pytest.mark.slow
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from pyspark_sluice.tests.answers import SparkAnswers
 
 ROWS = 899
 INNER = pa.struct([("c", pa.int64()), ("c.d", pa.int64()), ("e", pa.struct([("d", pa.int64())]))])
@@ -80,23 +75,6 @@ def test_dots_in_names_do_not_lead_into_structs(
         for row, value in zip(rows, values, strict=True):
             row[column] = None if there is None else _without_the_rest(value, kind)
     assert found == rows
-
-
-@pytest.mark.parametrize("name", ["parquet", "orc"])
-def test_spark_reads_the_same_under_names_with_dots(
-    name: str, spark_answers: SparkAnswers, tmp_path: Path
-) -> None:
-    # Spark's ORC reader cuts names at a backtick.
-    table = pa.table({k: v for k, v in COLUMNS.items() if "`" not in k})
-    WRITERS[name](table, tmp_path / "x")
-
-    def reads_what_was_written(spark: SparkSession) -> bool:
-        found = spark.read.format(name).load(str(tmp_path / "x")).toArrow()
-        same_names = found.schema.names == table.schema.names
-        return same_names and found.to_pylist() == table.to_pylist()
-
-    assert spark_answers(reads_what_was_written, table)
-    assert read_rows([tmp_path / "x"], table.schema, file_format=name) == table.to_pylist()
 
 
 @pytest.mark.parametrize("name", ["parquet", "orc"])

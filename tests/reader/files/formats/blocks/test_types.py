@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 import struct
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +18,12 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.parquet.footer import bound
+from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pyspark_sluice.tests.answers import SparkAnswers
 
 pytestmark = pytest.mark.slow
 
@@ -199,6 +206,28 @@ def test_a_binary_file_is_one_row_of_spark_s_columns(
     empty = tmp_path / "empty"
     empty.touch()
     assert read(reader, version_of(empty))[0]["content"] == b""
+
+
+def test_binary_files_read_as_spark_reads_them(
+    spark_answers: SparkAnswers, fmt: Any, read: Any, version_of: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "a b.bin"
+    path.write_bytes(b"\x00\x01")
+    # Hadoop's local file system knows milliseconds only.
+    os.utime(path, ns=(0, 1_700_000_000_123_000_000))
+
+    def by_spark(spark: SparkSession) -> tuple[str, dict[str, Any]]:
+        frame = spark.read.format("binaryFile").load(str(tmp_path))
+        ddl = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in frame.schema)
+        return ddl, _below(tmp_path, *frame.toArrow().to_pylist())
+
+    ddl, expected = spark_answers(by_spark, path)
+    (found,) = read(fmt("binaryFile", arrow_schema(ddl)), version_of(path))
+    assert _below(tmp_path, found) == expected
+
+
+def _below(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "path": row["path"].removeprefix(f"file:{folder}/")}
 
 
 def test_a_binary_file_is_not_opened_unless_its_content_is_wanted(fmt: Any, read: Any) -> None:
