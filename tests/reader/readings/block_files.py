@@ -86,7 +86,7 @@ def group(chance: Random, files: int, file_format: str) -> Group:
 
 def _parquet(_: Random, table: pa.Table, options: dict[str, Any]) -> bytes:
     if "bool" in str(table.schema):
-        # Arrow does not read its own booleans in lists; see docs/differences-columnar.md.
+        # Arrow does not read its own booleans in lists; see docs/differences.md.
         options["data_page_version"] = "1.0"
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, **options)
