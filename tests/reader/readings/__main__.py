@@ -10,7 +10,6 @@ import argparse
 import secrets
 import sys
 import time
-from collections import Counter
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -95,16 +94,13 @@ def _print_counts(counts: Counts, findings: Findings) -> None:
         cells = [counts.by_format[name, mode] for mode in MODES]
         if any(cells):
             print(f"{name:<9}" + "".join(f"{cell:>15}" for cell in cells))
-    for title, counted in (("reading", counts.by_reading), ("type", counts.by_kind)):
-        print(f"by {title}: " + _in_order(counted))
+    print(
+        "by reading: " + ", ".join(f"{n} {times}" for n, times in counts.by_reading.most_common())
+    )
     print(f"documented differences met: {sum(findings.documented.values())}")
     for row, times in findings.documented.most_common():
         print(f"  {times:>6}  {row}")
     print(f"kinds of undocumented differences: {len(findings.undocumented)}")
-
-
-def _in_order(counted: Counter[str]) -> str:
-    return ", ".join(f"{name} {times}" for name, times in counted.most_common())
 
 
 if __name__ == "__main__":

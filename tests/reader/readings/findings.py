@@ -59,21 +59,9 @@ def _brief(data: bytes) -> bytes:
 
 
 def _both(difference: Difference) -> list[str]:
-    """The first row in which the two differ; the rows that one side lacks, if one has fewer."""
+    """What the two sides have, as far as the other one lacks it."""
     expected, found = difference.expected, difference.found
-    first = "expected"
-    if not isinstance(expected, str) and not isinstance(found, str) and len(expected) == len(found):
-        pairs = [(a, b) for a, b in zip(expected, found, strict=True) if a != b]
-        one, other = pairs[0]
-        names = [name for name in one if one[name] != other.get(name)]
-        kept = [{name: row.get(name) for name in names} for row in (one, other)]
-        return [f"    {first} {kept[0]!s:.400}", f"    found    {kept[1]!s:.400}"]
     if not isinstance(expected, str) and not isinstance(found, str):
-        # Only what the other side lacks.
-        theirs, ours = [str(row) for row in expected], [str(row) for row in found]
-        expected, found = _without(theirs, ours), _without(ours, theirs)
-    return [f"    {first} {expected!s:.400}", f"    found    {found!s:.400}"]
-
-
-def _without(rows: list[str], others: list[str]) -> str:
-    return "; ".join((Counter(rows) - Counter(others)).elements())
+        theirs, ours = Counter(map(str, expected)), Counter(map(str, found))
+        expected, found = ("; ".join(more.elements()) for more in (theirs - ours, ours - theirs))
+    return [f"    expected {expected!s:.400}", f"    found    {found!s:.400}"]

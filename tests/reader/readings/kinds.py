@@ -107,21 +107,6 @@ def schema_ddl(schema: pa.Schema) -> str:
     return ", ".join(f"{quoted(f.name)} {ddl_of(f.type)}" for f in schema)
 
 
-def atoms_of(data_type: pa.DataType) -> set[str]:
-    """What a column is counted as: the atoms in it, and its outermost shape if it has one."""
-    if pa.types.is_decimal(data_type):
-        return {"decimal"}
-    if data_type == VARIANT:
-        return {"variant"}
-    if pa.types.is_struct(data_type):
-        return {"struct"}.union(*(atoms_of(f.type) for f in data_type))
-    if pa.types.is_list(data_type):
-        return {"array"} | atoms_of(data_type.value_type)
-    if pa.types.is_map(data_type):
-        return {"map"} | atoms_of(data_type.item_type)
-    return {NAMES[data_type]}
-
-
 def arrow_schema(ddl: str) -> pa.Schema:
     """The schema that Spark writes like this, as Arrow has it."""
     return pa.schema(parse_columns(ddl, "schema"))

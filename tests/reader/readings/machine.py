@@ -10,7 +10,6 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from pyspark_sluice.tests.reader.readings.kinds import atoms_of
 from pyspark_sluice.tests.reader.readings.model import CORRUPT, MODES, Difference, Group, Outcome
 from pyspark_sluice.tests.reader.readings.of_sluice import Ours
 from pyspark_sluice.tests.reader.readings.values import same_values
@@ -25,14 +24,12 @@ class Counts:
 
     by_format: Counter[tuple[str, str]] = field(default_factory=Counter)
     by_reading: Counter[str] = field(default_factory=Counter)
-    by_kind: Counter[str] = field(default_factory=Counter)
     rows: int = 0
 
     def add(self, group: Group, mode: str, reading: str, outcome: Outcome) -> None:
         """One more pair of readings that were held against each other."""
         self.by_format[group.file_format, mode] += 1
         self.by_reading[reading] += 1
-        self.by_kind.update(set().union(*(atoms_of(f.type) for f in group.schema)))
         self.rows += 0 if isinstance(outcome, str) else len(outcome)
 
 

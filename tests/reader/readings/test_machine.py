@@ -40,7 +40,6 @@ def test_readings_that_are_the_same_give_no_difference(spark_answers, group):
     assert machine.counts.by_reading.keys() == {
         *("spark", "cut", "packed", "beside a bad file", "before a bad record")
     }
-    assert machine.counts.by_kind.keys() == {"string", "int"}
 
 
 def _planted(monkeypatch, name, change):

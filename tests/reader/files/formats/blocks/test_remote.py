@@ -13,7 +13,7 @@ import pytest
 from pyarrow import orc
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.errors import FileVanishedError, MalformedDataError
+from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.orc import format as orc_format
 
 pytestmark = pytest.mark.slow
@@ -30,11 +30,6 @@ def test_rows_come_out_of_any_file_system_that_fsspec_opens(
     reader = fmt(kind)
     cuts = [block.start for block in reader.blocks(file)][1:]
     assert read(reader, file, *cuts) == sample(count)
-
-
-def test_a_vanished_object_is_named(kind: str, fmt: Any, read: Any) -> None:
-    with pytest.raises(FileVanishedError, match="memory://blocks/gone"):
-        read(fmt(kind), FileVersion("memory://blocks/gone", 5_000_000, -1))
 
 
 def remote(path: Path) -> FileVersion:

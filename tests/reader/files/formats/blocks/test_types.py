@@ -31,17 +31,6 @@ UTC = pa.timestamp("us", "UTC")
 DAY = 86_400_000_000
 
 
-def test_int96_reaches_beyond_what_nanoseconds_can_say(
-    tmp_path: Path, fmt: Any, read: Any, version_of: Any
-) -> None:
-    path = tmp_path / "x.parquet"
-    when = [dt.datetime.fromisoformat(t) for t in ("0001-01-01", "9999-12-31T23:59:59.999999")]
-    table = pa.table({"t": pa.array(when, pa.timestamp("us"))})
-    pq.write_table(table, path, use_deprecated_int96_timestamps=True)
-    found = read(fmt("parquet", pa.schema([("t", UTC)])), version_of(path))
-    assert [row["t"].replace(tzinfo=None) for row in found] == when
-
-
 INT96 = {
     (2_440_588, 0): 0,
     (0, 0): -2_440_588 * DAY,
