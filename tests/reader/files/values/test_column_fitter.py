@@ -64,7 +64,7 @@ def fit(array: pa.Array, target: pa.DataType, *, nullable: bool = True, zone: st
     ],
     ids=str,
 )
-def test_values_keep_their_meaning(array: pa.Array, target: pa.DataType, expected: Any) -> None:
+def test_values_keep_their_meaning(array, target, expected):
     assert fit(array, target) == expected
 
 
@@ -83,9 +83,7 @@ def test_values_keep_their_meaning(array: pa.Array, target: pa.DataType, expecte
     ],
     ids=str,
 )
-def test_a_cast_that_loses_something_names_file_column_and_types(
-    array: pa.Array, target: pa.DataType
-) -> None:
+def test_a_cast_that_loses_something_names_file_column_and_types(array, target):
     with pytest.raises(SchemaMismatchError) as caught:
         fit(array, target)
     assert "'c'" in str(caught.value)
@@ -128,45 +126,43 @@ def test_integers_that_a_float_holds_exactly_are_taken_however_large(value, kind
     ],
     ids=str,
 )
-def test_types_that_never_fit_are_refused_without_a_value(
-    found: pa.DataType, target: pa.DataType
-) -> None:
+def test_types_that_never_fit_are_refused_without_a_value(found, target):
     with pytest.raises(SchemaMismatchError, match="does not fit the schema"):
         fit(pa.nulls(0, found), target)
 
 
-def test_columns_are_found_by_name_in_the_schema_s_order() -> None:
+def test_columns_are_found_by_name_in_the_schema_s_order():
     fitter = ColumnFitter(pa.schema([("b", pa.int32()), ("gone", pa.string()), ("A", pa.int32())]))
     batch = pa.record_batch([[1], [2], [3]], schema=pa.schema([(n, pa.int32()) for n in "axb"]))
     assert fitter.fit(batch, "f").to_pylist() == [{"b": 3, "gone": None, "A": 1}]
     assert fitter.wanted(batch.schema, "f") == [0, 2]
 
 
-def test_an_exact_name_goes_before_one_in_other_case() -> None:
+def test_an_exact_name_goes_before_one_in_other_case():
     fitter = ColumnFitter(pa.schema([("a", pa.int64())]))
     assert fitter.fit(pa.record_batch({"A": [1], "a": [2]}), "f").to_pylist() == [{"a": 2}]
 
 
-def test_two_columns_that_match_equally_are_refused_by_name() -> None:
+def test_two_columns_that_match_equally_are_refused_by_name():
     fitter = ColumnFitter(pa.schema([("a", pa.int64())]))
     batch = pa.record_batch([[1], [2]], names=["A", "A"])
     with pytest.raises(SchemaMismatchError, match="2 columns of that name: A, A"):
         fitter.fit(batch, "f")
 
 
-def test_a_missing_column_that_may_not_be_null_is_refused() -> None:
+def test_a_missing_column_that_may_not_be_null_is_refused():
     fitter = ColumnFitter(pa.schema([pa.field("a", pa.int64(), nullable=False)]))
     expected = "column 'a' does not fit the schema: /data/f; found no such column"
     with pytest.raises(SchemaMismatchError, match=re.escape(expected)):
         fitter.fit(pa.record_batch({"b": [1]}), "/data/f")
 
 
-def test_a_null_in_a_column_that_may_not_be_null_is_refused_with_its_row() -> None:
+def test_a_null_in_a_column_that_may_not_be_null_is_refused_with_its_row():
     with pytest.raises(SchemaMismatchError, match="null in row 1 of the batch"):
         fit(pa.array([1, None]), pa.int64(), nullable=False)
 
 
-def test_structs_are_fitted_by_name_all_the_way_down() -> None:
+def test_structs_are_fitted_by_name_all_the_way_down():
     found = pa.array([{"a": 1, "b": [{"x": 1, "y": "q"}]}, None, {"a": 2, "b": None}])
     inner = pa.struct([("Y", pa.string()), ("z", pa.date32())])
     target = pa.struct([("b", pa.list_(inner)), ("a", pa.int32())])
@@ -178,14 +174,14 @@ def test_structs_are_fitted_by_name_all_the_way_down() -> None:
     assert fit(found, target) == expected
 
 
-def test_a_null_struct_does_not_count_for_fields_that_may_not_be_null() -> None:
+def test_a_null_struct_does_not_count_for_fields_that_may_not_be_null():
     target = pa.struct([pa.field("a", pa.int64(), nullable=False)])
     assert fit(pa.array([{"a": 1}, None]), target) == [{"a": 1}, None]
     with pytest.raises(SchemaMismatchError, match=r"'c\.a'"):
         fit(pa.array([{"a": 1}, {"a": None}]), target)
 
 
-def test_zoneless_timestamps_hang_in_the_given_zone() -> None:
+def test_zoneless_timestamps_hang_in_the_given_zone():
     array = pa.array([dt.datetime.fromisoformat("2026-07-01T12:00")], pa.timestamp("us"))
     assert fit(array, UTC)[0].hour == 12
     assert fit(array, UTC, zone="Europe/Berlin")[0].hour == 10
@@ -205,7 +201,7 @@ def test_zoneless_timestamps_hang_in_the_given_zone() -> None:
     start=st.integers(0, 8),
     length=st.integers(0, 8),
 )
-def test_nested_columns_survive_slicing_and_nulls(data: Any, start: int, length: int) -> None:
+def test_nested_columns_survive_slicing_and_nulls(data, start, length):
     found = pa.struct(
         [("m", pa.map_(pa.large_string(), pa.int64())), ("l", pa.large_list(pa.int32()))]
     )

@@ -53,20 +53,20 @@ def _is_regular(text: str, *, lines: bool) -> bool:
 
 
 @given(LONG, st.booleans())
-def test_quotes_are_judged_as_by_a_look_at_each(text: str, lines: bool) -> None:
+def test_quotes_are_judged_as_by_a_look_at_each(text, lines):
     marks = Marks(text.encode(), ",", '"')
     assert marks.is_regular(double=True, lines=lines) == _is_regular(text, lines=lines)
 
 
 @given(LONG)
-def test_the_last_line_feed_outside_of_quotes_is_found(text: str) -> None:
+def test_the_last_line_feed_outside_of_quotes_is_found(text):
     within = _state_of_quotes(text)
     ends = [n + 1 for n, c in enumerate(text) if c == "\n" and not within[n]]
     assert Marks(text.encode(), ",", '"').end_of_last("\n") == max(ends, default=0)
 
 
 @given(LONG)
-def test_marks_that_are_cut_are_those_of_the_text_before(text: str) -> None:
+def test_marks_that_are_cut_are_those_of_the_text_before(text):
     marks = Marks(text.encode(), ",", '"')
     end = marks.end_of_last("\n")
     marks.cut(end)
@@ -80,7 +80,7 @@ def test_marks_that_are_cut_are_those_of_the_text_before(text: str) -> None:
 
 
 @given(LONG)
-def test_no_number_with_a_blank_next_to_it_is_trusted(text: str) -> None:
+def test_no_number_with_a_blank_next_to_it_is_trusted(text):
     marks = Marks(text.encode(), ",", "")
     fields = text.replace("\r", "\n").replace("\n", ",").split(",")
     blanks = any(field != field.strip(" \t") for field in fields)
@@ -88,7 +88,7 @@ def test_no_number_with_a_blank_next_to_it_is_trusted(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(BYTES)).map(b"".join))
-def test_utf8_is_what_python_takes_for_it(data: bytes) -> None:
+def test_utf8_is_what_python_takes_for_it(data):
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -105,7 +105,7 @@ PLAIN = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=
 @given(TEXTS | BROKEN)
 @example("AAAA====")
 @example("QQQ/=")
-def test_plain_base64_is_in_groups_of_four_with_all_of_its_padding(text: str) -> None:
+def test_plain_base64_is_in_groups_of_four_with_all_of_its_padding(text):
     if PLAIN.fullmatch(text):
         assert plain_base64(text) == base64.b64decode(text)
         return
@@ -120,9 +120,7 @@ def _stored(number: int, filler: int) -> bytes:
 @given(
     st.lists(st.none() | st.tuples(st.integers(-(10**38), 10**38), st.integers(0, 20)), max_size=6)
 )
-def test_a_column_of_decimals_is_read_like_each_of_its_values(
-    values: list[tuple[int, int] | None],
-) -> None:
+def test_a_column_of_decimals_is_read_like_each_of_its_values(values):
     raw = pa.array([b"", *(None if v is None else _stored(*v) for v in values)], pa.binary())[1:]
     kind = pa.decimal128(38, 4)
     if any(v is not None and abs(v[0]) >= 10**38 for v in values):

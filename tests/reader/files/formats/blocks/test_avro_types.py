@@ -21,9 +21,7 @@ UTC = pa.timestamp("us", "UTC")
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "snappy", "zstandard"])
-def test_avro_blocks_of_each_codec_are_read(
-    codec: str, tmp_path: Path, fmt: Any, read: Any, version_of: Any
-) -> None:
+def test_avro_blocks_of_each_codec_are_read(codec, tmp_path, fmt, read, version_of):
     path = tmp_path / "x.avro"
     _write_avro(path, codec, list(range(3000)))
     found = read(fmt("avro", pa.schema([("id", pa.int32())])), version_of(path), 700, 701, 3000)
@@ -136,11 +134,11 @@ def logical(tmp_path: Path, version_of: Any) -> FileVersion:
     return version_of(path)
 
 
-def test_avro_s_logical_types_become_columns(logical: FileVersion, fmt: Any, read: Any) -> None:
+def test_avro_s_logical_types_become_columns(logical, fmt, read):
     assert read(fmt("avro", TARGET), logical) == [_row(i) for i in range(3)]
 
 
-def test_few_of_many_avro_columns_are_read_alone(logical: FileVersion, fmt: Any, read: Any) -> None:
+def test_few_of_many_avro_columns_are_read_alone(logical, fmt, read):
     # The enum is defined in a column that is left out.
     found = read(fmt("avro", TARGET.empty_table().select(["again"]).schema), logical)
     assert found == [{"again": "B"}] * 3
@@ -150,9 +148,7 @@ def test_few_of_many_avro_columns_are_read_alone(logical: FileVersion, fmt: Any,
     ("column", "found"),
     [("mixed", "an Avro union of int, string"), ("chain", "the recursive Avro type a.b.L")],
 )
-def test_avro_types_that_spark_has_not_are_refused_if_wanted(
-    column: str, found: str, logical: FileVersion, fmt: Any, read: Any
-) -> None:
+def test_avro_types_that_spark_has_not_are_refused_if_wanted(column, found, logical, fmt, read):
     told = f"{column}.*{found}.*No type reads it: pass .schema.* without the column"
     with pytest.raises(SchemaMismatchError, match=told):
         read(fmt("avro", pa.schema([(column, pa.string())])), logical)

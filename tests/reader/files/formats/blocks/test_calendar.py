@@ -44,7 +44,7 @@ def _tool() -> Any:
     return module
 
 
-def test_every_zone_is_rebased_as_by_spark_s_own_table() -> None:
+def test_every_zone_is_rebased_as_by_spark_s_own_table():
     table = _tool().spark_table()
     random = np.random.default_rng(1)
     assert len(table) > 500
@@ -58,14 +58,14 @@ def test_every_zone_is_rebased_as_by_spark_s_own_table() -> None:
         assert np.array_equal(rebased.cast(pa.int64()).to_numpy(), expected), record["tz"]
 
 
-def test_the_shipped_zones_are_those_of_the_installed_spark() -> None:
+def test_the_shipped_zones_are_those_of_the_installed_spark():
     tool = _tool()
     shipped = (Path(under_test.__file__).parent / "calendar_zones.txt").read_text()
     assert shipped == tool.HEAD + "\n".join(tool.lines(tool.spark_table())) + "\n"
 
 
 @pytest.mark.parametrize(("unit", "per_second"), [("s", 1), ("ms", 1_000), ("us", 1_000_000)])
-def test_every_unit_is_rebased_alike_and_nulls_stay(unit: str, per_second: int) -> None:
+def test_every_unit_is_rebased_alike_and_nulls_stay(unit, per_second):
     # 1684 is Gregorian, 1584 is too, 1484 is nine days off.
     seconds = [-9_000_000_000, -12_180_000_000, -15_335_000_000]
     array = pa.array([*(second * per_second + 1 for second in seconds), None], pa.timestamp(unit))
@@ -74,7 +74,7 @@ def test_every_unit_is_rebased_alike_and_nulls_stay(unit: str, per_second: int) 
     assert moved == [*(second * per_second + 1 for second in seconds), None]
 
 
-def test_days_before_the_year_one_keep_their_month_and_day() -> None:
+def test_days_before_the_year_one_keep_their_month_and_day():
     # 1 March of the year 0 in both calendars.
     assert HybridCalendar("UTC").dates(pa.array([-719_470], pa.int32()).view(pa.date32())).view(
         pa.int32()
@@ -155,13 +155,8 @@ def _ours(fmt: Any, read_table: Any, folder: Path, kind: str, **options: Any) ->
     ids=" ".join,
 )
 def test_parquet_of_spark_s_writers_reads_as_spark_reads_it(
-    case: tuple[str, str, str],
-    spark: SparkSession,
-    in_zones: Any,
-    fmt: Any,
-    read_table: Any,
-    tmp_path: Path,
-) -> None:
+    case, spark, in_zones, fmt, read_table, tmp_path
+):
     folder = tmp_path / "x"
     mode, stored, session = case
     keys = {
@@ -208,14 +203,8 @@ DAY_AND_TIME = pa.schema([("d", pa.date32()), ("t", INSTANT)])
     ],
 )
 def test_version_and_marks_decide_and_options_where_they_are_missing(
-    version: str,
-    options: dict[str, str],
-    rebased: tuple[bool, bool],
-    int96: bool,
-    fmt: Any,
-    read_table: Any,
-    tmp_path: Path,
-) -> None:
+    version, options, rebased, int96, fmt, read_table, tmp_path
+):
     notes = {b"org.apache.spark.version": version.encode()} if version else {}
     path = _parquet(tmp_path / "x.parquet", notes, int96=int96)
     reader = fmt("parquet", DAY_AND_TIME, **options)
@@ -227,9 +216,7 @@ def test_version_and_marks_decide_and_options_where_they_are_missing(
 
 
 @pytest.mark.parametrize("int96", [False, True])
-def test_each_of_the_two_modes_refuses_its_own_values_only(
-    int96: bool, fmt: Any, read: Any, version_of: Any, tmp_path: Path
-) -> None:
+def test_each_of_the_two_modes_refuses_its_own_values_only(int96, fmt, read, version_of, tmp_path):
     path, schema = _parquet(tmp_path / "x.parquet", {}, int96=int96), pa.schema([("t", INSTANT)])
     own, other = ["datetimeRebaseMode", "int96RebaseMode"][:: -1 if int96 else 1]
     (row,) = read(fmt("parquet", schema, **{own: "LEGACY", other: "EXCEPTION"}), version_of(path))
@@ -238,9 +225,7 @@ def test_each_of_the_two_modes_refuses_its_own_values_only(
         read(fmt("parquet", schema, **{own: "EXCEPTION", other: "LEGACY"}), version_of(path))
 
 
-def test_a_zone_without_known_rules_is_refused_by_name(
-    fmt: Any, read: Any, version_of: Any, tmp_path: Path
-) -> None:
+def test_a_zone_without_known_rules_is_refused_by_name(fmt, read, version_of, tmp_path):
     notes = {**LEGACY, b"org.apache.spark.timeZone": b"Mars/Olympus"}
     path = _parquet(tmp_path / "x.parquet", notes)
     with pytest.raises(SchemaMismatchError, match="Mars/Olympus"):
@@ -248,8 +233,8 @@ def test_a_zone_without_known_rules_is_refused_by_name(
 
 
 def test_a_filter_sees_rebased_values_with_any_bounds_of_row_groups(
-    fmt: Any, read: Any, version_of: Any, tmp_path: Path
-) -> None:
+    fmt, read, version_of, tmp_path
+):
     days = pa.array(range(-355_000, -354_000), pa.int32()).view(pa.date32())
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"d": days}).replace_schema_metadata(LEGACY), path, row_group_size=10)
@@ -262,9 +247,7 @@ def test_a_filter_sees_rebased_values_with_any_bounds_of_row_groups(
     assert read_rows([path], schema, **chosen) == wanted
 
 
-def test_avro_with_spark_s_marks_is_rebased_like_parquet(
-    fmt: Any, read: Any, version_of: Any, tmp_path: Path
-) -> None:
+def test_avro_with_spark_s_marks_is_rebased_like_parquet(fmt, read, version_of, tmp_path):
     noon = dt.datetime.combine(JULIAN, dt.time(12), dt.UTC)
     micros = {"type": "long", "logicalType": "timestamp-micros"}
     fields = [
@@ -289,9 +272,7 @@ def test_avro_with_spark_s_marks_is_rebased_like_parquet(
     assert found["legacy"] == {**expected, "many": [expected["t"]]}
 
 
-def test_orc_dates_of_spark_and_of_arrow_read_as_spark_reads_them(
-    spark: SparkSession, fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
+def test_orc_dates_of_spark_and_of_arrow_read_as_spark_reads_them(spark, fmt, read_table, tmp_path):
     rows = _over_the_centuries(spark).select("id", "d", "deep")
     rows.write.orc(str(tmp_path / "spark"))
     days = pa.array(range(-719_000, -141_000, 601), pa.int32()).view(pa.date32())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -30,9 +29,7 @@ def rows_or_error(reader: FileFormat, file: FileVersion) -> int | str:
 
 
 @pytest.mark.parametrize("seed", sampled(range(150), lambda seed: seed < 30, reason="more seeds"))
-def test_flipped_bits_give_an_error_or_every_row(
-    kind: str, seed: int, write: Any, fmt: Any, version_of: Any
-) -> None:
+def test_flipped_bits_give_an_error_or_every_row(kind, seed, write, fmt, version_of):
     chance = random.Random(seed)
     path = Path(write(kind, COUNT, 100).path)
     data = bytearray(path.read_bytes())
@@ -47,9 +44,7 @@ def test_flipped_bits_give_an_error_or_every_row(
 @pytest.mark.parametrize(
     "step", sampled([11, 3], lambda step: step == 11, reason="more places of a footer")
 )
-def test_no_damage_to_a_parquet_footer_aborts_the_process(
-    step: int, write: Any, fmt: Any, version_of: Any
-) -> None:
+def test_no_damage_to_a_parquet_footer_aborts_the_process(step, write, fmt, version_of):
     """Arrow's ColumnChunkMetaData throws through Python and ends the process on some of these."""
     path = Path(write("parquet", COUNT, 100).path)
     data = path.read_bytes()
@@ -64,8 +59,8 @@ def test_no_damage_to_a_parquet_footer_aborts_the_process(
 
 
 def test_a_stream_without_its_end_mark_is_read_if_it_ends_between_messages(
-    write: Any, fmt: Any, read: Any, version_of: Any
-) -> None:
+    write, fmt, read, version_of
+):
     path = Path(write("stream", COUNT, 100).path)
     data = path.read_bytes()
     assert data[-8:] == b"\xff\xff\xff\xff" + bytes(4)
@@ -77,9 +72,7 @@ def test_a_stream_without_its_end_mark_is_read_if_it_ends_between_messages(
             read(fmt("stream"), version_of(path))
 
 
-def test_a_broken_sync_marker_is_named_with_its_position(
-    write: Any, fmt: Any, version_of: Any
-) -> None:
+def test_a_broken_sync_marker_is_named_with_its_position(write, fmt, version_of):
     file = write("avro", COUNT, 30)
     second = fmt("avro").blocks(file)[1]
     path = Path(file.path)
@@ -90,9 +83,7 @@ def test_a_broken_sync_marker_is_named_with_its_position(
         list(fmt("avro").decode(FileSplit(version_of(path), 0, file.size)))
 
 
-def test_an_abandoned_read_leaves_nothing_for_the_next_one(
-    kind: str, write: Any, fmt: Any, read: Any, sample: Any
-) -> None:
+def test_an_abandoned_read_leaves_nothing_for_the_next_one(kind, write, fmt, read, sample):
     file = write(kind, COUNT, 100)
     reader = fmt(kind)
     abandoned = reader.decode(FileSplit(file, 0, file.size))
@@ -101,7 +92,7 @@ def test_an_abandoned_read_leaves_nothing_for_the_next_one(
     assert read(reader, file) == sample(COUNT)
 
 
-def test_an_arrow_footer_that_leaves_a_batch_out_is_refused(fmt: Any, write: Any) -> None:
+def test_an_arrow_footer_that_leaves_a_batch_out_is_refused(fmt, write):
     from pyspark_sluice.reader.files.formats.arrow import format as arrow_format
 
     file = write("arrow", COUNT, 100)
@@ -139,8 +130,8 @@ def as_varint(value: int, length: int) -> bytes:
 
 @pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip", "lz4"])
 def test_sizes_of_a_parquet_page_that_lie_are_an_error_or_make_no_difference(
-    codec: str, fmt: Any, version_of: Any, tmp_path: Path
-) -> None:
+    codec, fmt, version_of, tmp_path
+):
     path, rows = tmp_path / "lies.parquet", [f"row {i}" * (i % 50) for i in range(5000)]
     pq.write_table(pa.table({"a": rows}), path, compression=codec, use_dictionary=False)
     data = path.read_bytes()

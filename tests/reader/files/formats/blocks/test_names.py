@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -61,9 +60,7 @@ def _without_the_rest(value: Any, kind: pa.DataType) -> Any:
 @pytest.mark.parametrize("wanted", WANTED, ids=lambda fields: " ".join(name for name, _ in fields))
 @pytest.mark.parametrize("order", [1, -1], ids=["dotted first", "struct first"])
 @pytest.mark.parametrize("name", WRITERS)
-def test_dots_in_names_do_not_lead_into_structs(
-    name: str, order: int, wanted: list[tuple[str, pa.DataType]], tmp_path: Path
-) -> None:
+def test_dots_in_names_do_not_lead_into_structs(name, order, wanted, tmp_path):
     names = list(COLUMNS)[::order]
     WRITERS[name](pa.table({column: COLUMNS[column] for column in names}), tmp_path / "x")
     found = read_rows([tmp_path / "x"], pa.schema(wanted), file_format=name)
@@ -78,7 +75,7 @@ def test_dots_in_names_do_not_lead_into_structs(
 
 
 @pytest.mark.parametrize("name", ["parquet", "orc"])
-def test_of_names_that_differ_in_case_the_exact_one_is_read(name: str, tmp_path: Path) -> None:
+def test_of_names_that_differ_in_case_the_exact_one_is_read(name, tmp_path):
     WRITERS[name](pa.table({"id": [1], "ID": [2]}), tmp_path / "x")
     for column, value in (("id", 1), ("ID", 2)):
         schema = pa.schema([(column, pa.int64())])
@@ -103,15 +100,15 @@ def test_of_names_that_differ_in_case_the_exact_one_is_read(name: str, tmp_path:
     ],
 )
 def test_row_groups_are_judged_by_the_column_and_not_by_a_field_of_a_struct(
-    name: str, order: int, condition: str, kept: Any, tmp_path: Path
-) -> None:
+    name, order, condition, kept, tmp_path
+):
     table = pa.table({column: COLUMNS[column] for column in list(COLUMNS)[::order]})
     WRITERS[name](table, tmp_path / "x")
     found = read_rows([tmp_path / "x"], table.schema, file_format=name, filter=condition)
     assert [row["a.b"] for row in found] == list(kept)
 
 
-def test_a_name_with_a_dot_outside_of_backticks_is_no_column_of_a_filter() -> None:
+def test_a_name_with_a_dot_outside_of_backticks_is_no_column_of_a_filter():
     schema = pa.schema([("a", pa.struct([("b", pa.int64())])), ("a.b", pa.int64())])
     with pytest.raises(OptionError, match=r"a\.b") as caught:
         Predicate.parse("a.b > 1", schema)

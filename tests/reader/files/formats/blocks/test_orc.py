@@ -28,7 +28,6 @@ pytestmark = pytest.mark.slow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyspark_sluice.tests.answers import SparkAnswers
 
 INSTANT = pa.timestamp("us", "UTC")
 LOCAL = pa.timestamp("us")
@@ -43,8 +42,8 @@ LOCAL = pa.timestamp("us")
     ),
 )
 def test_timestamps_are_the_writer_s_instants_in_any_zone_of_the_session(
-    writer: str, spark: SparkSession, in_zones: Any, fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
+    writer, spark, in_zones, fmt, read_table, tmp_path
+):
     # Years 1680 to 2250, the hours around 1970, and a night when the clocks are set back.
     query = """
         SELECT id, t, CAST(t AS TIMESTAMP_NTZ) AS n,
@@ -91,8 +90,8 @@ POSITIONS = pa.schema([("id", pa.int64()), ("text", pa.string()), ("later", pa.i
 
 
 def test_columns_that_hive_named_by_position_are_the_schema_s_in_order(
-    spark_answers: SparkAnswers, fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
+    spark_answers, fmt, read_table, tmp_path
+):
     path, ddl = _hive(tmp_path / "x.orc"), "id long, text string, later long"
 
     def by_spark(spark: SparkSession) -> dict[str, list[Any]]:
@@ -106,9 +105,7 @@ def test_columns_that_hive_named_by_position_are_the_schema_s_in_order(
         read_table(fmt("orc", only), [path], only)
 
 
-def test_names_by_position_in_a_file_too_large_to_be_read_at_once(
-    fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
+def test_names_by_position_in_a_file_too_large_to_be_read_at_once(fmt, read_table, tmp_path):
     path = _hive(tmp_path / "x.orc", 40_000)
     assert path.stat().st_size > 2 << 20
     found = read_table(fmt("orc", POSITIONS), [path], POSITIONS)
@@ -116,9 +113,7 @@ def test_names_by_position_in_a_file_too_large_to_be_read_at_once(
     assert found["text"][39_999].as_py() == f"text {39_999:0100}"
 
 
-def test_more_columns_by_position_than_the_schema_has_are_refused(
-    fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
+def test_more_columns_by_position_than_the_schema_has_are_refused(fmt, read_table, tmp_path):
     path = _hive(tmp_path / "x.orc")
     schema = pa.schema([("id", pa.int64())])
     with pytest.raises(SchemaMismatchError, match="_col0 to _col1"):
@@ -134,8 +129,8 @@ def test_more_columns_by_position_than_the_schema_has_are_refused(
     ),
 )
 def test_footers_of_every_size_are_read_in_every_codec_and_version(
-    codec: str, file_version: str, fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
+    codec, file_version, fmt, read_table, tmp_path
+):
     schema = pa.schema([("c0", pa.int64())])
     for columns in (1, 2, 7, 60, 300):
         table = pa.table({f"c{i}": [i, None] for i in range(columns)})
@@ -144,7 +139,7 @@ def test_footers_of_every_size_are_read_in_every_codec_and_version(
         assert read_table(fmt("orc", schema), [path], schema)["c0"].to_pylist() == [0, None]
 
 
-def test_an_lz4_footer_ends_where_its_content_does() -> None:
+def test_an_lz4_footer_ends_where_its_content_does():
     # Arrow's codec fills the whole block, behind the content with what was there.
     for size in range(0, 400, 3):
         content = b"abcdef" * size + bytes(range(size % 256)) + b"x" * (size * 5)
@@ -171,8 +166,8 @@ def _with_tail(
 
 
 def test_a_file_that_says_orc_only_where_it_begins_is_read(
-    spark_answers: SparkAnswers, fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
+    spark_answers, fmt, read_table, tmp_path
+):
     path = tmp_path / "x.orc"
     orc.write_table(pa.table({"id": [1, 2]}), path, file_version="0.11")
     _with_tail(path, postscript=lambda found: [pair for pair in found if pair[0] != 8000])
@@ -182,8 +177,8 @@ def test_a_file_that_says_orc_only_where_it_begins_is_read(
 
 
 def test_decimals_that_do_not_say_their_digits_are_refused_where_they_are_wanted(
-    fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
+    fmt, read_table, tmp_path
+):
     path = tmp_path / "x.orc"
     price = pa.array(["1.123456789"]).cast(pa.decimal128(12, 9))
     orc.write_table(pa.table({"id": [1], "price": price}), path)
@@ -200,9 +195,7 @@ def test_decimals_that_do_not_say_their_digits_are_refused_where_they_are_wanted
 
 
 @pytest.mark.parametrize("codec", [3, 6])
-def test_codecs_that_arrow_does_not_know_are_named(
-    codec: int, fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
+def test_codecs_that_arrow_does_not_know_are_named(codec, fmt, read_table, tmp_path):
     path = tmp_path / "x.orc"
     orc.write_table(pa.table({"id": [1]}), path)
     _with_tail(path, postscript=lambda found: [(i, codec if i == 2 else v) for i, v in found])
@@ -212,8 +205,8 @@ def test_codecs_that_arrow_does_not_know_are_named(
 
 
 def test_a_file_of_spark_without_rows_has_wall_clocks_for_its_numbers_of_microseconds(
-    spark: SparkSession, fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
+    spark, fmt, read_table, tmp_path
+):
     empty = spark.range(0).selectExpr("CAST(NULL AS TIMESTAMP_NTZ) AS t").coalesce(1)
     empty.write.orc(str(tmp_path / "x"))
     schema = pa.schema([("t", LOCAL)])

@@ -56,9 +56,7 @@ def table_of(fmt: Any, read_table: Any) -> Any:
     return read
 
 
-def test_parquet_of_every_writer_reads_as_spark_reads_it(
-    spark: SparkSession, table_of: Any, tmp_path: Path
-) -> None:
+def test_parquet_of_every_writer_reads_as_spark_reads_it(spark, table_of, tmp_path):
     files = [
         *writers.by_pyarrow(tmp_path),
         *writers.by_duckdb(tmp_path),
@@ -70,16 +68,12 @@ def test_parquet_of_every_writer_reads_as_spark_reads_it(
     _same(spark, table_of, [path for _, path in files], writers.DDL, "parquet")
 
 
-def test_orc_of_every_codec_reads_as_spark_reads_it(
-    spark: SparkSession, table_of: Any, tmp_path: Path
-) -> None:
+def test_orc_of_every_codec_reads_as_spark_reads_it(spark, table_of, tmp_path):
     paths = jvm_writers.orc_by_spark(spark, tmp_path)
     _same(spark, table_of, paths, writers.DDL, "orc")
 
 
-def test_avro_of_fastavro_and_polars_holds_the_rows_that_were_written(
-    table_of: Any, tmp_path: Path
-) -> None:
+def test_avro_of_fastavro_and_polars_holds_the_rows_that_were_written(table_of, tmp_path):
     import polars as pl
 
     names = ["id", "flag", "i32", "i64", "f32", "f64", "s", "x", "d", "l", "ll", "ls", "st"]
@@ -107,9 +101,7 @@ RAW_IN_SPARK = {
 
 
 @pytest.mark.parametrize("name", RAW_IN_SPARK)
-def test_what_spark_hands_out_as_stored_is_refused_with_both_types_named(
-    name: str, table_of: Any, tmp_path: Path
-) -> None:
+def test_what_spark_hands_out_as_stored_is_refused_with_both_types_named(name, table_of, tmp_path):
     array, target = RAW_IN_SPARK[name]
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"c": array}), path, version="2.6")
@@ -130,9 +122,7 @@ REFUSED_BY_SPARK = {
 
 
 @pytest.mark.parametrize("name", REFUSED_BY_SPARK)
-def test_what_spark_refuses_is_read_where_no_value_is_lost(
-    name: str, table_of: Any, tmp_path: Path
-) -> None:
+def test_what_spark_refuses_is_read_where_no_value_is_lost(name, table_of, tmp_path):
     array, target, values = REFUSED_BY_SPARK[name]
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"c": array}), path, version="2.6", compression="brotli")

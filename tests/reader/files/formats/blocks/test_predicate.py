@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -77,12 +76,12 @@ BATCH = pa.RecordBatch.from_pylist(
         ("part = 3 AND id = 1", [2]),
     ],
 )
-def test_rows_are_kept_as_in_sql(text: str, days: list[int]) -> None:
+def test_rows_are_kept_as_in_sql(text, days):
     kept = Predicate.parse(text, SCHEMA, {"part"}).keep(BATCH)
     assert [day.day for day in kept.column("day").to_pylist()] == days
 
 
-def test_timestamps_without_a_zone_are_in_the_session_s() -> None:
+def test_timestamps_without_a_zone_are_in_the_session_s():
     predicate = Predicate.parse("at >= '2026-01-01 04:00:00'", SCHEMA, (), "Europe/Berlin")
     assert predicate.keep(BATCH).num_rows == 1
 
@@ -108,7 +107,7 @@ def test_timestamps_without_a_zone_are_in_the_session_s() -> None:
         ("day = '2026-13-01'", "\"'2026-13-01'\"", "a value of type date32"),
     ],
 )
-def test_what_does_not_parse_is_named_with_its_place(text: str, found: str, expected: str) -> None:
+def test_what_does_not_parse_is_named_with_its_place(text, found, expected):
     with pytest.raises(OptionError, match=re.escape(repr(text))) as caught:
         Predicate.parse(text, SCHEMA)
     assert caught.value.found == found
@@ -167,9 +166,7 @@ def conditions(draw: Any) -> str:
     text=st.lists(conditions(), min_size=1, max_size=3).map(" AND ".join),
     group_rows=st.integers(1, 6),
 )
-def test_the_rows_do_not_depend_on_row_groups(
-    data: Any, text: str, group_rows: int, tmp_path: Path
-) -> None:
+def test_the_rows_do_not_depend_on_row_groups(data, text, group_rows, tmp_path):
     schema = pa.schema(list(TYPES.items()))
     table = pa.Table.from_pylist(data, schema)
     path = tmp_path / "x.parquet"
@@ -184,9 +181,7 @@ def test_the_rows_do_not_depend_on_row_groups(
     assert repr(found) == repr(expected)
 
 
-def test_row_groups_that_cannot_match_are_not_read(
-    tmp_path: Path, fmt: Any, version_of: Any
-) -> None:
+def test_row_groups_that_cannot_match_are_not_read(tmp_path, fmt, version_of):
     path = tmp_path / "x.parquet"
     table = pa.table({"id": list(range(1000)), "text": ["x" * 100] * 1000})
     pq.write_table(table, path, row_group_size=100, use_dictionary=False, compression="none")

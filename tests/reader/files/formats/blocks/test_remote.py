@@ -20,9 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("count", [10, 30_000])
-def test_rows_come_out_of_any_file_system_that_fsspec_opens(
-    kind: str, count: int, write: Any, fmt: Any, read: Any, sample: Any
-) -> None:
+def test_rows_come_out_of_any_file_system_that_fsspec_opens(kind, count, write, fmt, read, sample):
     local = write(kind, count, 5000)
     url = f"memory://blocks/{count}.{kind}"
     fsspec.filesystem("memory").pipe_file(url, Path(local.path).read_bytes())
@@ -39,9 +37,7 @@ def remote(path: Path) -> FileVersion:
     return FileVersion(url, path.stat().st_size, -1)
 
 
-def test_a_stripe_of_an_object_that_swells_is_refused_by_name(
-    tmp_path: Path, fmt: Any, read: Any
-) -> None:
+def test_a_stripe_of_an_object_that_swells_is_refused_by_name(tmp_path, fmt, read):
     path = tmp_path / "swells.orc"
     long = "x" * 50_000
     with orc.ORCWriter(str(path), dictionary_key_size_threshold=1.0, compression="zstd") as out:
@@ -55,8 +51,8 @@ def test_a_stripe_of_an_object_that_swells_is_refused_by_name(
 
 @pytest.mark.parametrize("is_remote", [False, True], ids=["local", "remote"])
 def test_a_decoder_that_crashes_is_an_error_with_the_file_s_name_and_the_next_file_is_read(
-    write: Any, fmt: Any, read: Any, sample: Any, monkeypatch: pytest.MonkeyPatch, is_remote: bool
-) -> None:
+    write, fmt, read, sample, monkeypatch, is_remote
+):
     bad, good = write("orc", 300, 100), write("orc", 301, 100)
     if is_remote:
         bad, good = remote(Path(bad.path)), remote(Path(good.path))

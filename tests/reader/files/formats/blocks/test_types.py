@@ -23,7 +23,6 @@ from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyspark_sluice.tests.answers import SparkAnswers
 
 pytestmark = pytest.mark.slow
 
@@ -48,8 +47,8 @@ INT96 = {
 @pytest.mark.parametrize("dictionary", [False, True])
 @pytest.mark.parametrize("notes", [False, True])
 def test_int96_is_read_out_of_its_bytes_where_arrow_would_change_it(
-    dictionary: bool, notes: bool, tmp_path: Path, fmt: Any, read_table: Any
-) -> None:
+    dictionary, notes, tmp_path, fmt, read_table
+):
     path = tmp_path / "x.parquet"
     first = dt.datetime.fromisoformat("2020-01-01")
     values = [first + dt.timedelta(days=i) for i in range(len(INT96))]
@@ -73,9 +72,7 @@ def test_int96_is_read_out_of_its_bytes_where_arrow_would_change_it(
     assert len(inner) == len(INT96)
 
 
-def test_a_column_that_does_not_decode_is_named(
-    tmp_path: Path, fmt: Any, read: Any, version_of: Any
-) -> None:
+def test_a_column_that_does_not_decode_is_named(tmp_path, fmt, read, version_of):
     path = tmp_path / "x.parquet"
     table = pa.table({"good": range(3000), "bad": range(3000)})
     pq.write_table(table, path, use_dictionary=False, compression="zstd")
@@ -90,9 +87,7 @@ def test_a_column_that_does_not_decode_is_named(
     assert str(path) in str(caught.value)
 
 
-def test_only_wanted_columns_are_read_from_parquet(
-    tmp_path: Path, fmt: Any, read: Any, version_of: Any
-) -> None:
+def test_only_wanted_columns_are_read_from_parquet(tmp_path, fmt, read, version_of):
     path = tmp_path / "x.parquet"
     table = pa.table({"bulk": ["x" * 1000] * 100, "s": [{"a": i, "b": "y"} for i in range(100)]})
     pq.write_table(table, path, use_dictionary=False, compression="none")
@@ -108,9 +103,7 @@ def test_only_wanted_columns_are_read_from_parquet(
 
 
 @pytest.mark.parametrize("codec", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
-def test_orc_codecs_are_cut_at_stripes(
-    codec: str, tmp_path: Path, fmt: Any, read: Any, version_of: Any
-) -> None:
+def test_orc_codecs_are_cut_at_stripes(codec, tmp_path, fmt, read, version_of):
     path = tmp_path / "x.orc"
     noise = random.Random(1)
     with orc.ORCWriter(path, compression=codec, stripe_size=1, batch_size=500) as writer:
@@ -128,9 +121,7 @@ def test_orc_codecs_are_cut_at_stripes(
 
 @pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
 @pytest.mark.parametrize("new", [ipc.new_file, ipc.new_stream])
-def test_arrow_codecs_and_dictionaries(
-    new: Any, codec: str | None, tmp_path: Path, fmt: Any, read: Any, version_of: Any
-) -> None:
+def test_arrow_codecs_and_dictionaries(new, codec, tmp_path, fmt, read, version_of):
     path = tmp_path / "x.arrow"
     table = pa.table({"id": range(900), "s": pa.array(["a", "b", None] * 300).dictionary_encode()})
     options = ipc.IpcWriteOptions(compression=codec)
@@ -142,15 +133,13 @@ def test_arrow_codecs_and_dictionaries(
     assert [row["s"] for row in read(reader, version_of(path))] == ["a", "b", None] * 300
 
 
-def test_a_schema_without_columns_still_counts_the_rows(kind: str, write: Any, fmt: Any) -> None:
+def test_a_schema_without_columns_still_counts_the_rows(kind, write, fmt):
     file = write(kind, 1234, 100)
     parts = fmt(kind, pa.schema([])).decode(FileSplit(file, 0, file.size))
     assert sum(part.batch.num_rows for part in parts) == 1234
 
 
-def test_feather_files_of_version_one_are_named_as_such(
-    tmp_path: Path, fmt: Any, read: Any, version_of: Any
-) -> None:
+def test_feather_files_of_version_one_are_named_as_such(tmp_path, fmt, read, version_of):
     path = tmp_path / "x.feather"
     path.write_bytes(b"FEA1" + bytes(40) + b"FEA1")
     with pytest.raises(MalformedDataError, match="Feather version 1"):
@@ -158,8 +147,8 @@ def test_feather_files_of_version_one_are_named_as_such(
 
 
 def test_orc_s_timestamps_hang_in_the_writer_s_zone_or_else_in_the_session_s(
-    tmp_path: Path, fmt: Any, read: Any, version_of: Any
-) -> None:
+    tmp_path, fmt, read, version_of
+):
     path = tmp_path / "x.orc"
     noon = pa.array([dt.datetime.fromisoformat("2026-07-01T12:00")], pa.timestamp("us"))
     orc.write_table(pa.table({"t": noon}), path)
@@ -175,9 +164,7 @@ def test_orc_s_timestamps_hang_in_the_writer_s_zone_or_else_in_the_session_s(
     assert read(fmt("orc", schema), version_of(path))[0]["t"].hour == 12
 
 
-def test_a_binary_file_is_one_row_of_spark_s_columns(
-    tmp_path: Path, fmt: Any, read: Any, version_of: Any
-) -> None:
+def test_a_binary_file_is_one_row_of_spark_s_columns(tmp_path, fmt, read, version_of):
     from pyspark_sluice.reader.files.formats.binary.format import SPARK_SCHEMA
 
     path = tmp_path / "x.bin"
@@ -197,9 +184,7 @@ def test_a_binary_file_is_one_row_of_spark_s_columns(
     assert read(reader, version_of(empty))[0]["content"] == b""
 
 
-def test_binary_files_read_as_spark_reads_them(
-    spark_answers: SparkAnswers, fmt: Any, read: Any, version_of: Any, tmp_path: Path
-) -> None:
+def test_binary_files_read_as_spark_reads_them(spark_answers, fmt, read, version_of, tmp_path):
     path = tmp_path / "a b.bin"
     path.write_bytes(b"\x00\x01")
     # Hadoop's local file system knows milliseconds only.
@@ -219,7 +204,7 @@ def _below(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "path": row["path"].removeprefix(f"file:{folder}/")}
 
 
-def test_a_binary_file_is_not_opened_unless_its_content_is_wanted(fmt: Any, read: Any) -> None:
+def test_a_binary_file_is_not_opened_unless_its_content_is_wanted(fmt, read):
     file = FileVersion("/nowhere/x", 3 * 2**30, 0)
     found = read(fmt("binaryFile", pa.schema([("length", pa.int64())])), file)
     assert found == [{"length": 3 * 2**30}]
@@ -227,9 +212,7 @@ def test_a_binary_file_is_not_opened_unless_its_content_is_wanted(fmt: Any, read
         read(fmt("binaryFile", pa.schema([("content", pa.binary())])), file)
 
 
-def test_rows_count_where_the_file_s_own_count_is_left_at_zero(
-    tmp_path: Path, fmt: Any, read: Any, version_of: Any
-) -> None:
+def test_rows_count_where_the_file_s_own_count_is_left_at_zero(tmp_path, fmt, read, version_of):
     path = tmp_path / "x.parquet"
     for groups in (1, 2):
         table = pa.table({"id": list(range(60))})
@@ -246,6 +229,6 @@ def test_rows_count_where_the_file_s_own_count_is_left_at_zero(
         assert [row["id"] for row in read(reader, version_of(path))] == list(range(60))
 
 
-def test_bounds_that_are_not_numbers_say_nothing() -> None:
+def test_bounds_that_are_not_numbers_say_nothing():
     assert bound(struct.pack("<d", float("nan")), pa.float64()) is None
     assert bound(struct.pack("<d", 1.5), pa.float64()) == pa.scalar(1.5)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pyspark_sluice.errors import SchemaMismatchError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 VARIANT = pa.struct(
     [
@@ -51,8 +47,8 @@ ROWS = """
     ],
 )
 def test_shredded_variants_are_the_bytes_that_spark_reads(
-    shredding: str, spark: SparkSession, fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
+    shredding, spark, fmt, read_table, tmp_path
+):
     key = "spark.sql.variant.forceShreddingSchemaForTest"
     try:
         if shredding:
@@ -79,7 +75,7 @@ EMPTY = b"\x01\x00\x00"
 """A dictionary without names."""
 
 
-def test_what_arrow_shreds_is_put_together(fmt: Any, read_table: Any, tmp_path: Path) -> None:
+def test_what_arrow_shreds_is_put_together(fmt, read_table, tmp_path):
     group = {
         "metadata": pa.array([EMPTY, EMPTY]),
         "value": pa.array([None, b"\x0c\x05"]),
@@ -105,8 +101,8 @@ def test_what_arrow_shreds_is_put_together(fmt: Any, read_table: Any, tmp_path: 
     ],
 )
 def test_what_spark_s_variants_have_not_is_refused_by_name(
-    typed: pa.Array, value: bytes | None, found: str, fmt: Any, read_table: Any, tmp_path: Path
-) -> None:
+    typed, value, found, fmt, read_table, tmp_path
+):
     group = {
         "metadata": pa.array([EMPTY]),
         "value": pa.array([value], pa.binary()),
