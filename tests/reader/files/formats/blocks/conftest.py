@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,14 +13,10 @@ import pytest
 from pyarrow import ipc, orc
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.reader.files.formats.api import FileFormat
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.reader.readings import zones
 from pyspark_sluice.tests.reader.readings.block_files import avro_file
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SCHEMA = pa.schema(
     [
@@ -84,8 +78,6 @@ WRITERS = {
     "avro": _write_avro,
 }
 
-Write = Callable[..., FileVersion]
-
 
 def version(path: Path) -> FileVersion:
     status = path.stat()
@@ -93,17 +85,17 @@ def version(path: Path) -> FileVersion:
 
 
 @pytest.fixture(params=sorted(WRITERS))
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+def kind(request):
+    return request.param
 
 
 @pytest.fixture(scope="session")
-def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
+def write(tmp_path_factory):
     """Writes `count` rows in a format and hands out the file's version."""
     folder = tmp_path_factory.mktemp("blocks")
     numbers = iter(range(1_000_000))
 
-    def write_rows(kind: str, count: int, block_rows: int = 1000) -> FileVersion:
+    def write_rows(kind, count, block_rows=1000):
         path = folder / f"{next(numbers)}.{kind}"
         WRITERS[kind](path, rows(count), block_rows)
         return version(path)
@@ -112,10 +104,10 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
 
 
 @pytest.fixture(scope="session")
-def fmt() -> Callable[..., FileFormat]:
+def fmt():
     """Builds the reader of a format; Spark's option names as keywords."""
 
-    def build(kind: str, schema: pa.Schema = SCHEMA, **options: Any) -> FileFormat:
+    def build(kind, schema=SCHEMA, **options):
         name = {"stream": "arrow"}.get(kind, kind)
         return make_format(ReaderOptions(fileFormat=name, **options), schema)
 
@@ -123,13 +115,12 @@ def fmt() -> Callable[..., FileFormat]:
 
 
 @pytest.fixture(scope="session")
-def read() -> Callable[..., list[dict[str, Any]]]:
+def read():
     """The rows of a file, or of the splits between the given cuts, in order."""
 
-    def read_rows(fmt: FileFormat, file: FileVersion, *cuts: int) -> list[dict[str, Any]]:
-        borders = [0, *cuts, file.size]
-        found: list[dict[str, Any]] = []
-        for start, end in pairwise(borders):
+    def read_rows(fmt, file, *cuts):
+        found = []
+        for start, end in pairwise([0, *cuts, file.size]):
             for decoded in fmt.decode(FileSplit(file, start, end)):
                 decoded.batch.validate(full=True)
                 found += decoded.batch.to_pylist()
@@ -139,22 +130,22 @@ def read() -> Callable[..., list[dict[str, Any]]]:
 
 
 @pytest.fixture(scope="session")
-def sample() -> Callable[[int], list[dict[str, Any]]]:
+def sample():
     """The rows that `write` writes."""
     return rows
 
 
 @pytest.fixture(scope="session")
-def version_of() -> Callable[[Path], FileVersion]:
+def version_of():
     """The version of a local file as it is now."""
     return version
 
 
 @pytest.fixture(scope="session")
-def read_table(version_of: Callable[[Path], FileVersion]) -> Callable[..., pa.Table]:
+def read_table(version_of):
     """All rows of some files, as a table of the given schema."""
 
-    def read_files(fmt: FileFormat, paths: list[Path], schema: pa.Schema) -> pa.Table:
+    def read_files(fmt, paths, schema):
         files = [version_of(path) for path in paths]
         parts = [part for f in files for part in fmt.decode(FileSplit(f, 0, f.size))]
         return pa.Table.from_batches([part.batch for part in parts], schema)
@@ -163,7 +154,7 @@ def read_table(version_of: Callable[[Path], FileVersion]) -> Callable[..., pa.Ta
 
 
 @pytest.fixture
-def in_zones(spark: SparkSession) -> Callable[[str, str], AbstractContextManager[None]]:
+def in_zones(spark):
     """For a while, another zone of the session and of the JVM itself."""
 
     return partial(zones.in_zones, spark)

@@ -1,4 +1,4 @@
-"""One table as other programs write it: pyarrow, DuckDB, polars; see also `jvm_writers.py`.
+"""One table as other programs write it: pyarrow, DuckDB, polars.
 
 Each function yields what the file is called and the file, so that a test can tell which differs.
 """
