@@ -70,7 +70,7 @@ def _write_avro(path: Path, data: list[dict[str, Any]], block_rows: int) -> None
     path.write_bytes(avro_file(table, codec="deflate", sync_interval=40 * block_rows))
 
 
-WRITERS = {
+WRITERS: dict[str, Any] = {
     "parquet": _write_parquet,
     "orc": _write_orc,
     "arrow": _write_arrow,
