@@ -89,6 +89,7 @@ class Invariants(World):
                     self.found("another plan for one offset")
                 numbers = [sent.event for sent in part.sent if isinstance(sent, CustomEvent)]
                 events.setdefault(key[1:], []).extend(numbers)
+                self.counts["an event is sent"] += len(numbers)
                 files.setdefault((job.source, key[0]), set()).update(paths_of(part))
         self._check_limits(files.values())
         logs.events[batch] = events

@@ -74,10 +74,9 @@ class Simulator(QueryLife):
             self.due.update((name, before + row) for row in range(rows))
 
     def _act_event(self, how: float) -> None:
-        """The enumerator sends a reader an event, and another one each time that it looks."""
-        self.files[int(how * 100) % len(self.files)].wanted += [int(how * 3)] * (
-            1 + int(how * 7) % 3
-        )
+        """The enumerator sends a reader some events."""
+        files = self.files[int(how * 100) % len(self.files)]
+        files.wanted += [int(how * 3)] * (2 + int(how * 7))
 
     def _act_wait(self, how: float) -> None:
         self._let_run(2000, 5.0 + how * 100)

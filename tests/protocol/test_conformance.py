@@ -5,7 +5,6 @@ Each docstring names Flink's case.
 
 from __future__ import annotations
 
-import random
 import re
 import threading
 import time
@@ -20,7 +19,6 @@ from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
 from pyspark_sluice.tests.protocol.opened import events_in, opened
-from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -260,46 +258,6 @@ def test_a_restart_restores_once_and_sends_nothing_back(query):
 
 
 # 6.7 Exactly-once ITCases -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", sampled(range(10), lambda seed: seed < 4, reason="more seeds"))
-def test_numbers_sent_to_a_reader_arrive_exactly_once_and_in_order(seed):
-    """CoordinatorEventsExactlyOnceITCase.test.
-
-    Readers acknowledge early or late, drivers die anywhere, and before every death one more
-    number is sent through the old gateway.
-    """
-    luck = random.Random(seed)
-    query = Harness(settings=CoordinatorSettings(parallelism=1, discovery_timeout=0.0))
-    ref, received = NO_CHECKPOINT, []
-    for _ in range(200):
-        query.start(ref)
-        following = min(len(received) + len(query.enumerator.pending) + _assigned(query), 199)
-        deed = luck.random()
-        if deed < 0.5 and following < 199:
-            query.plan_ahead(following)
-        elif deed < 0.6:
-            query.plan_ahead(following)
-            query.restart()
-        else:
-            end = query.coordinator.latest(ref)
-            if end == ref or luck.random() < 0.2:
-                query.restart()
-                continue
-            ref = end
-            if luck.random() < 0.3:
-                query.restart()
-                query.start(ref)
-            received.extend(query.assigned(ref)[0])
-            if luck.random() < 0.5:
-                query.acknowledge_all(ref)
-                query.calls.tick()
-    assert len(received) > 10
-    assert received == list(range(len(received)))
-
-
-def _assigned(query):
-    return sum(map(len, query.inbox().values()))
 
 
 def test_an_event_sent_while_a_reader_has_not_acknowledged_is_not_lost_by_a_crash(query):

@@ -33,6 +33,16 @@ def test_nothing_is_lost_doubled_deleted_or_without_a_name():
     assert search.steps > 50_000
 
 
+@pytest.mark.slow
+def test_events_and_rows_arrive_once_where_parts_and_answers_are_lost():
+    search = Search(only=("event", "tasks", "crash"))
+    found = search.first(range(3000, 3006))
+    assert found is None, f"{found[1]}\n{found[0]}"
+    for transition in ("an attempt fails", "two drivers of one query", "a batch is read again"):
+        assert search.counts[transition]
+    assert search.counts["an event is sent"] > 20
+
+
 @pytest.mark.thorough("the same with other seeds")
 def test_nothing_is_found_in_many_runs():
     search = Search()
