@@ -85,6 +85,13 @@ def test_pruning_may_be_killed_between_any_two_deletions(kind):
     assert after > 20
 
 
+def test_raising_the_number_retained_after_a_pruning_is_no_error():
+    store, head = with_orphans()
+    prune(store, head, 2)
+    prune(store, head, 15)
+    check_retained(store, head, 2)
+
+
 def test_records_of_abandoned_readers_go_with_the_commits():
     store, head = with_orphans()
     for ref in CheckpointHistory(store).checkpoints():

@@ -253,6 +253,27 @@ def test_damage_is_an_error_by_name_and_no_smaller_table(query):
         table_of(query.store, "files")
 
 
+def test_a_base_whose_index_is_damaged_is_done_without_as_a_restore_does(tmp_path):
+    query = Query(tmp_path)
+    query.settings |= {"deltas_per_base": 2}
+    query.start()
+    landed = 0
+    # A base begins when a batch ends, and not while another is written.
+    while len(query.store.list("bases")) < 2:
+        query.land(f"{landed}.json")
+        query.batch()
+        landed += 1
+        assert landed < 500
+    query.coordinator.close()
+    before = by_name(query.store)
+    index = query.location / "sluice" / "source" / "index"
+    newest = max(index.glob("*.keys.arrow"))
+    newest.write_bytes(newest.read_bytes()[:-1])
+    after = by_name(query.store)
+    assert {name: row["state"] for name, row in after.items()} == dict.fromkeys(before, "read")
+    assert status_of(query.store)["files_seen"] == landed
+
+
 def test_where_no_query_has_been_the_place_is_named(tmp_path):
     query = Query(tmp_path)
     for view in VIEWS:

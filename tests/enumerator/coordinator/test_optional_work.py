@@ -89,6 +89,15 @@ def test_a_store_that_refuses_it_ends_no_query_and_is_asked_again(
     run(query, ref, 2)
 
 
+def test_a_role_that_may_delete_nothing_runs_and_starts_again():
+    query = Harness(range(100), SETTINGS)
+    ref = NO_CHECKPOINT
+    for _ in range(20):
+        query.restart()
+        Refusing(query, "delete")
+        ref = run(query, ref, 2)
+
+
 def test_a_superseded_coordinator_stops_in_optional_work_too():
     query = Harness(range(100), SETTINGS)
     ref = run(query, NO_CHECKPOINT, 2)

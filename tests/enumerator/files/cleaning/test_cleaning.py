@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit, UnfinishedSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
@@ -198,6 +199,8 @@ def test_damaged_marks_cost_a_second_look_and_nothing_else(keeping):
     keeping.run()
     (name,) = keeping.store.list("cleaned")
     keeping.store.objects[f"cleaned/{name}"] = b"{"
+    damaged = [damaged for damaged, _ in CleanupMarks(keeping.store, 9).check()]
+    assert damaged == [f"cleaned/{name}"]
     big = FileSplit(keeping.land("big", "0123456789"), 0, 10).file
     os.utime(big.path, ns=(0, big.modified * 1000))
     keeping.batch([FileSplit(big, 4, 10)])
