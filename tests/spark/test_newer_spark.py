@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -114,25 +115,25 @@ def test_a_streaming_table_of_a_pipeline_has_every_row_once(tmp_path):
     home = tmp_path / "pipeline"
     (home / "transformations").mkdir(parents=True)
     (home / "landing").mkdir()
+    page = list(blocks(ROOT / "docs" / "spark-versions.md"))
     project, table = (
-        block.code.replace("/data/", f"{home}/")
-        for block in blocks(ROOT / "docs" / "spark-versions.md")
-        if "/data/" in block.code
+        block.code.replace("/data/", f"{home}/") for block in page if "/data/" in block.code
     )
+    (command,) = (shlex.split(block.code) for block in page if block.language == "sh")
     (home / "spark-pipeline.yml").write_text(project)
     (home / "transformations" / "events.py").write_text(table)
     for at in range(2):
         lines = [f'{{"id": {n}, "text": "row {n}"}}\n' for n in range(at * 10, at * 10 + 10)]
         (home / "landing" / f"{at}.json").write_text("".join(lines))
-        run_pipeline(home)
+        run_pipeline(home, command)
         table = pq.read_table(home / "spark-warehouse" / "events", columns=["id"])
         assert Counter(table["id"].to_pylist()) == Counter(range(at * 10 + 10))
 
 
-def run_pipeline(home: Path) -> None:
+def run_pipeline(home: Path, command: list[str]) -> None:
     environment = {**os.environ, **quick_environment(), "PYSPARK_PYTHON": sys.executable}
     environment.pop("PYSPARK_GATEWAY_PORT", None)
-    command = [str(Path(sys.executable).with_name("spark-pipelines")), "run"]
+    command = [str(Path(sys.executable).with_name(command[0])), *command[1:]]
     ran = subprocess.run(
         command,
         cwd=home,

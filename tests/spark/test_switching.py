@@ -94,21 +94,6 @@ def test_the_table_of_sparks_file_sink_is_continued(lake, ended, capsys):
     ]  # fmt: skip
 
 
-@pytest.mark.thorough("continues a table as the Delta one does")
-def test_a_new_query_into_a_table_that_has_its_batches_fails_by_name(lake, ended, capsys):
-    imported(capsys, ended, lake)
-    before = lake.ingested()
-    for _ in range(2):
-        with pytest.raises(StreamingQueryException, match="no reader ran in a batch"):
-            lake.drain()
-    assert lake.ingested() == before
-    # The way out that the error names.
-    lake.checkpoint.rename(lake.checkpoint.with_name("given up"))
-    imported(capsys, ended, lake, "--continue-query")
-    lake.drain()
-    lake.check_exactly_once()
-
-
 @pytest.mark.parametrize(
     "recipe",
     [delta, pytest.param(iceberg, marks=pytest.mark.thorough("continued as the Delta one is"))],
