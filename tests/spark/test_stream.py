@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.spark.versions import HAS_READ_LIMITS, SEVERAL_BATCHES
+from pyspark_sluice.tests.spark.versions import SEVERAL_BATCHES
 
 
 def _sources(query):
@@ -21,8 +21,7 @@ def test_available_now_honours_the_limits_and_ingests_everything_once(lake):
     query = lake.drain(maxFilesPerTrigger=10)
     assert lake.batches() == [10, 10, 5]
     lake.check_exactly_once()
-    if HAS_READ_LIMITS:
-        assert _sources(query)["latestOffset"] is not None
+    assert _sources(query)["latestOffset"] is not None
 
 
 def test_available_now_reads_nothing_newer_than_the_start_of_the_run(lake):
