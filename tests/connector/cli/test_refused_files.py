@@ -6,7 +6,6 @@ import pytest
 
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.output import Exit
-from pyspark_sluice.connector.report import __main__ as report
 from pyspark_sluice.tests.connector.queries import Query
 
 
@@ -36,10 +35,3 @@ def test_a_command_names_the_path_and_the_reason(state, capsys, arguments, path,
     assert told.count("\n") == 1
     assert f": {path}; found " in told
     assert f"({reason}" in told
-
-
-def test_the_report_without_the_command_line_names_them_too(state, capsys):
-    assert report.main([f"{state}/sluice/source", "/nonexistent/x.html"]) == 1
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert "/nonexistent/x.html; found No such file or directory (ENOENT)" in told
