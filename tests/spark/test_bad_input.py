@@ -14,7 +14,7 @@ def test_what_a_person_sees_ends_with_our_message_and_shows_nothing_of_our_insid
     reader = lake.spark.readStream.format("sluice").option("fileFormat", "json")
     reader = reader.option("checkpointLocation", str(lake.checkpoint))
     cases = {
-        "failOnMissingPath=false to wait for it.": lake.drain,
+        "to wait for it. More: `sluice runbook MissingPathError`.": lake.drain,
         "did you mean fileFormat?": lambda: lake.drain(fileFormt="json"),
         "exists, or pass a schema.": lambda: reader.load(str(lake.source)),
     }
