@@ -53,7 +53,7 @@ def tree(tmp_path_factory):
 
 
 def rows(spark, kind, tree, paths, options):
-    reader = spark.read.format(kind).schema(SCHEMA)
+    reader = spark.read.format(kind).option("fileFormat", "json").schema(SCHEMA)
     for name, value in options.items():
         reader = reader.option(name, f"{tree}/{value}" if name == "basePath" else value)
     found = reader.load([f"{tree}/{path}" for path in paths]).collect()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_sluice.connector.options.aliases import AUTO_LOADER, SPARK
+from pyspark_sluice.connector.options.aliases import AUTO_LOADER, SPARK, WITHOUT_EFFECT
 from pyspark_sluice.connector.options.model import option_names
 
 OBJECTS = (
@@ -30,4 +30,5 @@ def test_every_option_of_spark_s_readers_is_known(spark):
         names |= {one.lower() for one in listed.split(",")}
     assert len(names) > 60
     here = {*option_names(), *(known.name.lower() for known in (*SPARK, *AUTO_LOADER))}
+    here |= {name.lower() for name in WITHOUT_EFFECT}
     assert sorted(names - here) == []

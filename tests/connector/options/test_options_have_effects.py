@@ -205,7 +205,6 @@ def test_the_state_is_where_the_options_say(begin, tmp_path, options, place):
     [
         ({}, False),
         ({"retainCheckpointsFor": "1h"}, True),
-        ({"minCheckpointsToRetain": "1000"}, True),
     ],
 )
 def test_checkpoints_are_retained_by_their_number_and_their_age(begin, tmp_path, options, kept):

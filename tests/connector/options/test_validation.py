@@ -113,7 +113,6 @@ VALUES = {
     "allowUnreadBatches": "true",
     "cleanSourceWhileRetained": "true",
     "freshShare": "0.5",
-    "minCheckpointsToRetain": "200",
     "checkpointsAhead": "3",
     "onLateFile": "quarantine",
     "maxEventTimeSkew": "60000",

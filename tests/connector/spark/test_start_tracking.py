@@ -21,6 +21,7 @@ class Query:
         self.source.mkdir()
         self.options = {
             "path": str(self.source),
+            "fileformat": "json",
             "statelocation": str(root / "state"),
             "discoveryinterval": "20ms",
             "acknowledgementtimeout": "0ms",
