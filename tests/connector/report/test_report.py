@@ -83,7 +83,9 @@ def test_the_figures_are_those_of_what_was_ingested(state):
     lines = [len(Path(f["path"]).read_text().splitlines()) for f in table if f["state"] == "read"]
     assert sum(batch.rows for batch in done) == sum(lines) > 100_000
     assert all(batch.seconds is not None and batch.seconds >= 0 for batch in done)
-    assert all(batch.slowest >= batch.mean > 0 for batch in done)
+    assert all(batch.slowest >= batch.mean for batch in done)
+    # On a busy machine a batch may consist of the torn file alone.
+    assert all((batch.mean > 0) == (batch.rows > 0) for batch in done)
     assert figures.batches[12].seconds is None
     counts = {name: count for name, (count, _) in figures.files.items()}
     landed = sum(4 + number % 3 for number in range(12))
