@@ -239,4 +239,6 @@ def test_the_example_goes_from_an_empty_directory_to_a_table_that_another_engine
     )
     assert ran.stdout.strip().endswith("1000 rows in the table")
     files = DeltaTable(str(tmp_path / "home" / "table")).file_uris()
-    assert duckdb.read_parquet(files).aggregate("count(*), sum(id)").fetchall() == [(1000, 499500)]
+    assert duckdb.read_parquet(files).aggregate("count(*), sum(order_id)").fetchall() == [
+        (1000, 499500)
+    ]
