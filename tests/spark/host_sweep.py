@@ -47,7 +47,8 @@ class Sweep:
         """Kill each host in turn before and after it takes over, then read the rest."""
         began, turns = time.monotonic(), self.changes + 1
         spark_turns = turns // 2
-        embedded = max(2, (self.kills_wanted - _BY_SPARK * spark_turns) // (turns - spark_turns))
+        left = self.kills_wanted - _BY_SPARK * spark_turns
+        embedded = max(2, math.ceil(left / (turns - spark_turns)))
         for turn in range(turns):
             host = ("embedded", "spark")[turn % 2]
             for _ in range(_BY_SPARK if host == "spark" else embedded):
