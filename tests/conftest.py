@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from pyspark_sluice.tests import answers
 from pyspark_sluice.tests.spark_home import use_a_quick_home
-from pyspark_sluice.tests.thorough import AZURE, without_reason
+from pyspark_sluice.tests.thorough import AZURE, GOOGLE, mark_what_is_not_sampled, without_reason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,6 +91,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     With the session, or next to one another: Spark's drivers, so that few run at once. Of all other
     tests those of a module, whose fixtures they share. What takes longest begins first.
     """
+    for item in items:
+        asked = getattr(item, "fixturenames", ())
+        callspec = getattr(item, "callspec", None)
+        server = callspec and callspec.params.get("any_server")
+        if server == "azure" or "azurite" in asked or "azurite_queues" in asked:
+            item.add_marker(AZURE)
+    mark_what_is_not_sampled(items)
     unexplained = without_reason(items)
     if unexplained:
         msg = f"each `thorough` needs one text, why `make test` does without: {unexplained}"
@@ -104,8 +111,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "server" in asked or "any_server" in asked:
             # Importing moto alone takes a second.
             item.add_marker(pytest.mark.slow)
-        if "azurite" in asked or "azurite_queues" in asked:
-            item.add_marker(AZURE)
         item.add_marker(pytest.mark.xdist_group(_group(item)))
     order = {"drivers": 0, "session": 1}
     items.sort(key=lambda item: order.get(_group(item), 2))
@@ -183,7 +188,7 @@ def _azurite(kind: str, folder: Path) -> Iterator[Azurite]:
 
 @pytest.fixture(
     scope="module",
-    params=["s3", "google", pytest.param("azure", marks=AZURE)],
+    params=["s3", pytest.param("google", marks=GOOGLE), pytest.param("azure", marks=AZURE)],
 )
 def any_server(request: pytest.FixtureRequest, servers: dict[str, FaultyServer]) -> FaultyServer:
     """Each of the object stores on loopback."""

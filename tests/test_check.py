@@ -85,6 +85,31 @@ def test_what_is_left_to_the_thorough_run_tells_why(tmp_path):
     assert [name for name in marks if f"::{name}'" in said] == [*marks][1:]
 
 
+SAMPLED = """\
+import pytest
+
+@pytest.mark.sample("a", "1-d", why="three more letters")
+@pytest.mark.parametrize("letter", ["a", "b", "c", "d"])
+@pytest.mark.parametrize("number", ["1", "2"])
+def test_letters(number, letter):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "cases"),
+    [("not thorough", ["1-a", "1-d", "2-a"]), ("thorough", ["1-b", "1-c", "2-b", "2-c", "2-d"])],
+)
+def test_a_sample_leaves_the_other_cases_to_the_thorough_run(tmp_path, chosen, cases):
+    (tmp_path / "test_one.py").write_text(SAMPLED)
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "--rootdir", tmp_path,
+         "-p", "pyspark_sluice.tests.conftest", "-m", chosen, "--collect-only", "-q", tmp_path],
+        capture_output=True, check=False, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert re.findall(r"test_letters\[([^]]+)\]", ran.stdout) == cases, ran.stdout + ran.stderr
+
+
 prepare = tool("prepare")
 PIP_LISTS = """\
 :env:.extra-index-url='https://a.example/simple https://b.example/simple'

@@ -10,6 +10,7 @@ import pytest
 T = TypeVar("T")
 
 AZURE = pytest.mark.thorough("Azurite is a process that npm fetches; S3 takes the same way")
+GOOGLE = pytest.mark.thorough("one client serves all object stores, and S3 is in make test")
 
 
 def sampled(cases: Iterable[T], kept: Callable[[T], object], *, reason: str) -> list[Any]:
@@ -20,6 +21,18 @@ def sampled(cases: Iterable[T], kept: Callable[[T], object], *, reason: str) -> 
 def _left(case: Any, reason: str) -> Any:
     values = case if isinstance(case, tuple) else (case,)
     return pytest.param(*values, marks=pytest.mark.thorough(reason))
+
+
+def mark_what_is_not_sampled(items: Iterable[pytest.Item]) -> None:
+    """Mark the cases of a test that its `sample` does not have as `thorough`, for the reason there.
+
+    A sample has a case by its whole name, or by the name of one of its parameters.
+    """
+    for item in items:
+        for mark in item.iter_markers("sample"):
+            name = item.callspec.id  # type: ignore[attr-defined]
+            if not {name, *name.split("-")} & set(mark.args):
+                item.add_marker(pytest.mark.thorough(mark.kwargs.get("why", "")))
 
 
 def without_reason(items: Iterable[pytest.Item]) -> list[str]:

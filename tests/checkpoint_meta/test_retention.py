@@ -66,6 +66,7 @@ def test_pruning_deletes_what_is_below_the_floor():
     assert len(store.list("readers")) == 5
 
 
+@pytest.mark.sample("crash half-way", why="the other side of each deletion")
 @pytest.mark.parametrize("kind", ["crash before", "crash after", "crash half-way"])
 def test_pruning_may_be_killed_between_any_two_deletions(kind):
     for after in range(200):

@@ -52,6 +52,7 @@ def ordered(fault=None):
     return trial
 
 
+@pytest.mark.sample("crash half-way", why="the other side of each operation")
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_delivered_as_ordered_no_matter_where_a_process_dies(kind):
     after = 0

@@ -60,6 +60,7 @@ def rows(spark, kind, tree, paths, options):
     return sorted(found, key=lambda row: row.id)
 
 
+@pytest.mark.thorough("Spark lists each tree; names and partitions have tests without it")
 def test_the_same_files_are_read_as_by_spark_and_have_the_same_partitions(spark, tree):
     sparks = [rows(spark, "json", tree, *case) for case in CASES]
     ours = [rows(spark, "sluice", tree, *case) for case in CASES]

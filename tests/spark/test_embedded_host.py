@@ -64,6 +64,7 @@ def fails(batch, _):
     raise RuntimeError(message)
 
 
+@pytest.mark.sample("hosts0", why="the same turns, begun by the other host")
 @SEVERAL_BATCHES
 @pytest.mark.parametrize("hosts", [(by_spark, embedded), (embedded, by_spark)])
 def test_hosts_take_turns_on_one_checkpoint(lake, hosts):
@@ -84,6 +85,7 @@ def test_hosts_take_turns_on_one_checkpoint(lake, hosts):
     assert all(header["conf"] for header in headers[4:])
 
 
+@pytest.mark.sample("hosts0", why="the same batch, begun by the other host")
 @pytest.mark.parametrize("hosts", [(by_spark, embedded), (embedded, by_spark)])
 def test_a_batch_that_one_host_began_is_finished_by_the_other_without_reading_again(lake, hosts):
     first, second = hosts
@@ -100,6 +102,7 @@ def test_a_batch_that_one_host_began_is_finished_by_the_other_without_reading_ag
     assert in_table(lake) == lake.landed
 
 
+@pytest.mark.thorough("two embedded hosts at once are in test_run.py")
 def test_of_two_hosts_at_once_the_older_one_stops_and_spark_may_be_either(lake):
     lake.land("0.json", range(10))
     options = options_of(lake)
@@ -142,6 +145,7 @@ def test_a_checkpoint_of_a_query_that_handed_rows_to_spark_is_refused(lake):
         embedded(lake)
 
 
+@pytest.mark.thorough("hosts take turns below, and are killed alone in test_run.py")
 @pytest.mark.parametrize(
     ("changes", "kills"), [(1, 3), pytest.param(4, 24, marks=pytest.mark.thorough("more kills"))]
 )

@@ -13,6 +13,7 @@ import pyspark_sluice
 EXAMPLES = Path(pyspark_sluice.__file__).parent / "examples"
 
 
+@pytest.mark.sample("log_source", why="sources and formats have suites of their own")
 @pytest.mark.parametrize("name", ["fixed_width", "log_source", "table_source"])
 def test_an_example_prints_what_its_page_shows(spark, tmp_path, monkeypatch, capsys, name):
     page = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")

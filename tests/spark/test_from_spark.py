@@ -134,6 +134,7 @@ def test_every_row_of_the_table_is_shown_by_a_test():
 OF_SEVERAL_BATCHES = ("`maxFilesPerTrigger`", "`maxBytesPerTrigger`")
 
 
+@pytest.mark.thorough("queries of Spark's own source; ours has tests of each option")
 @pytest.mark.parametrize(
     "name",
     [

@@ -59,6 +59,7 @@ def run_union(lake, *names):
     assert query.awaitTermination(PATIENCE)
 
 
+@pytest.mark.thorough("sources that change places are in test_identity.py")
 @pytest.mark.skipif(not hasattr(DataStreamReader, "name"), reason="Spark 4.2 adds names of sources")
 def test_named_sources_change_places_come_and_go(lake, conf):
     conf(EVOLUTION, "true")
@@ -110,6 +111,7 @@ def test_a_checkpoint_without_metadata_is_refused_and_goes_on_when_it_is_back(la
     lake.check_exactly_once()
 
 
+@pytest.mark.thorough("a Spark of its own; the page's program")
 @pytest.mark.skipif(SPARK < (4, 1), reason="Spark 4.1 adds Declarative Pipelines")
 def test_a_streaming_table_of_a_pipeline_has_every_row_once(tmp_path):
     home = tmp_path / "pipeline"

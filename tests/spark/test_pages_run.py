@@ -19,6 +19,7 @@ PAGES = {page: list(group) for page, group in itertools.groupby(RUN, lambda bloc
 KEPT = tuple(f"docs/{name}.md" for name in ("getting-started", "sources", "bad-data", "monitoring"))
 
 
+@pytest.mark.sample("docs/getting-started.md", why="what these pages show has tests of its own")
 @pytest.mark.parametrize(
     "page", sampled(PAGES, KEPT.__contains__, reason="what other pages show has tests of its own")
 )

@@ -9,6 +9,7 @@ from pyspark_sluice.tests.spark.soak import Soak
 from pyspark_sluice.tests.spark.soak_grounds import OneMachine
 
 
+@pytest.mark.thorough("each moment is met by a kill of test_crash.py")
 @pytest.mark.spark
 @pytest.mark.drivers
 @pytest.mark.parametrize(

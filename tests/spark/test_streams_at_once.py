@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 import pyspark_sluice
 from pyspark_sluice.tests.patience import PATIENCE
 
 
+@pytest.mark.thorough("sees many streams start at once")
 def test_streams_of_a_registered_source_write_no_new_name_into_their_shared_environment(
     spark, tmp_path
 ):

@@ -45,6 +45,16 @@ class S3Server(FaultyServer):
 
     def client(self, service: str = "s3") -> Any:
         """boto3's client: the back door of the tests, which does not use the code under test."""
+        if service not in self._clients:
+            self._clients[service] = self.make_client(service)
+        return self._clients[service]
+
+    @cached_property
+    def _clients(self) -> dict[str, Any]:
+        return {}
+
+    def make_client(self, service: str) -> Any:
+        """A client of its own, which takes a tenth of a second or more."""
         import boto3
 
         return boto3.client(
@@ -55,30 +65,26 @@ class S3Server(FaultyServer):
             aws_secret_access_key="test",
         )
 
-    @cached_property
-    def _own(self) -> Any:
-        return self.client()
-
     @override
     def make_bucket(self, bucket: str) -> None:
-        self._own.create_bucket(Bucket=bucket)
+        self.client().create_bucket(Bucket=bucket)
 
     @override
     def put(self, bucket: str, key: str, data: bytes) -> None:
-        self._own.put_object(Bucket=bucket, Key=key, Body=data)
+        self.client().put_object(Bucket=bucket, Key=key, Body=data)
 
     @override
     def get(self, bucket: str, key: str) -> bytes:
-        data: bytes = self._own.get_object(Bucket=bucket, Key=key)["Body"].read()
+        data: bytes = self.client().get_object(Bucket=bucket, Key=key)["Body"].read()
         return data
 
     @override
     def remove(self, bucket: str, key: str) -> None:
-        self._own.delete_object(Bucket=bucket, Key=key)
+        self.client().delete_object(Bucket=bucket, Key=key)
 
     @override
     def keys(self, bucket: str, prefix: str = "") -> list[str]:
-        pages = self._own.get_paginator("list_objects_v2")
+        pages = self.client().get_paginator("list_objects_v2")
         found = pages.paginate(Bucket=bucket, Prefix=prefix)
         return [one["Key"] for page in found for one in page.get("Contents", ())]
 

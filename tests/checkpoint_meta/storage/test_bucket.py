@@ -152,6 +152,13 @@ def test_options_of_connections_are_understood():
     assert made.retries["max_retries"] == 4
 
 
+@pytest.mark.sample(
+    "given0-standard",
+    "given1-adaptive",
+    "given2-legacy",
+    "given3-standard",
+    why="more modes of the same options",
+)
 @pytest.mark.parametrize("mode", ["legacy", "standard", "adaptive"])
 @pytest.mark.parametrize(
     "given", [{"max_attempts": 0}, {"max_attempts": 2}, {"total_max_attempts": 2},

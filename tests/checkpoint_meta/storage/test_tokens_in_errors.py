@@ -69,6 +69,7 @@ def opened(server, bucket, monkeypatch):
 STATUSES = ["400 Bad Request", "403 Forbidden", "404 Not Found", "500 Internal Server Error"]
 
 
+@pytest.mark.sample("403 Forbidden", "404 Not Found", why="waits through the retries")
 @pytest.mark.parametrize(
     ("status", "kind", "known"),
     sampled(

@@ -25,6 +25,7 @@ def query(tmp_path):
     return made
 
 
+@pytest.mark.sample("status", why="every command opens a state in the same way")
 @pytest.mark.parametrize("command", ["status", "files", "checkpoints", "verify"])
 def test_a_state_in_a_bucket_is_reported_as_one_in_a_directory(
     query, server, bucket, command, capsys

@@ -159,6 +159,7 @@ def test_a_listing_that_fails_is_tried_as_often_as_the_option_says(begin, tmp_pa
     assert Failing.listings == attempts
 
 
+@pytest.mark.sample("10", why="the same with more files")
 @pytest.mark.parametrize("limit", ["10", "1000"])
 def test_listing_pauses_while_the_maximum_of_files_is_pending(begin, limit):
     stream = begin(maxPendingFiles=limit, maxFilesPerTrigger="1")
@@ -200,6 +201,7 @@ def test_the_state_is_where_the_options_say(begin, tmp_path, options, place):
     assert list((tmp_path / place / "checkpoints").iterdir())
 
 
+@pytest.mark.sample("options0-False", why="the same number, and an age")
 @pytest.mark.parametrize(
     ("options", "kept"),
     [

@@ -73,6 +73,7 @@ class Course(courses.Course):
         return fork
 
 
+@pytest.mark.thorough("the same courses over files that are not compressed are in test_courses.py")
 @given(
     moves=st.lists(MOVES, min_size=1, max_size=8),
     limit=st.sampled_from(

@@ -177,6 +177,7 @@ def test_a_limit_smaller_than_the_number_of_readers(tmp_path):
     _check(trial, landed, 1)
 
 
+@pytest.mark.sample("1", why="three more seeds")
 @pytest.mark.parametrize("seed", sampled(range(12), lambda seed: seed < 4, reason="more seeds"))
 def test_nothing_is_lost_or_doubled_when_tasks_and_drivers_die(tmp_path, seed):
     """Under limits of rows, bytes and files, with one large file and with many small ones."""

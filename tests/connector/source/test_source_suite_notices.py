@@ -100,6 +100,16 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sample(
+    "a state that forgets",
+    "splits that are lost on their way back",
+    "a discovery without end",
+    "another type",
+    "one id for all",
+    "readers that are not there",
+    "rows that differ",
+    why="some seconds each",
+)
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_source_fails(name, tmp_path, monkeypatch):
     parts, expected = BROKEN[name]

@@ -194,6 +194,9 @@ class Noted(Trial):
         super().restart(parallelism)
 
 
+@pytest.mark.thorough(
+    "kills of all kinds meet the source of files; one switch is in test_hybrid_source.py"
+)
 def test_kills_at_each_operation_meet_both_switches_that_are_not_durable(tmp_path):
     for after in count():
         (tmp_path / str(after)).mkdir()

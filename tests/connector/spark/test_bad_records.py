@@ -98,6 +98,7 @@ def content(file_format, numbers):
     return "".join((good if n % 5 else bad)(file_format, n) for n in numbers)
 
 
+@pytest.mark.sample("local-csv", why="the same in other places and formats")
 @pytest.mark.effect_of("badRecordsPath")
 @pytest.mark.parametrize(
     ("place", "file_format"),
@@ -322,6 +323,7 @@ def test_files_are_closed_at_their_size(tmp_path, monkeypatch):
     assert [line["record"] for line in recorded(tmp_path)] == [f"record {n}" for n in range(100)]
 
 
+@pytest.mark.sample("csv-False", why="the same in JSON")
 @pytest.mark.parametrize(
     ("file_format", "may_return"),
     sampled(

@@ -15,6 +15,9 @@ SEED = 20_240_102
 GROUPS = {"csv": 3, "json": 3, "xml": 3, "text": 3, "avro": 2, "arrow": 2, "parquet": 2, "orc": 1}
 
 
+@pytest.mark.sample(
+    "csv", "text", "orc", "parquet", "arrow", why="some seconds of each of these formats"
+)
 @pytest.mark.parametrize("file_format", GROUPS)
 def test_five_readings_of_generated_files_are_the_same(spark_answers, file_format):
     machine = Machine(recorded(spark_answers), Random(SEED), cuts=2, failing=2)

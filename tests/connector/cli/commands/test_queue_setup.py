@@ -81,7 +81,7 @@ def places_of(requests: list[str]) -> dict[str, set[str]]:
 @pytest.fixture
 def run(server: Any, bucket: str, tmp_path: Path, monkeypatch: Any) -> Any:
     """What a query asks for in a few batches with events, a dead letter and an archive."""
-    s3, sqs = (marked(server.client(service)) for service in ("s3", "sqs"))
+    s3, sqs = (marked(server.make_client(service)) for service in ("s3", "sqs"))
     name = uuid.uuid4().hex[:8]
     urls = [sqs.create_queue(QueueName=of + name)["QueueUrl"] for of in ("events-", "dead-")]
     opened = SqsQueue.__init__

@@ -174,6 +174,7 @@ def test_it_starts_where_spark_is_not_installed_well(tmp_path):
     assert "pyspark" in found
 
 
+@pytest.mark.thorough("imports every client in processes of their own")
 @pytest.mark.slow
 def test_the_client_of_a_queue_is_looked_for_by_the_kind_of_the_queue():
     pytest.importorskip("azure.storage.queue")
@@ -195,6 +196,7 @@ def test_the_client_of_a_queue_is_looked_for_by_the_kind_of_the_queue():
         assert f"[{BY_SCHEME[kind].extra}]" in found["way_out"]
 
 
+@pytest.mark.thorough("imports every client in processes of their own")
 @pytest.mark.slow
 def test_packages_that_places_and_options_need_are_looked_for():
     blocked = "import sys; sys.modules['obstore'] = None; sys.modules['fastavro'] = None"

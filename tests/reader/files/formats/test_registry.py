@@ -162,6 +162,16 @@ def _outcome(splits, schema, options):
 ZONE = pa.field("at", pa.timestamp("us", "UTC"))
 
 
+@pytest.mark.sample(
+    "json",
+    "csv",
+    "parquet",
+    "avro",
+    "arrow",
+    "binaryFile",
+    "text",
+    why="the same options of the other formats",
+)
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_what_every_format_knows_has_an_effect_in_each(tmp_path, file_format):
     path = tmp_path / "k=1" / "at=2024-01-02 03%3A00%3A00" / "a.data"

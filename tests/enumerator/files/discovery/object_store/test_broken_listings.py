@@ -90,6 +90,7 @@ def test_a_listing_is_complete_or_an_error(server, lake, body, position, client)
     assert sorted(found) == [f"s3://{lake}/in/{name}" for name in NAMES]
 
 
+@pytest.mark.thorough("waits through the retries")
 def test_a_store_that_answers_so_for_ever_is_an_error(server, lake):
     server.fault = Answered(BODIES["an error"], range(1000))
     with pytest.raises(SourceUnavailable):

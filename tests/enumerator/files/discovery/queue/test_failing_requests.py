@@ -178,6 +178,7 @@ def begun(service, stream, kind, position):
     return fault
 
 
+@pytest.mark.thorough("the same failures meet the continuous run")
 @pytest.mark.effect_of("discoveryMode", "queueUrl")
 @any_request
 def test_an_available_now_run_that_ends_without_an_error_has_delivered_everything(
@@ -210,6 +211,7 @@ def test_a_continuous_run_delivers_each_object_once_when_any_request_fails(
     assert sorted(stream.delivered) == sorted(OLD + NEW)
 
 
+@pytest.mark.thorough("the same failures meet the continuous run")
 @any_request
 def test_what_was_there_at_the_start_is_never_read_as_new_when_any_request_fails(
     service, make_stream, kind, position

@@ -203,6 +203,7 @@ def test_a_file_that_is_not_ready_is_looked_at_again(open_stream):
     stream.until(held=0, deleted=1)
 
 
+@pytest.mark.thorough("a thousand messages")
 def test_messages_are_not_received_without_end(open_stream, monkeypatch):
     monkeypatch.setattr(inboxes, "_MOST_HELD", 20)
     stream = open_stream()

@@ -144,6 +144,7 @@ def _ours(fmt: Any, read_table: Any, folder: Path, kind: str, **options: Any) ->
     )
 
 
+@pytest.mark.thorough("Spark writes the files; stored ones are read elsewhere in this module")
 @pytest.mark.parametrize(
     "case",
     [

@@ -220,6 +220,7 @@ def orc_by_spark(spark: SparkSession, folder: Path) -> list[Path]:
     return [path for _, path in made]
 
 
+@pytest.mark.thorough("six writers of one format; names, damage and footers are tested one by one")
 def test_parquet_of_every_writer_reads_as_spark_reads_it(spark, table_of, tmp_path):
     files = [
         *writers.by_pyarrow(tmp_path),

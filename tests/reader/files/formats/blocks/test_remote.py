@@ -19,6 +19,7 @@ from pyspark_sluice.reader.files.formats.orc import format as orc_format
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.sample("parquet", "10", why="the same pieces of other formats")
 @pytest.mark.parametrize("count", [10, 30_000])
 def test_rows_come_out_of_any_file_system_that_fsspec_opens(kind, count, write, fmt, read, sample):
     local = write(kind, count, 5000)

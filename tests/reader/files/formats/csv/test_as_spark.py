@@ -185,6 +185,7 @@ def test_spark_refuses_or_renames_what_a_header_names_twice(spark_answers, tmp_p
             read_rows([path], arrow_schema(by_position), **ours, **given)
 
 
+@pytest.mark.thorough("twenty thousand fields")
 def test_a_record_with_more_fields_than_spark_takes_is_a_record_like_any_other(tmp_path):
     path = tmp_path / "a.csv"
     wide = ",".join(str(number) for number in range(20_481))

@@ -54,6 +54,7 @@ def test_line_feeds_within_records_make_no_row_at_any_size(tmp_path, separator):
     assert read(cut(path, [70_000, 150_000]), SCHEMA, **options)[0].to_pylist() == expected
 
 
+@pytest.mark.sample("a.csv", why="the same in a compressed file")
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
 def test_a_separator_that_can_overlap_itself_counts_from_the_beginning(tmp_path, name):
     path = tmp_path / name

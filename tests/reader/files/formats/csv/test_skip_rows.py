@@ -143,6 +143,7 @@ def _hard_to_compress(lines: list[str]) -> list[str]:
     return [re.sub("n[0-9]+", lambda _: draw(150).hex(), line) for line in lines]
 
 
+@pytest.mark.thorough("entries into compressed files are in test_splittable_codecs.py")
 @pytest.mark.parametrize("options", [{}, HEADER], ids=str)
 def test_compressed_files_lose_them_at_any_point_of_entry(tmp_path, monkeypatch, options):
     monkeypatch.setattr(points_of_gzip, "SPACING", 1)

@@ -33,6 +33,7 @@ WRAPS_AROUND = re.compile(rb'"ts" ?:[ \t]?-?\d{13,}')
 """Seconds beyond the type: another time in Spark, no time here. See docs/differences.md."""
 
 
+@pytest.mark.sample("flat", "nested", why="more shapes of records")
 @pytest.mark.parametrize("ddl", ALL.values(), ids=ALL)
 def test_a_record_gives_the_rows_of_spark_next_to_any_other(spark_answers, tmp_path, ddl):
     schema, chance = arrow_schema(ddl), random.Random(0)

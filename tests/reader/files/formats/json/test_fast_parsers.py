@@ -97,6 +97,7 @@ def _comparable(value: Any) -> Any:
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
+@pytest.mark.sample("flat", "PERMISSIVE-deep", "DROPMALFORMED-nested", why="more shapes of records")
 @pytest.mark.parametrize(
     "schema", [FLAT, NESTED, MAPS, DEEP], ids=["flat", "nested", "maps", "deep"]
 )

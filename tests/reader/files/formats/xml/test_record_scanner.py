@@ -206,6 +206,7 @@ def _tiny_attributes(out):
     out.write(b"<rs><r>" + b"<t k=''/>" * 1_600_000 + b"</r></rs>")
 
 
+@pytest.mark.sample("_unclosed", "_tiny_attributes", why="the same bound by other means")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "write", [_unclosed, _unclosed_attribute, _tiny_elements, _tiny_attributes]
