@@ -26,6 +26,7 @@ def _said(*command):
     return done.stdout
 
 
+@pytest.mark.sample("command0", why="more commands")
 @pytest.mark.parametrize(
     "command",
     [

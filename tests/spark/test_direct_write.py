@@ -104,6 +104,7 @@ def test_a_batch_whose_sink_failed_is_repeated_without_reading_its_files_again(l
     assert in_table(lake) == lake.landed
 
 
+@pytest.mark.thorough("test_growing_schemas.py has the same without Spark")
 def test_the_schema_is_inferred_and_grows_and_so_does_the_table(lake):
     lake.land("0.json", range(10))
 
@@ -156,6 +157,7 @@ def test_partition_values_mean_the_same_in_every_session(lake, tmp_path):
         spark.conf.set(zone, before)
 
 
+@pytest.mark.thorough("the host refuses it too, in test_embedded_host.py")
 def test_a_batch_that_was_read_into_spark_is_not_written_later(lake):
     lake.land("0.json", range(10))
 
@@ -184,6 +186,7 @@ def ids_of(first, count=5):
     return pa.array(range(first, first + count), pa.int64())
 
 
+@pytest.mark.thorough("test_direct_write.py of the source has the same without Spark")
 @pytest.mark.effect_of("writeCopy")
 def test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are(lake, tmp_path):
     for number in range(4):

@@ -59,6 +59,7 @@ def test_a_part_that_continues_an_unread_one_waits_for_its_gateway(lake):
     assert {row // ROWS for row in lake.landed - read} <= begun
 
 
+@pytest.mark.thorough("test_gateways_over_files.py has the same without Spark")
 def test_without_gateways_the_query_is_refused_by_name(lake):
     from pyspark_sluice.tests.spark.without_gateways import WithoutGateways
 

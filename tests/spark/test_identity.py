@@ -33,6 +33,7 @@ def noop(lake):
     assert query.awaitTermination(PATIENCE)
 
 
+@pytest.mark.thorough("two sources in one query are in test_protocol_in_spark.py")
 def test_sources_that_change_places_are_refused_by_name_and_nothing_is_read(lake):
     lake.land("0.json", range(10), folder="a")
     lake.land("1.json", range(10, 20), folder="b")

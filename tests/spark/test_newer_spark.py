@@ -92,6 +92,7 @@ def test_commands_read_the_second_version_of_the_offset_log(lake, conf):
     assert main(["verify", str(lake.checkpoint)]) == 0
 
 
+@pytest.mark.thorough("doctor and verify name it without Spark")
 @pytest.mark.skipif(SPARK < (4, 2), reason="Spark 4.2 refuses a checkpoint without metadata")
 def test_a_checkpoint_without_metadata_is_refused_and_goes_on_when_it_is_back(lake, capsys):
     lake.land("0.json", range(10))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END
 
@@ -19,6 +21,7 @@ def _install(name: str) -> None:
     (metadata / "entry_points.txt").write_text(f"[pyspark_sluice.formats]\n{name} = {CLASS}\n")
 
 
+@pytest.mark.thorough("a format of its own has the suite of every format without Spark")
 def test_a_registered_format_is_ingested_exactly_once_with_its_options(lake):
     _install("fixedWidth")
     for part in range(3):

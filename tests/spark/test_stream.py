@@ -120,6 +120,7 @@ def test_whole_records_arrive_in_spark_as_variants(lake):
     assert all(row.text == f"row {row.id}" for row in rows)
 
 
+@pytest.mark.thorough("selection has tests without Spark")
 def test_the_files_that_are_read_are_those_that_spark_reads(lake, tmp_path):
     names = [
         *("a.json", "b.csv", "c.txt", "_d.json", ".e.json", "_f=1.json", "g.json._COPYING_"),

@@ -94,6 +94,7 @@ def test_the_table_of_sparks_file_sink_is_continued(lake, ended, capsys):
     ]  # fmt: skip
 
 
+@pytest.mark.thorough("a table of Spark's own stream; a checkpoint of it is above")
 @pytest.mark.parametrize(
     "recipe",
     [delta, pytest.param(iceberg, marks=pytest.mark.thorough("continued as the Delta one is"))],

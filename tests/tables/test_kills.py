@@ -15,6 +15,7 @@ from pyspark_sluice.tests.tables.sinks import processes
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.sample("delta", why="the same steps with other tables")
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kill_at_any_step_loses_and_repeats_nothing_and_leaves_no_file(tmp_path, kind, step):

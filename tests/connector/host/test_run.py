@@ -38,6 +38,7 @@ def options_of(query, **more):
     return {**place, "writeSchema": "id long, text string", **more}
 
 
+@pytest.mark.sample("workers0", why="the same with processes of its own")
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")])
 def test_rows_are_in_the_table_once_without_pyspark_and_java(query, workers):
     for number in range(4):

@@ -48,6 +48,7 @@ class Course(courses.Course):
         return self.begin(limits=BatchLimits(), starting_state=savepoint)
 
 
+@pytest.mark.sample("LogSource", why="the same over an archive")
 @pytest.mark.parametrize("source", [LogSource, ArchivedLog], ids=lambda source: source.__name__)
 @given(
     moves=st.lists(MOVES, min_size=1, max_size=10),

@@ -118,6 +118,7 @@ def records(*more: str) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.sample("a.json", why="the same in XML")
 @pytest.mark.parametrize("rows", [None, 5_000])
 @pytest.mark.parametrize("tell", [True, False])
 @pytest.mark.parametrize("name", ["a.json", "a.xml"])

@@ -122,6 +122,9 @@ def _check(trial: Trial, landed: list[Any], limit: int) -> None:
     assert all(sizes), sizes
 
 
+@pytest.mark.sample(
+    "csv-7", "json-7", "orc-7", "parquet-7", "json.gz-1", "avro-7", why="more limits and codecs"
+)
 @pytest.mark.parametrize(
     ("kind", "files"),
     sampled(

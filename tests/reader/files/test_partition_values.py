@@ -149,6 +149,7 @@ def test_a_timestamp_in_a_path_is_in_the_sessions_zone_and_a_filter_finds_it(tmp
     assert rows == [{"a": 0, "k": datetime(2024, 1, 2, 2, 4, 5, tzinfo=UTC)}]
 
 
+@pytest.mark.thorough("a query of Spark; zones have tests without")
 @pytest.mark.spark
 def test_a_query_takes_times_in_paths_in_its_sessions_zone(spark, tmp_path):
     texts = ["2024-01-02 03%3A04%3A05", "2024-01-02 04%3A04%3A05"]

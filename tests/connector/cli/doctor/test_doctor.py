@@ -142,6 +142,7 @@ def test_the_release_of_java_is_looked_at(tmp_path, capsys, monkeypatch, script,
     assert looked(capsys, code=1)["java"]["verdict"] == "failed"
 
 
+@pytest.mark.thorough("makes an environment")
 @pytest.mark.slow
 def test_the_interpreter_that_spark_starts_is_asked_what_it_has(tmp_path):
     bare = tmp_path / "bare"

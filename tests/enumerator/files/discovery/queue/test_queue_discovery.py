@@ -123,6 +123,7 @@ def test_a_message_that_comes_after_the_cut_with_its_file_goes_when_that_is_comp
     stream.until(held=0, deleted=1)
 
 
+@pytest.mark.thorough("waits longer than a queue hides a message")
 def test_what_is_held_is_kept_from_others_for_as_long_as_it_takes(stream):
     stream.discovery._receiver.queue.visibility = 4
     stream.put("in/a")

@@ -41,6 +41,7 @@ def test_flipped_bits_give_an_error_or_every_row(kind, seed, write, fmt, version
     assert rows_or_error(fmt(kind), file) in (COUNT, str(path))
 
 
+@pytest.mark.thorough("a process for each damage; flipped bits are below")
 @pytest.mark.parametrize(
     "step", sampled([11, 3], lambda step: step == 11, reason="more places of a footer")
 )

@@ -139,6 +139,7 @@ def test_texts_that_parsers_differ_in_are_read_as_by_spark_in_lines(spark_answer
     assert [data for data in TEXTS["n"] if our_rows(valid, data) != "malformed"] == []
 
 
+@pytest.mark.thorough("the same texts are read in lines below")
 def test_texts_that_parsers_differ_in_are_read_as_by_spark_in_documents(spark_answers, tmp_path):
     schema = arrow_schema(NESTED)
     pretty = [

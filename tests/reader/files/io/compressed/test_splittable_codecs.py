@@ -94,6 +94,7 @@ def _splits(path, share, cut_places=None, options=JSON):
     return cut(path, [block.start for block in blocks])
 
 
+@pytest.mark.sample("gz", "zst", why="more codecs")
 @pytest.mark.parametrize("kind", STORED)
 def test_the_splits_of_a_compressed_file_have_its_records_once_and_in_order(tmp_path, data, kind):
     path = tmp_path / f"a.json.{kind}"
@@ -159,6 +160,7 @@ def test_zeros_behind_a_frame_of_zstd_are_an_error_in_a_file_that_is_not_cut(tmp
 
 
 # Frames of zstd have a sum only if their writer wished; these have none.
+@pytest.mark.sample("gz", why="more codecs")
 @pytest.mark.parametrize("kind", [kind for kind in STORED if kind != "zst"])
 def test_a_changed_byte_anywhere_is_an_error_or_changes_no_row(tmp_path, data, kind):
     whole_data = data[: data.rindex(b"\n", 0, 700_000) + 1]
@@ -195,6 +197,7 @@ def test_a_file_that_ends_early_is_an_error_in_its_last_split(tmp_path, data, ki
             _read(splits, cut_places)
 
 
+@pytest.mark.thorough("each mark; a changed byte of each codec is below")
 def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
     data = _lines(4000)
     path = tmp_path / "a.json.bz2"
@@ -223,6 +226,7 @@ def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
         stored[at] ^= 1
 
 
+@pytest.mark.sample("bz2", why="more codecs")
 @pytest.mark.parametrize(
     "kind", sampled(STORED, ["gz", "bz2"].__contains__, reason="records of these are cut alike")
 )
