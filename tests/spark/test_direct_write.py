@@ -207,7 +207,8 @@ def test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are
     written = {Path(uri).name for uri in table.file_uris()}
     assert written == {"0.parquet", "1.parquet", "2.parquet", "3.parquet", "late.parquet"}
     assert not Path(lake.sink).exists()
-    assert table.history()[0]["version"] >= 4
+    # Without read limits each of the runs that found files is one batch.
+    assert table.history()[0]["version"] >= (4 if HAS_READ_LIMITS else 1)
     actions = table.get_add_actions(flatten=True)
     assert {"min.id", "num_records"} <= set(actions.schema.names)
 
