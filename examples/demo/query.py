@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_sluice import tables
@@ -22,24 +22,13 @@ def main() -> None:
     """Stream until the file named by `--until` exists, then drain what is there and end."""
     arguments = _arguments()
     spark = _session(arguments.home)
-    events = (
-        spark.readStream.format("sluice")
-        .option("fileFormat", "json")
-        .option("checkpointLocation", arguments.checkpoint)
-        .option("maxFilesPerTrigger", arguments.files)
-        .option("discoveryInterval", "200ms")
-    )
-    if arguments.direct:
-        events = events.option("writeTo", arguments.sink).option("writeSchema", arguments.schema)
-    else:
-        events = events.schema(arguments.schema)
-    frame = events.load(arguments.landing)
-    query = _start(frame, arguments, {"processingTime": arguments.every})
+    query = _start(spark, arguments, {"processingTime": arguments.every})
     _follow(query, Path(arguments.until))
     query.stop()
     # AvailableNow lists again before its first batch, so nothing that has landed is left out.
-    query = _start(frame, arguments, {"availableNow": True})
-    _follow(query, None)
+    # Under Spark 4.0 and 4.1 a run that repeats a batch ends with it, so another one follows.
+    while _follow(_start(spark, arguments, {"availableNow": True}), None):
+        pass
     print("drained", flush=True)
     spark.stop()
 
@@ -72,17 +61,32 @@ def _session(home: str) -> SparkSession:
 
 
 def _start(
-    frame: DataFrame, arguments: argparse.Namespace, trigger: dict[str, str | bool]
+    spark: SparkSession, arguments: argparse.Namespace, trigger: dict[str, str | bool]
 ) -> StreamingQuery:
-    writer = frame.writeStream.option("checkpointLocation", arguments.checkpoint)
+    events = (
+        spark.readStream.format("sluice")
+        .option("fileFormat", "json")
+        .option("checkpointLocation", arguments.checkpoint)
+        .option("maxFilesPerTrigger", arguments.files)
+        .option("discoveryInterval", "200ms")
+        # Spark 4.0 and 4.1 do not tell a source its trigger.
+        .option("availableNow", "availableNow" in trigger)
+    )
+    if arguments.direct:
+        events = events.option("writeTo", arguments.sink).option("writeSchema", arguments.schema)
+    else:
+        events = events.schema(arguments.schema)
+    writer = events.load(arguments.landing).writeStream.option(
+        "checkpointLocation", arguments.checkpoint
+    )
     writer = writer.trigger(**trigger)  # type: ignore[arg-type]
     if arguments.direct:
         return writer.foreachBatch(tables.manifest(f"{arguments.sink}/_sluice")).start()
     return writer.format("parquet").start(arguments.sink)
 
 
-def _follow(query: StreamingQuery, until: Path | None) -> None:
-    """Print each batch as it is done; return when the query ends or `until` exists."""
+def _follow(query: StreamingQuery, until: Path | None) -> bool:
+    """Print each batch as it is done, until the query ends or `until` exists; was there one?"""
     shown = -1
     while True:
         active = query.isActive
@@ -95,9 +99,9 @@ def _follow(query: StreamingQuery, until: Path | None) -> None:
                 )
         if not active:
             query.awaitTermination(1)  # raises what the query failed with
-            return
+            return shown >= 0
         if until is not None and until.exists():
-            return
+            return shown >= 0
         time.sleep(0.2)
 
 
