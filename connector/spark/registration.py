@@ -45,6 +45,8 @@ def register(spark: Any) -> None:
     Args:
         spark: a classic or Spark Connect session. A Connect server needs the package, too.
     """
+    from pyspark.errors import AnalysisException
+
     from .data_source import SluiceDataSource
 
     context = getattr(spark, "_sc", None)
@@ -55,7 +57,12 @@ def register(spark: Any) -> None:
     environment = {} if context is None else context.environment
     names = {name: environment.get(name, "") for name in _WRITTEN_BY_STREAMS}
     with _set_for_now(environment, {**names, **_path_of_zip(environment)}):
-        spark.dataSource.register(SluiceDataSource)
+        try:
+            spark.dataSource.register(SluiceDataSource)
+        except AnalysisException as error:
+            # Spark 4.0 refuses the name of a source that it has found by itself.
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
 
 
 @contextmanager
