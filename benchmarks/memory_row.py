@@ -75,11 +75,11 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRe
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
 from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
-from pyspark_sluice.reader.direct_write.place import LocalPlace
+from pyspark_sluice.reader.direct_write.place import Place
 
 name = FileName("0" * 16, CheckpointRef(1, 1), 0, "0" * 12)
 with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
-    writer = DataFileWriter(LocalPlace(Path(folder)), name, schema, WriteOptions())
+    writer = DataFileWriter(Place(folder, {{}}), name, schema, WriteOptions())
     for batch in batches:
         writer.write(batch)
     rows = sum(file.rows for file in writer.finish())

@@ -16,7 +16,7 @@ from fsspec.spec import AbstractFileSystem
 from typing_extensions import override
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import StorageStateStore
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
@@ -92,7 +92,7 @@ class MadeUpFiles(AbstractFileSystem):  # type: ignore[misc]
         return {"name": self._strip_protocol(path), "size": 0, "type": "directory"}
 
 
-class Counting(LocalStateStore):
+class Counting(StorageStateStore):
     """Counts what is written to it."""
 
     def __init__(self, directory: str) -> None:

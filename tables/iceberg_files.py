@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
 from ..errors import TableError
 from ..reader.direct_write.field_ids import has_field_ids, with_field_ids, without_field_ids
-from ..reader.direct_write.place import place_of
+from ..reader.direct_write.place import Place
 from ..reader.direct_write.statistics import leaves
 from .written_batch import WrittenBatch
 
@@ -139,7 +139,7 @@ def _copied(
     folder, _, name = file.path.rpartition("/")
     token = hashlib.sha256(schema.serialize()).hexdigest()[:12]
     # Not a name that the sweep knows: no reader commit names it, and it must not be deleted.
-    draft = place_of(folder, batch.storage_options).begin(f"{_COPY}{token}-{name}")
+    draft = Place(folder, batch.storage_options).begin(f"{_COPY}{token}-{name}")
     compression = footer.row_group(0).column(0).compression
     with batch.opened(file) as source:
         parquet = pq.ParquetFile(source)

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 
 from ..checkpoint_meta.documents.file_split import FileVersion
 from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
-from ..checkpoint_meta.storage.bucket import open_bucket
-from ..checkpoint_meta.storage.urls import absolute
+from ..checkpoint_meta.storage.open_storage import open_storage
 from ..errors import FileChangedError, FileVanishedError, TableError
 from ..reader.direct_write.field_ids import without_field_ids
 from ..reader.direct_write.statistics import Path, leaves, null_count
@@ -187,10 +186,9 @@ class WrittenBatch:
         Raises:
             TableError: a file is not below it.
         """
-        opened = open_bucket(table, self.storage_options)
-        # As the client writes it: `table` may begin with `s3a://` where paths of files begin with
-        # `s3://`.
-        root = (absolute(table) if opened is None else opened[0].url(opened[1])).rstrip("/") + "/"
+        # As files have it: `table` may begin with `s3a://` where paths of files begin with `s3://`.
+        storage, name = open_storage(table, self.storage_options)
+        root = storage.url(name).rstrip("/") + "/"
         for file in self.files:
             if not file.path.startswith(root):
                 raise TableError(

@@ -80,9 +80,6 @@ class Provider:
     lists_in_order: bool = True
     """True if listings have the order of the keys' bytes, and start where they are asked to."""
 
-    lists_with_boto: bool = False
-    """True if listings need boto3's care: errors that come with status 200, starts within a key."""
-
 
 def _use_ssl(value: Any, made: ClientConfig) -> None:
     made.connections["allow_http"] = not value
@@ -143,7 +140,6 @@ S3: Final = Provider(
         "BucketKeyEnabled": "sse_bucket_key_enabled",
     },
     special={"use_ssl": _use_ssl, "profile": _profile},
-    lists_with_boto=True,
 )
 
 GOOGLE: Final = Provider(

@@ -42,6 +42,16 @@ def local_path(url: str) -> str | None:
     return os.path.abspath("/" + os.fsdecode(unquote_to_bytes(rest)).lstrip("/"))
 
 
+def local_name(path: str) -> str:
+    """The path of a local file, as state has it, in the form that the operating system opens."""
+    return path if path.startswith("/") else local_path(path) or path
+
+
+def is_local(path: str) -> bool:
+    """True for a path of a `FileVersion` that the operating system opens; faster than a parser."""
+    return "://" not in path or path.startswith("file://")
+
+
 def written_path(path: str) -> str:
     """A local path as state and messages have it: text that is valid UTF-8.
 

@@ -14,7 +14,7 @@ from ...errors import OptionError
 from ...reader.direct_write.bad_records import BadRecordsWriter
 from ...reader.direct_write.file_writer import DataFileWriter, Transform
 from ...reader.direct_write.in_place import FilesInPlace
-from ...reader.direct_write.place import Place, place_of
+from ...reader.direct_write.place import Place
 from ...reader.files.evolution.type_growth import is_variant
 from ...reader.files.formats.record_format import METADATA
 from ...reader.task import Assignment, DirectWrite
@@ -56,7 +56,7 @@ def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[An
                 "writeCopy=never: data files do not have this column", "", found, "none"
             )
         return DirectWrite(lambda _: FilesInPlace(schema), json_of, rows_schema(in_place=True))
-    place = place_of(absolute(options.write_to), options.storage_options)
+    place = Place(absolute(options.write_to), options.storage_options)
     transform = _transform(options.write_transform)
     if transform is not None:
         # The function is code of the user's: only the option says what it returns.
@@ -96,14 +96,14 @@ def recorder_of(options: SluiceOptions) -> Callable[[Assignment[Any]], Recording
 def bad_records_place(options: SluiceOptions) -> Place:
     """The directory or bucket of `badRecordsPath`, opened with the storage options."""
     url = absolute(options.bad_records_path)
-    return place_of(url, options.storage_options, "badRecordsPath")
+    return Place(url, options.storage_options, "badRecordsPath")
 
 
 def written_places(options: SluiceOptions) -> Iterator[Place]:
     """Where tasks write files that their commits name."""
     # With writeCopy=never the table has the input files themselves: they must never be swept.
     if options.write_to and options.write_copy == "always":
-        yield place_of(absolute(options.write_to), options.storage_options)
+        yield Place(absolute(options.write_to), options.storage_options)
     if options.bad_records_path:
         yield bad_records_place(options)
 

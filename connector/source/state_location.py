@@ -7,9 +7,8 @@ import json
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ...checkpoint_meta.history import CheckpointHistory
-from ...checkpoint_meta.storage.bucket import open_bucket
-from ...checkpoint_meta.storage.client_options import by_fsspec
-from ...checkpoint_meta.storage.urls import absolute, hadoop_path, join, local_path, storage_url
+from ...checkpoint_meta.storage.open_storage import open_storage
+from ...checkpoint_meta.storage.urls import absolute, hadoop_path, join
 from ...checkpoint_meta.stores.open_store import StateStore, open_store
 from ...enumerator.coordinator.start_position import taken_up
 from ...enumerator.settings import StartingState
@@ -89,7 +88,9 @@ def spark_query_id(options: SluiceOptions) -> str:
         return ""
     where = join(hadoop_path(options.checkpoint_location), "metadata")
     try:
-        return str(json.loads(_read(where, options)).get("id", ""))
+        # Spark writes this by Hadoop, which knows more stores than obstore does.
+        storage, name = open_storage(where, options.storage_options)
+        return str(json.loads(storage.whole(name)).get("id", ""))
     except FileNotFoundError:
         raise OptionError(
             "checkpointLocation: Spark's checkpoint is missing",
@@ -135,16 +136,3 @@ def check_query_id(query: str, owner: str, where: str) -> None:
             "read. If it is the first batch of the query, delete the checkpoint of "
             "writeStream and start again.",
         )
-
-
-def _read(url: str, options: SluiceOptions) -> bytes:
-    path = local_path(url)
-    if path is not None:
-        with open(path, "rb") as file:
-            return file.read()
-    bucket = open_bucket(url, options.storage_options)
-    if bucket is not None:
-        return bucket[0].whole(bucket[1])
-    # Spark writes this by Hadoop, which knows more stores than obstore does.
-    files, root = by_fsspec(storage_url(url), options.storage_options)
-    return bytes(files.cat_file(root))

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...checkpoint_meta.documents.written_file import BadRecordsFile, FileName
+from ...checkpoint_meta.storage.contract import Draft
 from ..api import LeftOut
-from .place import Draft, Place
+from .place import Place
 
 _FILE_BYTES: Final = 32 * 1024 * 1024
 

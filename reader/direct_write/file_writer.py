@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...checkpoint_meta.documents.written_file import FileName, WrittenFile
+from ...checkpoint_meta.storage.contract import Draft
 from ...errors import OptionError
 from .field_ids import finds_by_id, with_field_ids
 from .partitioning import Partitioning, Values
-from .place import Draft, Place
+from .place import Place
 from .statistics import Leaf, float_arrays, leaves, statistics_of
 from .write_options import WriteOptions
 

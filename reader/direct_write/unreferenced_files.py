@@ -14,8 +14,9 @@ from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.documents.written_file import FileName
 from ...checkpoint_meta.history import CheckpointHistory
+from ...checkpoint_meta.storage.local_storage import PARTIAL
 from ...checkpoint_meta.stores.contract import StateStore
-from .place import PARTIAL, Place
+from .place import Place
 
 
 @dataclass

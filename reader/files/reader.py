@@ -51,7 +51,7 @@ from .io.compressed.cut_places import CutPlaces
 from .io.file_kinds import another_kind, recognised, refuse_unfit
 from .io.file_version import DirectoryMark
 from .io.memory_bounds import Spool
-from .io.source_file import SourceFile, contents, limit_requests
+from .io.source_file import SourceFile, contents, paced
 from .options import ReaderOptions
 from .options.schema_options import EvolutionMode
 from .packing import merged, runs
@@ -104,6 +104,9 @@ class FileSplitReader(SplitReader[FileSplit]):
         if context.must_finish and options.mode_of_evolution.stops:
             # What has been acknowledged once is read as it was then.
             options = options.model_copy(update={"schema_evolution_mode": EvolutionMode.NONE})
+        if (seconds := context.budget.seconds) is not None:
+            storage = paced(options.storage_options, seconds / _REQUESTS)
+            options = options.model_copy(update={"storage_options": storage})
         self._known = FormatContext(frozenset(schema.names), schema_is_inferred, cut_places)
         self._schema = schema
         self._watch = ColumnWatch(schema, options, self._known)
@@ -341,9 +344,6 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._end = self._remainder = None
         if not self._pruning.may_match(split.file):
             return
-        if self._budget.seconds is not None:
-            seconds = self._budget.seconds / _REQUESTS
-            limit_requests(split.file, self._options.storage_options, seconds)
         way = self._way_of(split)
         row = 0
         if (split.start or split.skip) and asks_row_index(self._schema):

@@ -21,7 +21,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.checkpoint_meta.documents.orders import Orders
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import StorageStateStore
 from pyspark_sluice.connector.views.files_as_of import FilesAsOf
 from pyspark_sluice.enumerator import CoordinatorSettings
 from pyspark_sluice.enumerator.coordinator.start_position import start_position
@@ -38,7 +38,7 @@ def test_every_file_that_a_release_has_written_can_be_read():
 
 
 def test_version_1_reads_as_it_was_written():
-    store = LocalStateStore(str(GOLDEN / "basic"))
+    store = StorageStateStore(str(GOLDEN / "basic"))
     open_format(store)
     check_not_fenced(store, 2)
     ref = CheckpointRef(2, 2)
@@ -62,7 +62,7 @@ def test_version_1_reads_as_it_was_written():
 
 
 def test_a_reader_commit_of_version_1_reads_as_it_was_written():
-    store = LocalStateStore(str(GOLDEN / "basic"))
+    store = StorageStateStore(str(GOLDEN / "basic"))
     (commit,) = ReaderCommits(store).of(CheckpointRef(2, 2))
     assert (commit.reader, commit.attempt, commit.query_id) == (0, 1, "b7c9")
     assert list(commit.rows) == [4]
@@ -86,7 +86,7 @@ def test_a_checkpoint_says_which_commits_in_flight_it_counts_and_what_goes_on():
 
 
 def test_an_index_restores_as_it_was_written():
-    store = LocalStateStore(str(GOLDEN / "index"))
+    store = StorageStateStore(str(GOLDEN / "index"))
     open_format(store)
     known = FilesAsOf(store, CheckpointRef(2, 3))
     b = FileVersion("/data/b.json", 9, 6)
@@ -110,7 +110,7 @@ def test_an_index_restores_as_it_was_written():
 
 
 def test_a_checkpoint_says_which_orders_it_contains_and_what_they_did():
-    store = LocalStateStore(str(GOLDEN / "orders"))
+    store = StorageStateStore(str(GOLDEN / "orders"))
     open_format(store)
     ref = CheckpointRef(2, 1)
     header = Checkpoint.from_bytes(store.read(f"checkpoints/{ref.name}.arrow"), "golden").header
@@ -129,7 +129,7 @@ def test_a_checkpoint_says_which_orders_it_contains_and_what_they_did():
 
 
 def test_a_seed_names_the_checkpoint_that_a_query_begins_after():
-    store = LocalStateStore(str(GOLDEN / "seeded"))
+    store = StorageStateStore(str(GOLDEN / "seeded"))
     open_format(store)
     seed = find_seed(store)
     assert seed is not None

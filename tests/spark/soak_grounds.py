@@ -20,7 +20,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from pyspark_sluice.checkpoint_meta.stores.open_store import StateStore, open_store
 from pyspark_sluice.examples.demo.driver import descendants
-from pyspark_sluice.reader.direct_write.place import place_of
+from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.spark.standalone import BUCKET, S3Server, StandaloneCluster
@@ -88,7 +88,7 @@ class Ground(ABC):
 
     def unnamed(self) -> tuple[int, int]:
         """Sweeps; then how many files were deleted, and how many are left that no table names."""
-        place = place_of(self.table_url, self.storage_options)
+        place = Place(self.table_url, self.storage_options)
         found = sweep(place, self.state, delete=True)
         uris = {uri.rpartition("/")[2] for uri in self._table().file_uris()}
         left = {path.rpartition("/")[2] for path in place.files() if "_delta_log" not in path}

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice import run_with_evolution, tables
-from pyspark_sluice.reader.direct_write.place import LocalPlace
+from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END, HAS_READ_LIMITS
 
@@ -172,7 +172,7 @@ def test_a_batch_that_was_read_into_spark_is_not_written_later(lake):
         query.awaitTermination(PATIENCE)
     with pytest.raises(Exception, match="this batch was first read without writeTo"):
         land(lake, tables.delta(str(lake.sink)))
-    assert list(LocalPlace(lake.sink).files()) == []
+    assert list(Place(str(lake.sink), {}).files()) == []
 
 
 def parquet(lake, name, **columns):

@@ -22,6 +22,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSeria
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
+from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalDraft
 from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.source.schema_json import json_of
@@ -47,8 +48,8 @@ _COMMITS: Final = {
     "manifest": (Manifests, "add"),
 }
 _STEPS: Final[dict[str, tuple[type | None, str, bool]]] = {
-    "when the rows are in a local file": (place.LocalDraft, "publish", False),
-    "when the file is published": (place.LocalDraft, "publish", True),
+    "when the rows are in a local file": (LocalDraft, "publish", False),
+    "when the file is published": (LocalDraft, "publish", True),
     "when its reader has committed": (ReaderCommits, "publish", True),
     "before the table's commit": (None, "", False),
     "after the table's commit": (None, "", True),
@@ -71,7 +72,7 @@ class OneBatch:
     @property
     def place(self) -> place.Place:
         """Where data files go."""
-        return place.place_of(str(self.root / "table"), {})
+        return place.Place(str(self.root / "table"), {})
 
     def run(self, step: str = "") -> None:
         """Write the rows and add the files to the table; ends at `step`, if one is given."""

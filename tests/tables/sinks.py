@@ -17,7 +17,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
 from pyspark_sluice.reader.direct_write.field_ids import from_text
 from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
-from pyspark_sluice.reader.direct_write.place import place_of
+from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tables.iceberg_table import IcebergSink
@@ -40,7 +40,7 @@ def batch_of(
     text = options.pop("columns", None)
     chosen = WriteOptions.model_validate({f"write_{k}": v for k, v in options.items()})
     columns = from_text(text) if text else None
-    place = place_of(str(url), storage or {})
+    place = Place(str(url), storage or {})
     writer = DataFileWriter(place, name, table.schema, chosen, None, columns)
     for batch in table.to_batches():
         writer.write(batch)

@@ -37,13 +37,13 @@ def sweep(
     Without --yes, they are only listed. The query may be running.
     """
     from ....checkpoint_meta.storage.urls import absolute
-    from ....reader.direct_write.place import place_of
+    from ....reader.direct_write.place import Place
     from ....reader.direct_write.unreferenced_files import sweep as look
     from ..state_argument import parsed_storage_options
 
     storage = parsed_storage_options(given.storage_options)
     store = given.opened()
-    place = place_of(absolute(write_to), storage)
+    place = Place(absolute(write_to), storage)
     found = look(place, store, delete=yes)
     # A batch may become part of a table meanwhile.
     tables = [_membership(one, storage) for one in table]

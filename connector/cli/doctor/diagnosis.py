@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Final
 
-import fsspec
 import typer
 
+from ....checkpoint_meta.storage.client_options import check_known_to_fsspec
 from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME, S3
 from ....checkpoint_meta.storage.urls import absolute, join, local_path, scheme_of, storage_url
 from ....checkpoint_meta.stores.open_store import open_store
@@ -259,7 +259,7 @@ def _client(scheme: str) -> Finding:
     if scheme in BY_SCHEME:
         return _needed(what, _CLIENT, BY_SCHEME[scheme].extra)
     try:
-        fsspec.get_filesystem_class(scheme)
+        check_known_to_fsspec(scheme)
     except (ImportError, ValueError) as error:
         way_out = f"Install fsspec's package for {scheme}."
         return Finding(what, "failed", str(error), "a file system that fsspec knows", way_out)

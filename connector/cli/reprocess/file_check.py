@@ -7,11 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
-from ....checkpoint_meta.storage.urls import local_path
-from ....enumerator.files.cleaning.places import LocalPlace, Place, has_changed, remote_place
+from ....checkpoint_meta.storage.open_storage import open_storage
+from ....enumerator.files.cleaning.places import has_changed, present_version
 from ....enumerator.files.ledger.byte_ranges import byte_ranges_of
 from ....errors import MissingPathError, OptionError, SourceUnavailable, SplitReadError
 from ....reader.files.io.source_file import SourceFile
+
+_AT_ONCE = 16
 
 _NAMED = 5
 """Most files that a refusal names."""
@@ -85,26 +87,22 @@ def _is_as_it_was(file: FileVersion, now: FileVersion) -> bool:
 def _present(
     files: Sequence[FileVersion], storage_options: Mapping[str, Any]
 ) -> dict[FileVersion, FileVersion | None]:
-    found: dict[FileVersion, FileVersion | None] = {}
-    for is_local in (True, False):
-        group = [file for file in files if (local_path(file.path) is not None) == is_local]
-        if not group:
-            continue
-        first = group[0].path
-        place: Place = LocalPlace() if is_local else remote_place(first, storage_options)
+    def present(file: FileVersion) -> FileVersion | None:
+        storage, _ = open_storage(file.path, storage_options)
         try:
-            # A request for each file, which mostly waits.
-            with ThreadPoolExecutor(max(1, place.workers)) as pool:
-                found.update(zip(group, pool.map(place.present, group), strict=True))
+            return present_version(storage, file)
         except OSError as error:
             raise SourceUnavailable(
                 "cannot check whether the files still exist",
-                first,
+                file.path,
                 f"{type(error).__name__}: {error}",
                 "a file system that responds",
                 "Repair access; --storage-options are the query's storageOptions.",
             ) from error
-    return found
+
+    # A request for each file, which mostly waits.
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return dict(zip(files, pool.map(present, files), strict=True))
 
 
 def _some(paths: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,10 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.storage.contract import Storage
+from ....checkpoint_meta.storage.open_storage import open_storage
+from ....checkpoint_meta.storage.storage_errors import patiently
 from ....checkpoint_meta.storage.urls import LoadedPath, join, local_path
 from ....errors import SluiceError
 from ..ledger.byte_ranges import ByteRange, ByteRanges, byte_ranges_of, joined, without
-from .places import LocalPlace, Place, has_changed, remote_place
+from .places import has_changed, move, present_version
 
 LOG: Final = logging.getLogger("pyspark_sluice.cleaning")
 
@@ -45,7 +49,6 @@ class FileCleaner:
     def __init__(self, policy: CleaningPolicy, storage_options: Mapping[str, Any]) -> None:
         self._policy = policy
         self._storage_options = storage_options
-        self._places: dict[bool, Place] = {}
         self._coverage = Coverage()
         self._due: dict[FileVersion, str] = {}
         """Read to its end -> why the last attempt failed, empty before the first."""
@@ -108,9 +111,7 @@ class FileCleaner:
     def _removed(
         self, files: Sequence[FileVersion]
     ) -> Iterable[tuple[FileVersion, BaseException | None]]:
-        workers = self._place_of(files[0]).workers
-        if workers == 1:
-            return [(file, self._try(file)) for file in files]
+        workers = self._storage_of(files[0].path).requests
         with ThreadPoolExecutor(workers, "sluice-clean") as pool:
             return list(zip(files, pool.map(self._try, files), strict=True))
 
@@ -122,8 +123,8 @@ class FileCleaner:
         return None
 
     def _remove(self, file: FileVersion) -> None:
-        place = self._place_of(file)
-        present = place.present(file)
+        storage = self._storage_of(file.path)
+        present = present_version(storage, file)
         if present is None:
             self._count("gone")
         elif has_changed(file, present):
@@ -131,9 +132,9 @@ class FileCleaner:
             LOG.warning("%s has changed since it was read: it is not cleaned up", file.path)
         else:
             if self._policy.mode == "delete":
-                place.delete(file)
+                patiently(lambda: storage.delete(storage.name(file.path)))
             else:
-                place.move(file, self.target(file.path))
+                self._archive(storage, file)
             self._count("files")
             self._count("bytes", file.size)
 
@@ -156,15 +157,15 @@ class FileCleaner:
         base = max(within, key=len, default=plain.rpartition("/")[0])
         return join(self._policy.archive, plain[len(base) + 1 :])
 
-    def _place_of(self, file: FileVersion) -> Place:
-        is_local = local_path(file.path) is not None
-        if is_local not in self._places:
-            self._places[is_local] = (
-                LocalPlace(self._policy.archive)
-                if is_local
-                else remote_place(file.path, self._storage_options)
-            )
-        return self._places[is_local]
+    def _archive(self, storage: Storage, file: FileVersion) -> None:
+        target = self.target(file.path)
+        # Local storages differ only in what they make durable.
+        if local_path(target) is None and self._storage_of(target) is not storage:
+            raise OSError(errno.EXDEV, "the archive is in another bucket or file system", target)
+        move(storage, file, target)
+
+    def _storage_of(self, path: str) -> Storage:
+        return open_storage(path, self._storage_options, root=self._policy.archive)[0]
 
     # What is known --------------------------------------------------------------------------
 

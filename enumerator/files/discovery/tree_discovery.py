@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.urls import LoadedPath
 from ....errors import MissingPathError, SourceUnavailable
 from .api import Discovery, FoundFiles, KnownFiles, SkipCounter, Skipped, SkippedFile, Tree
 from .local.local_files import Links, LocalFiles
 from .local.local_tree import LocalTree
-from .object_store.listing_pages import file_system, pages_of
 from .object_store.remote_files import RemoteFiles
 from .object_store.remote_tree import RemoteTree
 from .selection.criteria import FileSelection, Scope
@@ -210,17 +210,17 @@ def path_trees(
             before.append(scope)
             trees.append(PathTree(path, tree, scope.base.rstrip("/") + "/"))
             continue
-        files, root = file_system(path.base, storage_options)
+        storage, root = open_storage(path.base, storage_options)
         scope = Scope(root.rstrip("/"), path.wildcards, names, nested=selection.nested, place=place)
         # Only paths in one file system can name the same file.
-        others = _near(scope, [other for where, other in remote if where is files])
+        others = _near(scope, [other for where, other in remote if where is storage])
         remote_judge = RemoteFiles(
-            files, pages_of(files), scope, others, selection.criteria, marker,
+            storage, scope, others, selection.criteria, marker,
             wants_versions=wants_versions,
         )  # fmt: skip
-        remote.append((files, scope))
-        tree = RemoteTree(files, root, scope, remote_judge)
-        trees.append(PathTree(path, tree, str(files.unstrip_protocol(scope.base)) + "/"))
+        remote.append((storage, scope))
+        tree = RemoteTree(storage, root, scope, remote_judge)
+        trees.append(PathTree(path, tree, storage.url(scope.base) + "/"))
     return trees
 
 

@@ -14,6 +14,8 @@ from ....checkpoint_meta.documents.file_split import (
     GrowingMark,
     growing_mark,
 )
+from ....checkpoint_meta.storage.contract import FileStatus, difference
+from ....checkpoint_meta.storage.urls import is_local
 from ....errors import FileChangedError, FileVanishedError, SplitReadError
 
 
@@ -47,12 +49,15 @@ def naming(file: FileVersion) -> Iterator[None]:
         ) from err
 
 
-def check(file: FileVersion, size: int, modified: int) -> None:
-    """Raise unless these are the file's; -1 is an unknown time."""
-    if size != file.size:
-        raise changed(file, f"{size} bytes", f"{file.size} bytes")
-    if modified != file.modified and modified >= 0 and file.modified >= 0:
-        raise changed(file, f"modified at {modified} us", f"{file.modified} us, as discovered")
+def check(file: FileVersion, present: FileStatus) -> None:
+    """Raise unless this may be the version of the file.
+
+    Raises:
+        FileChangedError: names what differs.
+    """
+    found = difference(FileStatus(*file[1:]), present, is_local=is_local(file.path))
+    if found is not None:
+        raise changed(file, *found)
 
 
 def check_local(file: FileVersion, descriptor: int) -> None:
@@ -61,7 +66,9 @@ def check_local(file: FileVersion, descriptor: int) -> None:
     status = os.fstat(descriptor)
     mark = growing_mark(file.etag)
     if mark is None:
-        check(file, status.st_size, status.st_mtime_ns // 1000)
+        # This is what a tiny file costs, thousands of times over.
+        if (status.st_size, modified := status.st_mtime_ns // 1000) != file[1:3]:
+            check(file, FileStatus(status.st_size, modified))
     elif status.st_size < file.size or mark_at(descriptor, mark.end) != mark:
         raise replaced(file.path, mark.end)
 

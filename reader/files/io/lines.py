@@ -7,7 +7,6 @@ in the middle of and reads its last record to the end, beyond its own.
 from __future__ import annotations
 
 import codecs
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,8 +19,9 @@ from .compressed.cut_places import CutPlaces
 from .compressed.splittable_codecs import entered
 from .file_kinds import HEAD, another_kind
 from .memory_bounds import too_long
+from .pace import Pace
 from .source_file import RandomAccess, SourceFile
-from .whole_records import SLOW, Content, Limit, records
+from .whole_records import Content, Limit, records
 
 _MOST_AT_ONCE = 1024 * 1024
 """Bytes read at a time; no record may be limited to less."""
@@ -187,14 +187,13 @@ def _in_place(split: FileSplit, source: RandomAccess, width: int, step: int) -> 
 def _between(source: RandomAccess, position: int, end: int, largest: int) -> Iterator[bytes]:
     # What follows a split is read for the end of one record, which is mostly near; and a slow store
     # gives little at a time, so that a limit on seconds holds.
-    step = min(largest, _AT_FIRST)
+    pace = Pace(_AT_FIRST, largest)
     while position < end:
-        began = time.monotonic()
-        data = source.read_at(position, min(step, end - position))
-        is_slow = time.monotonic() - began > SLOW
+        length = min(pace.bytes, end - position)
+        with pace.request(length):
+            data = source.read_at(position, length)
         yield data
         position += len(data)
-        step = max(1, step // 2) if is_slow else min(2 * step, largest)
 
 
 def _read(stream: Readable, step: int) -> Iterator[bytes]:

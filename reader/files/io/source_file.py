@@ -1,16 +1,14 @@
 """Opens one version of one file, and says so when it is no longer that version.
 
 Local files are read with plain reads, never mapped: a mapped file that somebody truncates kills
-the process instead of raising an error. Of others, objects of buckets are read by their version
-mark: the store itself answers whether it still is the version that was discovered, so nothing is
-looked up before. What else there is, fsspec opens.
+the process instead of raising an error. All others are read through `Storage`: a store that knows
+version marks answers itself whether it still is the version that was discovered.
 """
 
 from __future__ import annotations
 
 import io
 import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,12 +19,13 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileVersion, growing_mark
-from ....checkpoint_meta.storage.bucket import PART, Bucket, Part, open_bucket
-from ....checkpoint_meta.storage.client_options import by_fsspec
+from ....checkpoint_meta.storage.contract import PART, FileStatus, difference
+from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.storage_errors import AnotherVersion, BeyondTheEnd, patiently
-from ....checkpoint_meta.storage.urls import local_path
+from ....checkpoint_meta.storage.urls import is_local, local_name
 from ....errors import FileChangedError
 from .file_version import DirectoryMark, changed, check, check_local, naming
+from .pace import Pace, PacedOptions
 
 
 class RandomAccess(Protocol):
@@ -79,16 +78,6 @@ _AT_ONCE: Final = 16
 """Small remote files that are fetched at the same time: each is waiting, not work."""
 
 
-def is_local(path: str) -> bool:
-    """Absolute paths, and those quoted as `file:` URLs, are local; the rest is fsspec's."""
-    return "://" not in path or path.startswith("file://")
-
-
-def place_of(path: str) -> str:
-    """The path of a local file as the operating system knows it."""
-    return path if path.startswith("/") else local_path(path) or path
-
-
 class SourceFile:
     """One version of one file, of any file system; each way to open it checks the version.
 
@@ -105,7 +94,7 @@ class SourceFile:
     @contextmanager
     def opened(self) -> Iterator[RandomAccess]:
         """The file, to be read anywhere."""
-        opened = _Local(self.file) if self.is_local else _open_remote(self.file, self._storage)
+        opened = _Local(self.file) if self.is_local else _Remote(self.file, self._storage)
         try:
             yield opened
         finally:
@@ -117,14 +106,14 @@ class SourceFile:
         file = self.file
         if self.is_local:
             # Arrow reads it without Python, and without Python's lock.
-            with naming(file), pa.OSFile(os.fsencode(place_of(file.path)), "rb") as source:
+            with naming(file), pa.OSFile(os.fsencode(local_name(file.path)), "rb") as source:
                 # Arrow's file has no descriptor that could be asked, as `check_local` does.
-                status = os.stat(place_of(file.path))
-                check(file, source.size(), status.st_mtime_ns // 1000)
+                status = os.stat(local_name(file.path))
+                check(file, FileStatus(source.size(), status.st_mtime_ns // 1000))
                 yield source
                 # Another inode is another file, or none: the open one is still the same.
                 with suppress(FileNotFoundError):
-                    after = os.stat(place_of(file.path))
+                    after = os.stat(local_name(file.path))
                     if after.st_ino == status.st_ino and after.st_ctime_ns != status.st_ctime_ns:
                         raise changed(file, "it was written to while it was read", "no change")
             return
@@ -158,21 +147,16 @@ class SourceFile:
         """
         file = self.file
         with naming(file):
-            if self.is_local:
-                status = os.stat(place_of(file.path))
-                present = FileVersion(file.path, status.st_size, status.st_mtime_ns // 1000)
-            else:
-                present = _remote_version(file, self._storage)
+            storage, name = open_storage(file.path, self._storage)
+            present = FileVersion(file.path, *patiently(lambda: storage.stat(name)))
         if present.size == 0:
             raise changed(file, "an empty file")
         return present
 
 
-def limit_requests(file: FileVersion, storage: Mapping[str, Any], seconds: float) -> None:
-    """Request so little of a bucket at once that the answer takes about this long at most."""
-    bucket = None if is_local(file.path) else open_bucket(file.path, storage)
-    if bucket is not None and not bucket[0].part_seconds:
-        bucket[0].part_bytes, bucket[0].part_seconds = _LEAST_PART, seconds
+def paced(storage: Mapping[str, Any], seconds: float) -> PacedOptions:
+    """Storage options that request so little at once that an answer takes about this long."""
+    return PacedOptions(storage, Pace(_LEAST_PART, PART, _LEAST_PART, seconds))
 
 
 def contents(files: Sequence[FileVersion], storage: Mapping[str, Any]) -> list[bytes]:
@@ -187,7 +171,7 @@ def contents(files: Sequence[FileVersion], storage: Mapping[str, Any]) -> list[b
 
 def _descriptor(file: FileVersion) -> int:
     # On systems that distinguish text files, this is a binary file.
-    return os.open(place_of(file.path), os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    return os.open(local_name(file.path), os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
 
 class _Opened(ABC):
@@ -219,10 +203,6 @@ class _Opened(ABC):
     def _some(self, position: int, count: int) -> bytes:
         """At most `count` bytes, some at least unless the file ends here."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """See `RandomAccess`."""
-
 
 class _Local(_Opened):
     def __init__(self, file: FileVersion) -> None:
@@ -246,104 +226,63 @@ class _Local(_Opened):
             raise changed(self._file, "it was written to while it was read", "no change")
         return data
 
-    @override
     def close(self) -> None:
         os.close(self._descriptor)
 
 
-def _open_remote(file: FileVersion, storage: Mapping[str, Any]) -> _Opened:
-    bucket = open_bucket(file.path, storage)
-    return _Object(file, *bucket) if bucket is not None else _OfFsspec(file, storage)
+class _Remote(_Opened):
+    """A file of any other storage, with one stretch of it in memory."""
 
-
-def _remote_version(file: FileVersion, storage: Mapping[str, Any]) -> FileVersion:
-    bucket = open_bucket(file.path, storage)
-    if bucket is not None:
-        found = patiently(lambda: bucket[0].head(bucket[1]))
-        return FileVersion(file.path, found.size, found.modified, found.etag)
-    fs, path = by_fsspec(file.path, storage)
-    return FileVersion(file.path, int(fs.info(path)["size"]), -1)
-
-
-class _Object(_Opened):
-    """An object of a bucket, with one stretch of it in memory."""
-
-    def __init__(self, file: FileVersion, bucket: Bucket, key: str) -> None:
+    def __init__(self, file: FileVersion, options: Mapping[str, Any]) -> None:
         super().__init__(file)
-        self._bucket = bucket
-        self._key = key
+        self._storage, self._name = open_storage(file.path, options)
+        self._pace = options.pace if isinstance(options, PacedOptions) else Pace(PART, PART)
         self._start = 0
         self._data = b""
+        self._checked: FileStatus | None = None
+        with naming(file):
+            try:
+                self._opened = self._storage.open(self._name, file.etag)
+            except IsADirectoryError as error:
+                raise changed(file, "a directory") from error
 
     @override
     def _some(self, position: int, count: int) -> bytes:
+        if self._opened.is_buffered:
+            return self._read(position, count)
         if not self._start <= position < self._start + len(self._data):
-            self._fetch(position)
-        return self._data[position - self._start :][:count]
+            # Many small reads are one request: each request waits for a round trip to the store.
+            length = min(self._pace.bytes, self._file.size - position)
+            with self._pace.request(length):
+                self._data = self._read(position, length)
+            self._start = position
+        # One slice: another one would copy the rest of the stretch for each small read.
+        begin = position - self._start
+        return self._data[begin : begin + count]
 
-    def _fetch(self, position: int) -> None:
-        # Many small reads are one request: each request waits for a round trip to the store.
-        usual, most = self._bucket.part_bytes, self._bucket.part_seconds
-        length = min(usual, self._file.size - position)
-        began = time.monotonic()
+    def _read(self, position: int, length: int) -> bytes:
         try:
-            part = patiently(
-                lambda: self._bucket.part(self._key, position, length, self._file.etag)
-            )
+            part = self._opened.read(position, length)
         except (AnotherVersion, BeyondTheEnd) as error:
-            raise self._changed() from error
+            raise self._changed(position) from error
         except FileNotFoundError as error:
-            if not patiently(lambda: self._bucket.is_directory_mark(self._key)):
+            if not patiently(lambda: self._storage.is_directory_mark(self._name)):
                 raise
             found = "a key that ends in a slash: a directory, regardless of its content"
             expected = "an object that is a file"
             raise DirectoryMark("not a file", self._file.path, found, expected) from error
-        seconds = max(1e-9, time.monotonic() - began)
-        # A short request that was quick says nothing of how many bytes fit.
-        if most and (length == usual or seconds > most):
-            self._bucket.part_bytes = min(PART, max(_LEAST_PART, int(length * most / seconds)))
-        # Without an ETag the store compares nothing, so only the size can tell.
-        check(self._file, part.size, -1)
+        if part.status != self._checked:
+            check(self._file, part.status)
+            self._checked = part.status
         if len(part.data) != length:
             raise changed(self._file, f"an end after {position + len(part.data)} bytes")
-        self._start, self._data = position, part.data
+        return part.data
 
-    def _changed(self) -> FileChangedError:
-        found: Part = patiently(lambda: self._bucket.head(self._key))
-        if found.size != self._file.size:
-            return changed(self._file, f"{found.size} bytes")
-        return changed(self._file, f"ETag {found.etag}", f"ETag {self._file.etag}")
+    def _changed(self, position: int) -> FileChangedError:
+        status = patiently(lambda: self._storage.stat(self._name))
+        found = difference(FileStatus(*self._file[1:]), status)
+        return changed(self._file, *(found or (f"an end after {position} bytes",)))
 
-    @override
     def close(self) -> None:
+        self._opened.close()
         self._data = b""
-
-
-class _OfFsspec(_Opened):
-    """A file of any file system that fsspec knows."""
-
-    def __init__(self, file: FileVersion, storage: Mapping[str, Any]) -> None:
-        super().__init__(file)
-        with naming(file):
-            fs, path = by_fsspec(file.path, storage)
-            info = fs.info(path)
-            if info.get("type") == "directory":
-                raise changed(file, "a directory")
-            # Servers of HTTP do not always say it.
-            size = info.get("size")
-            check(file, file.size if size is None else int(size), -1)
-            # Each implementation of fsspec has its own name for it, with quotes or without.
-            etag = str(info.get("ETag") or info.get("etag") or "").strip('"')
-            if file.etag and etag and etag != file.etag.strip('"'):
-                raise changed(file, f"ETag {etag}", f"ETag {file.etag}")
-            # Splits are read in order, so a request takes what the next reads want as well.
-            self._handle = fs.open(path, "rb", cache_type="readahead", block_size=PART)
-
-    @override
-    def _some(self, position: int, count: int) -> bytes:
-        self._handle.seek(position)
-        return bytes(self._handle.read(count))
-
-    @override
-    def close(self) -> None:
-        self._handle.close()

@@ -16,13 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ....checkpoint_meta.documents.file_split import FileVersion, GrowingMark
+from ....checkpoint_meta.storage.urls import is_local, local_name
 from ....errors import FileChangedError
 from .codecs import Stream
 from .file_version import mark_at, naming, replaced
-from .source_file import is_local, place_of
-
-SLOW = 0.25
-"""Seconds after which records of a slow store are given out, however few they are."""
+from .pace import SLOW
 
 _STEP = 64 * 1024
 """Bytes that are searched at a time for the last separator of a file, from its end."""
@@ -251,7 +249,7 @@ def mark_after_last_record(
         )
     width = len(separator)
     file = FileVersion(path, size, -1)
-    with naming(file), open(place_of(path), "rb") as opened:
+    with naming(file), open(local_name(path), "rb") as opened:
         descriptor = opened.fileno()
         # What was taken ended with a separator; anything else there shows another file at once.
         if size > start > 0 and os.pread(descriptor, width, start - width) != separator:

@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import StorageStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import FaultyStateStore, MemoryStateStore
 from pyspark_sluice.errors import StateNotSharedError
 
@@ -36,9 +36,9 @@ def refused(visibility, store):
 
 
 def test_a_process_that_sees_the_object_itself_proves_it_with_one_look(tmp_path):
-    store = LocalStateStore(str(tmp_path))
+    store = StorageStateStore(str(tmp_path))
     visibility = pickle.loads(pickle.dumps(publish(store)))
-    visibility.check(LocalStateStore(str(tmp_path)))
+    visibility.check(StorageStateStore(str(tmp_path)))
     memory = MemoryStateStore()
     visibility = publish(memory)
     faulty = FaultyStateStore(memory)
@@ -47,7 +47,7 @@ def test_a_process_that_sees_the_object_itself_proves_it_with_one_look(tmp_path)
 
 
 def test_a_seal_is_the_same_for_publisher_and_reader(tmp_path):
-    store = LocalStateStore(str(tmp_path))
+    store = StorageStateStore(str(tmp_path))
     visibility = publish(store)
     assert CheckpointHistory(store).load(REF).visibility == visibility
     assert len(visibility.checksum) == 64
@@ -55,7 +55,7 @@ def test_a_seal_is_the_same_for_publisher_and_reader(tmp_path):
 
 def test_an_empty_directory_is_named_with_host_and_path(tmp_path):
     visibility = publish(MemoryStateStore())
-    text = refused(visibility, LocalStateStore(str(tmp_path / "other")))
+    text = refused(visibility, StorageStateStore(str(tmp_path / "other")))
     assert f"{tmp_path}/other/{visibility.name} on host {socket.gethostname()}" in text
     assert "found no such object" in text
     assert "a shared mount or an object store" in text

@@ -8,19 +8,13 @@ from urllib.parse import parse_qs, quote
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import ACCOUNT, KEY
+from pyspark_sluice.tests.checkpoint_meta.storage.lake import Lake
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.parametrize("any_server", ["azure"], indirect=True, scope="module"),
 ]
-
-
-def opened(url, options):
-    found = open_bucket(url, options)
-    assert found is not None
-    return found[0]
 
 
 def signature(container, permission):
@@ -42,7 +36,7 @@ def test_a_connection_string_is_enough_with_each_of_the_names(any_server, any_bu
         f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};"
         f"BlobEndpoint={any_server.url}/{ACCOUNT};"
     )
-    lake = opened(f"{scheme}://{any_bucket}/in", {"connection_string": text})
+    lake = Lake(f"{scheme}://{any_bucket}/in", {"connection_string": text})
     lake.create("in/a", b"x")
     assert any_server.get(any_bucket, "in/a") == b"x"
     assert lake.url("in/a") in (f"abfs://{any_bucket}/in/a", f"az://{any_bucket}/in/a")
@@ -50,7 +44,7 @@ def test_a_connection_string_is_enough_with_each_of_the_names(any_server, any_bu
 
 def test_the_account_of_the_url_is_the_one_that_is_asked(any_server, any_bucket):
     options = {"account_key": KEY, "account_host": f"{any_server.url}/{ACCOUNT}"}
-    lake = opened(f"abfss://{any_bucket}@{ACCOUNT}.dfs.core.windows.net/in", options)
+    lake = Lake(f"abfss://{any_bucket}@{ACCOUNT}.dfs.core.windows.net/in", options)
     lake.create("in/a", b"x")
     assert any_server.get(any_bucket, "in/a") == b"x"
 
@@ -58,20 +52,20 @@ def test_the_account_of_the_url_is_the_one_that_is_asked(any_server, any_bucket)
 def test_a_signature_needs_the_permissions_that_the_page_names(any_server, any_bucket):
     url = f"abfss://{any_bucket}/in"
     usual = {"account_name": ACCOUNT, "account_host": f"{any_server.url}/{ACCOUNT}"}
-    state = opened(url, {**usual, "sas_token": signature(any_bucket, "rwdl")})
+    state = Lake(url, {**usual, "sas_token": signature(any_bucket, "rwdl")})
     state.create("in/a", b"x")
     with pytest.raises(FileExistsError):
         state.create("in/a", b"y")
     state.create("in/b/1", b"y")
-    state.delete("in/b")
+    state.delete_tree("in/b")
     state.copy("in/a", "in/c")
-    data = opened(url, {**usual, "sas_token": "?" + signature(any_bucket, "rl")})
+    data = Lake(url, {**usual, "sas_token": "?" + signature(any_bucket, "rl")})
     assert data.names("in") == ["a", "c"]
     assert data.whole("in/a") == b"x"
     with pytest.raises(PermissionError, match="AuthorizationPermissionMismatch"):
         data.create("in/d", b"")
     with pytest.raises(PermissionError):
-        data.delete_one("in/a")
+        data.delete("in/a")
     assert any_server.keys(any_bucket) == ["in/a", "in/c"]
 
 
@@ -79,10 +73,10 @@ def test_no_error_tells_a_signature_which_is_in_every_url(any_server, any_bucket
     signed = signature(any_bucket, "rl")
     options = {"account_name": ACCOUNT, "account_host": f"{any_server.url}/{ACCOUNT}"}
     once = {"retry_config": {"max_retries": 0}}
-    lake = opened(f"abfss://{any_bucket}/in", {**options, "sas_token": signed, **once})
+    lake = Lake(f"abfss://{any_bucket}/in", {**options, "sas_token": signed, **once})
 
     def told():
-        for action in (lambda: lake.part("in/a"), lambda: list(lake.pages("in"))):
+        for action in (lambda: lake.read("in/a"), lake.listed):
             with pytest.raises(OSError, match="/in") as caught:
                 action()
             yield "".join(traceback.format_exception(caught.value))
@@ -118,7 +112,6 @@ def test_directories_of_a_hierarchical_namespace_are_no_objects(any_server, any_
         return [f"{answer}<NextMarker /></EnumerationResults>".encode()]
 
     options = {"account_name": ACCOUNT, "account_key": KEY}
-    lake = opened(f"abfss://{any_bucket}/in", {**options, "account_host": f"{any_server.url}/x"})
+    lake = Lake(f"abfss://{any_bucket}/in", {**options, "account_host": f"{any_server.url}/x"})
     any_server.fail_next(listing, times=9, kind="LIST")
-    (page,) = lake.pages("in")
-    assert page.column("path").to_pylist() == ["in/d/a", "in/d-e"]
+    assert lake.listed() == ["in/d/a", "in/d-e"]

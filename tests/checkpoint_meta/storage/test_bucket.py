@@ -8,28 +8,23 @@ import pytest
 from botocore.config import Config
 from botocore.session import Session
 
-from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.checkpoint_meta.storage.client_options import client_config
+from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
 from pyspark_sluice.checkpoint_meta.storage.storage_errors import (
     delays,
     patiently,
 )
 from pyspark_sluice.errors import OptionError
+from pyspark_sluice.tests.checkpoint_meta.storage.lake import Lake
 
 pytestmark = pytest.mark.slow
 
 
-def _open(url, options):
-    opened = open_bucket(url, options)
-    assert opened is not None
-    return opened
-
-
 @pytest.fixture
 def lake(server, bucket):
-    opened, key = _open(f"s3a://{bucket}/in/", server.options)
-    assert key == "in"
-    return opened
+    lake = Lake(f"s3a://{bucket}/in/", server.options)
+    assert lake.key == "in"
+    return lake
 
 
 def _put(server, bucket, **objects):
@@ -40,25 +35,25 @@ def _put(server, bucket, **objects):
 def test_a_name_that_the_client_cannot_spell_is_refused_and_not_passed_over(server, bucket, lake):
     server.client().put_object(Bucket=bucket, Key="in/a//b", Body=b"x")
     with pytest.raises(OSError, match=r'in/a//b.*"client": "fsspec"'):
-        list(lake.pages("in"))
+        lake.listed()
 
 
 def test_each_operation_is_one_request(server, bucket, lake):
     assert server.counted(lambda: lake.create("in/a", b"0123456789")) == {"PUT": 1}
     assert server.counted(lambda: lake.whole("in/a")) == {"GET": 1}
-    assert server.counted(lambda: lake.part("in/a", 2, 3)) == {"GET": 1}
-    assert server.counted(lambda: lake.head("in/a")) == {"HEAD": 1}
-    assert server.counted(lambda: list(lake.pages("in"))) == {"LIST": 2}
-    assert server.counted(lambda: list(lake.pages("in"))) == {"LIST": 1}
+    assert server.counted(lambda: lake.read("in/a", 2, 3)) == {"GET": 1}
+    assert server.counted(lambda: lake.stat("in/a")) == {"HEAD": 1}
+    assert server.counted(lake.listed) == {"LIST": 2}
+    assert server.counted(lake.listed) == {"LIST": 1}
     assert server.counted(lambda: lake.names("in")) == {"LIST": 1}
-    assert server.counted(lambda: lake.delete("in/a")) == {"LIST": 1, "POST": 1}
+    assert server.counted(lambda: lake.delete_tree("in/a")) == {"LIST": 1, "POST": 1}
 
 
 @pytest.mark.thorough("waits for seconds; test_every_store.py has a shorter absence")
 def test_a_store_that_is_away_for_seconds_is_waited_for(server, bucket, lake):
     lake.create("in/a", b"x")
     # Many clients: delays are drawn, and the most unlucky has to wait long enough as well.
-    lakes = [_open(f"s3://{bucket}/in", server.options)[0] for _ in range(40)]
+    lakes = [Lake(f"s3://{bucket}/in", server.options) for _ in range(40)]
     server.away_for(2.0)
     with ThreadPoolExecutor(len(lakes)) as readers:
         assert set(readers.map(lambda each: each.whole("in/a"), lakes)) == {b"x"}
@@ -66,7 +61,7 @@ def test_a_store_that_is_away_for_seconds_is_waited_for(server, bucket, lake):
     # What must not be done twice the client does not repeat by itself.
     patiently(lambda: lake.create("in/b", b"y"))
     server.away_for(1.0)
-    assert sum(page.num_rows for page in lake.pages("in")) == 2
+    assert len(lake.listed()) == 2
 
 
 @pytest.mark.parametrize(
@@ -81,7 +76,7 @@ def test_a_deletion_that_is_refused_within_an_answer_is_an_error(server, bucket,
     lake.create("in/a", b"x")
     server.fail_next(refused, times=99, kind="POST")
     with pytest.raises(OSError, match=rf"said.*{code}") as caught:
-        lake.delete_one("in/a")
+        lake.delete("in/a")
     assert type(caught.value) is error
 
 
@@ -94,9 +89,9 @@ def test_the_delays_grow_to_a_limit_and_no_two_clients_share_them():
 
 
 def test_a_bucket_with_the_same_options_is_one_client(server, bucket):
-    first, _ = _open(f"s3://{bucket}/x", server.options)
-    assert _open(f"s3a://{bucket}/y", server.options)[0] is first
-    assert _open(f"s3://{bucket}/y", {**server.options, "anon": True})[0] is not first
+    first, _ = open_storage(f"s3://{bucket}/x", server.options)
+    assert open_storage(f"s3a://{bucket}/y", server.options)[0] is first
+    assert open_storage(f"s3://{bucket}/y", {**server.options, "anon": True})[0] is not first
 
 
 @pytest.mark.parametrize(
@@ -179,14 +174,12 @@ def test_retries_are_as_many_as_botocore_makes_of_the_same_options(given, mode):
 def test_what_the_client_does_not_know_is_refused_by_name():
     given = {"key": "a", "sekret": "hunter2", "client_kwargs": {"config": 1}, "version_aware": True}
     with pytest.raises(OptionError) as caught:
-        open_bucket("s3://b/x", given)
+        open_storage("s3://b/x", given)
     told = str(caught.value)
     assert all(name in told for name in ("client_kwargs", "sekret", "version_aware", "fsspec"))
     assert "hunter2" not in told
-    assert open_bucket("s3://b/x", {**given, "client": "fsspec"}) is None
-    assert open_bucket("hdfs://b/x", given) is None
     with pytest.raises(OptionError, match="obstore or fsspec"):
-        open_bucket("s3://b/x", {"client": "boto"})
+        open_storage("s3://b/x", {"client": "boto"})
 
 
 @pytest.mark.parametrize(
@@ -201,5 +194,5 @@ def test_what_the_client_does_not_know_is_refused_by_name():
 )
 def test_paths_are_written_as_fsspec_writes_them(url, written, key):
     options = {"account_name": "a"} if "//c/" in url else {"skip_signature": True}
-    opened, found = _open(url, options)
-    assert (found, opened.url(found)) == (key, written)
+    storage, name = open_storage(url, options)
+    assert (name.partition("/")[2], storage.url(name)) == (key, written)

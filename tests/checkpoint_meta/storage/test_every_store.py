@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.storage.bucket import PART, open_bucket
+from pyspark_sluice.checkpoint_meta.storage.contract import PART
 from pyspark_sluice.checkpoint_meta.storage.storage_errors import (
     AnotherVersion,
     BeyondTheEnd,
     patiently,
 )
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.checkpoint_meta.storage.lake import Lake
 
 pytestmark = pytest.mark.slow
 
@@ -25,9 +24,7 @@ ODD_NAMES = [
 
 
 def opened(server, bucket, prefix="in", **options):
-    found = open_bucket(f"{server.scheme}://{bucket}/{prefix}", {**server.options, **options})
-    assert found is not None
-    return found[0]
+    return Lake(f"{server.scheme}://{bucket}/{prefix}", {**server.options, **options})
 
 
 @pytest.fixture
@@ -40,15 +37,11 @@ def put(any_server, any_bucket):
     return lambda key, data=b"x": any_server.put(any_bucket, key, data)
 
 
-def listed(lake, prefix="in", after=""):
-    return [key for page in lake.pages(prefix, after) for key in page.column("path").to_pylist()]
-
-
 def test_odd_and_deep_names_are_listed_and_read_as_they_are(any_server, any_bucket, put, lake):
     names = ODD_NAMES + ["a\\b"] * (any_server.scheme == "s3")
     for name in names:
         put(f"in/{name}", name.encode())
-    found = listed(lake)
+    found = lake.listed()
     assert sorted(found) == sorted(f"in/{name}" for name in names)
     assert [lake.whole(key).decode() for key in found] == [key[3:] for key in found]
     for name in names:
@@ -56,41 +49,23 @@ def test_odd_and_deep_names_are_listed_and_read_as_they_are(any_server, any_buck
     assert any_server.keys(any_bucket, "out/") == sorted(f"out/{name}" for name in names)
 
 
-def test_of_many_writers_of_one_name_one_wins_and_its_bytes_stay(any_server, any_bucket, lake):
-    together = threading.Barrier(8)
-
-    def create(number):
-        together.wait(PATIENCE)
-        try:
-            lake.create("in/claim", b"%d" % number)
-        except FileExistsError:
-            return None
-        return number
-
-    for _ in range(5):
-        with ThreadPoolExecutor(8) as writers:
-            (winner,) = [n for n in writers.map(create, range(8)) if n is not None]
-        assert any_server.get(any_bucket, "in/claim") == b"%d" % winner
-        any_server.remove(any_bucket, "in/claim")
-
-
 def test_bytes_are_those_of_the_version_that_was_asked_for(put, lake):
     lake.create("in/a", b"first")
-    part = lake.part("in/a", 1, 100)
-    assert (part.data, part.size) == (b"irst", 5)
-    assert part.etag == lake.head("in/a").etag
-    assert abs(part.modified / 1e6 - time.time()) < 60
-    (page,) = lake.pages("in")
-    assert (page.column("e_tag")[0].as_py() or "").strip('"') == part.etag
+    part = lake.read("in/a", 1, 100)
+    assert (part.data, part.status.size) == (b"irst", 5)
+    assert part.status.etag == lake.stat("in/a").etag
+    assert abs(part.status.modified / 1e6 - time.time()) < 60
+    (page,) = lake.pages("in/")
+    assert page.etags == [part.status.etag]
     put("in/a", b"other")
     with pytest.raises(AnotherVersion):
-        lake.part("in/a", 1, 100, part.etag)
+        lake.read("in/a", 1, 100, part.status.etag)
     with pytest.raises(BeyondTheEnd):
-        lake.part("in/a", 5)
+        lake.read("in/a", 5)
     with pytest.raises(FileNotFoundError):
-        lake.part("in/b")
+        lake.read("in/b")
     with pytest.raises(FileNotFoundError):
-        lake.head("in/b")
+        lake.stat("in/b")
     with pytest.raises(FileExistsError):
         lake.create("in/a", b"third")
     assert lake.whole("in/a") == b"other"
@@ -98,14 +73,14 @@ def test_bytes_are_those_of_the_version_that_was_asked_for(put, lake):
 
 def test_an_object_that_is_replaced_between_its_parts_is_never_mixed(put, lake, monkeypatch):
     put("in/large", b"a" * (PART + 10))
-    part = lake.part
+    read = lake.storage.read
 
-    def replaced(key, start=0, *rest):
+    def replaced(name, start=0, *rest):
         if start:
             put("in/large", b"b" * (PART + 10))
-        return part(key, start, *rest)
+        return read(name, start, *rest)
 
-    monkeypatch.setattr(lake, "part", replaced)
+    monkeypatch.setattr(lake.storage, "read", replaced)
     with pytest.raises(AnotherVersion):
         lake.whole("in/large")
 
@@ -127,15 +102,15 @@ def test_a_listing_of_several_pages_is_complete_in_order_and_starts_after_a_name
         put(name)
     any_server.most_keys = 5
     lake = opened(any_server, any_bucket)
-    pages = any_server.counted(lambda: listed(lake))["LIST"]
+    pages = any_server.counted(lake.listed)["LIST"]
     assert pages >= 5
-    assert listed(lake) == names
-    assert listed(lake, after="in/07") == names[8:]
-    assert listed(lake, after="in/07x") == names[8:]
-    assert listed(lake, after="in/99") == []
+    assert lake.listed() == names
+    assert lake.listed(after="in/07") == names[8:]
+    assert lake.listed(after="in/07x") == names[8:]
+    assert lake.listed(after="in/99") == []
     assert lake.names("in") == [name[3:] for name in names]
     assert lake.names("") == ["a", "in", "in2", "inner"]
-    assert listed(lake, "nowhere") == []
+    assert lake.listed("nowhere/") == []
 
 
 def test_what_is_deleted_is_gone_with_all_below_it_and_twice_is_no_error(
@@ -146,22 +121,14 @@ def test_what_is_deleted_is_gone_with_all_below_it_and_twice_is_no_error(
     with ThreadPoolExecutor(8) as writers:
         list(writers.map(put, [*below, "in/e", "in/dx"]))
     for _ in range(2):
-        lake.delete("in/d")
+        lake.delete_tree("in/d")
         assert any_server.keys(any_bucket) == ["in/dx", "in/e"]
     for _ in range(2):
-        lake.delete("in/e")
+        lake.delete_tree("in/e")
         assert any_server.keys(any_bucket) == ["in/dx"]
     for _ in range(2):
-        lake.delete_one("in/dx")
+        lake.delete("in/dx")
     assert any_server.keys(any_bucket) == []
-
-
-def test_an_object_is_copied_by_the_store(any_server, any_bucket, put, lake):
-    put("in/a b", b"x" * 100)
-    assert any_server.counted(lambda: lake.copy("in/a b", "archive/deep/a b")) == {"PUT": 1}
-    assert any_server.get(any_bucket, "archive/deep/a b") == b"x" * 100
-    with pytest.raises(FileNotFoundError):
-        lake.copy("in/none", "archive/none")
 
 
 @pytest.mark.parametrize(
@@ -173,19 +140,19 @@ def test_an_object_is_copied_by_the_store(any_server, any_bucket, put, lake):
 )
 def test_throttling_is_waited_out(any_server, put, lake, status):
     put("in/a")
-    list(lake.pages("in"))
+    lake.listed()
     throttled = any_server.refuse(status, any_server.throttling[1])
     for kind, action in {
         "GET": lambda: lake.whole("in/a"),
-        "LIST": lambda: list(lake.pages("in")),
-        "HEAD": lambda: lake.head("in/a"),
+        "LIST": lake.listed,
+        "HEAD": lambda: lake.stat("in/a"),
         "PUT": lambda: lake.create("in/b", b"x"),
     }.items():
         any_server.fail_next(throttled, times=3, kind=kind)
         assert any_server.counted(action)[kind] == 4, kind
     any_server.fail_next(throttled)
-    lake.delete("in/a")
-    assert listed(lake) == ["in/b"]
+    lake.delete_tree("in/a")
+    assert lake.listed() == ["in/b"]
 
 
 def test_a_store_that_throttles_for_ever_is_named_in_the_end_in_one_line(any_server, any_bucket):
@@ -199,9 +166,12 @@ def test_a_store_that_throttles_for_ever_is_named_in_the_end_in_one_line(any_ser
 
 def test_what_the_store_says_of_an_error_is_reported_in_one_line(any_bucket, put, lake):
     put("in/a")
-    part = lake.part("in/a")
+    part = lake.read("in/a")
     put("in/a", b"other")
-    for action in (lambda: lake.create("in/a", b""), lambda: lake.part("in/a", 0, 1, part.etag)):
+    for action in (
+        lambda: lake.create("in/a", b""),
+        lambda: lake.read("in/a", 0, 1, part.status.etag),
+    ):
         with pytest.raises(OSError, match=r"answered 4\d\d .*\(\w+: ") as caught:
             action()
         assert "\n" not in str(caught.value)
@@ -212,9 +182,9 @@ def test_a_deletion_whose_answer_was_lost_is_no_error(any_server, any_bucket, pu
         put(key)
     lost = {"times": 1, "kind": "DELETE" if any_server.scheme == "gs" else "POST"}
     any_server.fail_next(any_server.lose_answer, **lost)
-    patiently(lambda: lake.delete("in/d"))
+    patiently(lambda: lake.delete_tree("in/d"))
     any_server.fail_next(any_server.lose_answer, **lost)
-    patiently(lambda: lake.delete_one("in/e"))
+    patiently(lambda: lake.delete("in/e"))
     assert any_server.keys(any_bucket) == []
 
 
@@ -225,7 +195,7 @@ def test_a_store_that_is_away_is_waited_for(any_server, any_bucket, put, lake):
     any_server.away_for(1.0)
     patiently(lambda: lake.create("in/b", b"y"))
     any_server.away_for(1.0)
-    assert listed(lake) == ["in/a", "in/b"]
+    assert lake.listed() == ["in/a", "in/b"]
 
 
 def test_a_request_that_hangs_is_given_up_and_repeated(any_server, any_bucket, put):
@@ -238,8 +208,8 @@ def test_a_request_that_hangs_is_given_up_and_repeated(any_server, any_bucket, p
 def test_missing_permission_is_reported_at_once(any_server, lake):
     any_server.fail_next(any_server.refuse("403 Forbidden", "AccessDenied"), times=99)
     for action in (
-        lambda: lake.part("in/a"),
-        lambda: list(lake.pages("in")),
+        lambda: lake.read("in/a"),
+        lake.listed,
         lambda: lake.create("in/a", b""),
     ):
         with pytest.raises(PermissionError, match="403 Forbidden"):
@@ -249,7 +219,7 @@ def test_missing_permission_is_reported_at_once(any_server, lake):
 def test_a_missing_bucket_is_no_empty_one(any_server, any_bucket):
     lake = opened(any_server, "nowhere-at-all")
     with pytest.raises(FileNotFoundError, match=r"NoSuchBucket|ContainerNotFound"):
-        list(lake.pages("in"))
+        lake.listed()
     with pytest.raises(FileNotFoundError):
         lake.names("in")
     with pytest.raises(FileNotFoundError):

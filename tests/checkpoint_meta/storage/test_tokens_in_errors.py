@@ -8,12 +8,12 @@ import traceback
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.session.processes import plain_errors
 from pyspark_sluice.enumerator.files.discovery.queue.sqs import SqsQueue
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.masking import masked
+from pyspark_sluice.tests.checkpoint_meta.storage.lake import Lake
 from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
@@ -61,9 +61,7 @@ def opened(server, bucket, monkeypatch):
         "retry_config": {"max_retries": 1},
         "timeout": 5 + len(bucket) / 1000,
     }
-    found = open_bucket(f"s3://{bucket}/in", options)
-    assert found is not None
-    return found[0], SqsQueue(f"{server.url}/1/q", options, 30)
+    return Lake(f"s3://{bucket}/in", options), SqsQueue(f"{server.url}/1/q", options, 30)
 
 
 STATUSES = ["400 Bad Request", "403 Forbidden", "404 Not Found", "500 Internal Server Error"]
@@ -83,17 +81,16 @@ def test_no_error_of_a_request_tells_a_token(server, opened, monkeypatch, status
     lake, queue = opened
     if not known:
         # As with keys that come from elsewhere: nothing says what is to be masked.
-        lake.folders("in/", "")
+        lake.names("in")
         monkeypatch.delenv("AWS_SESSION_TOKEN")
         monkeypatch.setenv("AWS_SESSION_TOKEN", "")
     actions = {
-        "LIST": lambda: list(lake.pages("in")),
-        "level": lambda: lake.level("in"),
-        "HEAD": lambda: lake.head("in/a"),
+        "LIST": lake.listed,
+        "names": lambda: lake.names("in"),
+        "HEAD": lambda: lake.stat("in/a"),
         "GET": lambda: lake.whole("in/a"),
         "PUT": lambda: lake.create("in/a", b"x"),
         "queue": lambda: queue.receive(0),
-        "folders": lambda: lake.folders("in/", ""),
     }
     server.fault = _repeating(status, kind)
     for name, action in actions.items():

@@ -15,7 +15,7 @@ from pyspark_sluice.checkpoint_meta.documents.epochs import (
 )
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.open_store import (
-    ObjectStateStore,
+    StorageStateStore,
     open_store,
 )
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
@@ -53,7 +53,7 @@ def test_fsspec_s_client_of_s3_retries_silently_and_takes_our_own_object_for_ano
     server, bucket
 ):
     """What the test above relies on: without a comparison this would be a lost race."""
-    store = ObjectStateStore(f"s3://{bucket}/silence", server.options)
+    store = StorageStateStore(f"s3://{bucket}/silence", {**server.options, "client": "fsspec"})
     server.fail_next(server.lose_answer, kind="PUT")
     with pytest.raises(FileExistsError):
         store.publish("1", b"mine")

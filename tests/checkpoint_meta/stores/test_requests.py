@@ -9,12 +9,12 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.storage import durable
 from pyspark_sluice.checkpoint_meta.stores.contract import in_parallel
-from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore, RetryingStateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore, StorageStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 
 
 def test_a_publish_that_is_repeated_makes_the_name_durable(monkeypatch, tmp_path):
-    store = RetryingStateStore(LocalStateStore(str(tmp_path / "d")), sleep=lambda _: None)
+    store = RetryingStateStore(StorageStateStore(str(tmp_path / "d")), sleep=lambda _: None)
     store.publish("checkpoints/warm", b"x")
     real, failed, synced = durable.sync, [], []
 
@@ -38,7 +38,7 @@ def test_temporary_files_of_crashed_writers_go_and_those_of_others_stay(tmp_path
     for path, age in ((old, 90_000), (new, 3600)):
         path.write_bytes(b"half")
         os.utime(path, (time.time() - age, time.time() - age))
-    LocalStateStore(str(tmp_path / "d")).publish("checkpoints/3.arrow", b"x")
+    StorageStateStore(str(tmp_path / "d")).publish("checkpoints/3.arrow", b"x")
     assert sorted(path.name for path in folder.iterdir()) == sorted([new.name, "3.arrow"])
 
 

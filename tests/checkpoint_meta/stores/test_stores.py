@@ -12,12 +12,10 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.storage import durable
-from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
+from pyspark_sluice.checkpoint_meta.storage.fsspec_storage import FsspecStorage
 from pyspark_sluice.checkpoint_meta.stores.open_store import (
-    BucketStateStore,
-    LocalStateStore,
-    ObjectStateStore,
     RetryingStateStore,
+    StorageStateStore,
     open_store,
 )
 from pyspark_sluice.checkpoint_meta.stores.testing import (
@@ -99,9 +97,9 @@ class StateStoreSuite:
         assert store.location
 
 
-class TestLocalStateStore(StateStoreSuite):
+class TestStorageStateStore(StateStoreSuite):
     def make(self, tmp_path):
-        return LocalStateStore(str(tmp_path / "deep" / "state"))
+        return StorageStateStore(str(tmp_path / "deep" / "state"))
 
     def raw(self, store, name):
         with open(os.path.join(store.location, name), "rb") as file:
@@ -121,29 +119,6 @@ class TestLocalStateStore(StateStoreSuite):
         with pytest.raises(FileExistsError):
             store.publish("d/1", b"b")
         assert os.listdir(os.path.join(store.location, "d")) == ["1"]
-
-
-class TestObjectStateStore(StateStoreSuite):
-    def make(self, tmp_path):
-        return ObjectStateStore(f"memory://{tmp_path.name}-{uuid.uuid4().hex}/state", {})
-
-    def raw(self, store, name):
-        return fsspec.filesystem("memory").cat_file(f"{store.location}/{name}")
-
-
-class TestBucketStateStore(StateStoreSuite):
-    @pytest.fixture(autouse=True)
-    def _on(self, any_server, any_bucket):
-        self.server, self.bucket = any_server, any_bucket
-
-    def make(self, tmp_path):
-        url = f"{self.server.scheme}://{self.bucket}/state"
-        opened = open_bucket(url, self.server.options)
-        assert opened is not None
-        return BucketStateStore(url, *opened)
-
-    def raw(self, store, name):
-        return self.server.get(self.bucket, f"state/{name}")
 
 
 class TestMemoryStateStore(StateStoreSuite):
@@ -273,8 +248,9 @@ def test_a_failed_precondition_of_any_server_means_that_the_object_is_there():
         def pipe_file(self, path, data, mode):
             raise OSError(22, "At least one of the pre-conditions did not hold") from Answer()
 
-    store = ObjectStateStore("memory://any", {})
-    store._fs = Server()
+    store = StorageStateStore("memory://any")
+    store._storage = FsspecStorage(fsspec.filesystem("memory"))
+    store._storage._files = Server()
     with pytest.raises(FileExistsError):
         store.publish("a/1", b"")
 
@@ -292,8 +268,9 @@ def test_what_a_client_calls_a_fault_in_its_own_words_is_retried():
                 raise HttpError("503")
             return b"at last"
 
-    store = ObjectStateStore("memory://any", {})
-    store._fs = Server()
+    store = StorageStateStore("memory://any")
+    store._storage = FsspecStorage(fsspec.filesystem("memory"))
+    store._storage._files = Server()
     assert RetryingStateStore(store, sleep=lambda _: None).read("a/1") == b"at last"
 
 
@@ -309,7 +286,7 @@ def without_hard_links(monkeypatch):
 
 def test_without_hard_links_a_file_is_renamed_and_never_replaced(monkeypatch, tmp_path):
     without_hard_links(monkeypatch)
-    store = LocalStateStore(str(tmp_path / "state"))
+    store = StorageStateStore(str(tmp_path / "state"))
     store.publish("d/1", b"first")
     with pytest.raises(FileExistsError):
         store.publish("d/1", b"second")
@@ -322,7 +299,7 @@ def test_without_hard_links_one_of_many_wins(monkeypatch, tmp_path):
     claimed: list[int] = []
 
     def claim():
-        claimed.append(claim_epoch(LocalStateStore(str(tmp_path / "state"))))
+        claimed.append(claim_epoch(StorageStateStore(str(tmp_path / "state"))))
 
     threads = [threading.Thread(target=claim) for _ in range(8)]
     for thread in threads:
@@ -335,7 +312,7 @@ def test_without_hard_links_one_of_many_wins(monkeypatch, tmp_path):
 def test_a_mount_that_can_neither_link_nor_rename_exclusively_is_refused(monkeypatch, tmp_path):
     without_hard_links(monkeypatch)
     monkeypatch.setattr(durable, "_system_call", lambda: None)
-    store = LocalStateStore(str(tmp_path / "state"))
+    store = StorageStateStore(str(tmp_path / "state"))
     with pytest.raises(
         StateError, match="no hard links, and the operating system has no exclusive rename"
     ):
@@ -347,7 +324,7 @@ def test_every_directory_that_is_made_is_durable_in_its_parent(monkeypatch, tmp_
     synced: list[str] = []
     monkeypatch.setattr(durable, "sync", lambda d: synced.append(str(d)))
     root = tmp_path / "checkpoint" / "sluice" / "source"
-    LocalStateStore(str(root)).publish("d/1", b"")
+    StorageStateStore(str(root)).publish("d/1", b"")
     expected = [tmp_path, root.parent.parent, root.parent, root, root / "d"]
     assert set(map(str, expected)) <= set(synced)
 
@@ -357,25 +334,21 @@ def test_a_directory_made_by_a_process_that_died_is_made_durable_too(monkeypatch
     (root / "d").mkdir(parents=True)
     synced: list[str] = []
     monkeypatch.setattr(durable, "sync", lambda d: synced.append(str(d)))
-    LocalStateStore(str(root)).publish("d/1", b"")
+    StorageStateStore(str(root)).publish("d/1", b"")
     assert {str(root.parent.parent), str(root.parent), str(root), str(root / "d")} <= set(synced)
 
 
-def test_a_path_or_a_url_opens_the_right_store(tmp_path):
-    assert isinstance(open_store(str(tmp_path))._inner, LocalStateStore)
-    assert isinstance(open_store(tmp_path.as_uri())._inner, LocalStateStore)
-    assert isinstance(open_store("s3a://bucket/x")._inner, BucketStateStore)
-    by_fsspec = {"client": "fsspec", "anon": True}
-    assert isinstance(open_store("s3a://bucket/x", by_fsspec)._inner, ObjectStateStore)
-
-
 def test_a_file_system_without_conditional_creation_is_refused_by_name(tmp_path):
-    store = ObjectStateStore("memory://plain", {})
+    store = StorageStateStore("memory://plain")
 
     class Plain:
+        def unstrip_protocol(self, name):
+            return name
+
         def pipe_file(self, path, data):
             raise AssertionError
 
-    store._fs = Plain()
+    store._storage = FsspecStorage(fsspec.filesystem("memory"))
+    store._storage._files = Plain()
     with pytest.raises(StateError, match="only if it does not exist"):
         store.publish("d/1", b"")

@@ -22,7 +22,7 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.api import SCHEMA_LEFT_OUT, LeftOut
 from pyspark_sluice.reader.direct_write import bad_records
-from pyspark_sluice.reader.direct_write.place import place_of
+from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.connector import stream as streams
@@ -314,7 +314,7 @@ def _batch(*records):
 def test_files_are_closed_at_their_size(tmp_path, monkeypatch):
     monkeypatch.setattr(bad_records, "_FILE_BYTES", 1000)
     name = FileName("0" * 16, CheckpointRef(1, 1), 0, "a" * 12, suffix=BAD_RECORDS_SUFFIX)
-    writer = bad_records.BadRecordsWriter(place_of(str(tmp_path), {}), name)
+    writer = bad_records.BadRecordsWriter(Place(str(tmp_path), {}), name)
     for number in range(100):
         writer.write(LeftOut("bad_records", _batch(f"record {number}")))
     files = writer.finish()

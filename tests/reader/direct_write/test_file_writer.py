@@ -22,7 +22,7 @@ from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.direct_write import file_writer as writer_module
 from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
-from pyspark_sluice.reader.direct_write.place import LocalPlace, place_of
+from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 
 NAME = FileName("0123456789abcdef", CheckpointRef(7, 2), 3, "a" * 12)
@@ -31,7 +31,7 @@ PLAIN = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
 def writer(folder, schema=PLAIN, transform=None, **options):
     chosen = WriteOptions.model_validate({f"write_{k}": v for k, v in options.items()})
-    return DataFileWriter(LocalPlace(folder), NAME, schema, chosen, transform)
+    return DataFileWriter(Place(str(folder), {}), NAME, schema, chosen, transform)
 
 
 def rows(schema, *columns):
@@ -178,13 +178,13 @@ def fails_on_a_full_disk(place, options):
 
 @needs_full
 def test_a_full_disk_is_an_error_and_leaves_nothing_behind(tmp_path):
-    class Full(LocalPlace):
+    class Full(Place):
         def begin(self, name):
             hidden = tmp_path / f".{name}.partial"
             hidden.symlink_to(FULL)
             return super().begin(name)
 
-    fails_on_a_full_disk(Full(tmp_path), WriteOptions())
+    fails_on_a_full_disk(Full(str(tmp_path), {}), WriteOptions())
     assert list(tmp_path.rglob("*.parquet*")) == []
 
 
@@ -193,7 +193,7 @@ def test_a_full_temporary_directory_is_an_error_and_nothing_is_in_the_bucket(
     server, bucket, monkeypatch
 ):
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: FULL.open("wb"))
-    place = place_of(f"s3://{bucket}/table", server.options)
+    place = Place(f"s3://{bucket}/table", server.options)
     fails_on_a_full_disk(place, WriteOptions())
     assert list(place.files()) == []
 
@@ -203,7 +203,7 @@ def test_a_temporary_directory_that_is_full_for_waiting_rows_is_an_error(tmp_pat
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: FULL.open("wb"))
     monkeypatch.setattr(writer_module, "_MOST_OPEN", 0)
     monkeypatch.setattr(writer_module, "_BUFFERED", 1024 * 1024)
-    fails_on_a_full_disk(LocalPlace(tmp_path), WriteOptions())
+    fails_on_a_full_disk(Place(str(tmp_path), {}), WriteOptions())
     assert list(tmp_path.rglob("*.parquet*")) == []
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_sluice.errors import OptionError
-from pyspark_sluice.reader.direct_write.place import BucketPlace, LocalPlace, place_of
+from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.tests.patience import PATIENCE
 
 MIB = 1024 * 1024
@@ -21,7 +21,7 @@ NAME = "day=1/file.parquet"
 
 @pytest.fixture
 def place(any_server, any_bucket):
-    return place_of(f"{any_server.scheme}://{any_bucket}/table", any_server.options)
+    return Place(f"{any_server.scheme}://{any_bucket}/table", any_server.options)
 
 
 def published(place, data):
@@ -43,7 +43,7 @@ def test_a_file_is_there_once_and_whole_after_faults_of_the_store(
 
 
 def test_no_upload_is_left_half_done(server, bucket):
-    place = place_of(f"s3://{bucket}/table", server.options)
+    place = Place(f"s3://{bucket}/table", server.options)
     server.fail_next(server.lose_answer, times=2, kind="PUT")
     published(place, os.urandom(20_000_000))
     assert server.client().list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
@@ -64,7 +64,7 @@ def test_an_upload_that_is_killed_or_fails_leaves_no_file_on_the_machine(
     server, bucket, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    place = place_of(f"s3://{bucket}/table", server.options)
+    place = Place(f"s3://{bucket}/table", server.options)
     draft = place.begin(NAME)
     draft.sink.write(b"x")
     draft.sink.flush()
@@ -74,18 +74,11 @@ def test_an_upload_that_is_killed_or_fails_leaves_no_file_on_the_machine(
     assert list(place.files()) == []
 
 
-def test_a_file_that_was_deleted_may_be_deleted_again(place):
-    url = published(place, b"x")
-    for _ in range(2):
-        place.delete(url)
-    assert list(place.files()) == []
-
-
 def test_only_file_systems_that_create_whole_files_are_taken(tmp_path):
-    assert isinstance(place_of(str(tmp_path), {}), LocalPlace)
-    assert isinstance(place_of("s3a://bucket/x", {"key": "k", "secret": "s"}), BucketPlace)
+    Place(str(tmp_path), {})
+    Place("s3a://bucket/x", {"key": "k", "secret": "s"})
     with pytest.raises(OptionError, match="data files cannot be written there"):
-        place_of("memory://x", {})
+        Place("memory://x", {})
 
 
 def test_new_directories_are_durable_before_a_file_in_them_counts(tmp_path, monkeypatch):
@@ -97,6 +90,6 @@ def test_new_directories_are_durable_before_a_file_in_them_counts(tmp_path, monk
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", noting)
-    published(LocalPlace(tmp_path / "lake" / "table"), b"x")
+    published(Place(str(tmp_path / "lake" / "table"), {}), b"x")
     expected = {tmp_path, tmp_path / "lake", tmp_path / "lake" / "table"}
     assert {*map(str, expected)} < {*synced}

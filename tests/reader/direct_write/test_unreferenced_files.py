@@ -10,7 +10,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-from pyspark_sluice.reader.direct_write.place import place_of
+from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
 from pyspark_sluice.tests.tables.sinks import batch_of, commit_of, ids
@@ -32,7 +32,7 @@ def test_only_files_of_attempts_that_lost_to_a_commit_are_swept(tmp_path, reques
     at_work = batch_of(url, 2, ids(3), storage=storage)
     other = batch_of(url, 1, ids(0), storage=storage, lineage="f" * 16)
     commits.publish(commit_of(won))
-    where = place_of(url, storage)
+    where = Place(url, storage)
     for delete in (False, True):
         found = sweep(where, store, delete=delete)
         assert found.named == [file.path for file in won.files]
@@ -48,7 +48,7 @@ def test_a_file_that_was_never_finished_is_swept_once_its_reader_has_a_commit(tm
     commits = ReaderCommits(store)
     won = batch_of(tmp_path / "table", 1, ids(0), token="a" * 12)
     torn = batch_of(tmp_path / "table", 1, ids(0), token="b" * 12).files[0].path
-    place = place_of(str(tmp_path / "table"), {})
+    place = Place(str(tmp_path / "table"), {})
     folder, _, name = torn.rpartition("/")
     half = f"{folder}/.{name}.partial"
     (tmp_path / "table" / name).rename(half)
@@ -69,7 +69,7 @@ def test_only_the_checkpoints_that_are_pruned_are_swept(tmp_path):
     for number in (1, 2):
         won = batch_of(table, number, ids(0), lineage=lineage)
         ReaderCommits(store).publish(commit_of(won))
-    place = place_of(str(table), {})
+    place = Place(str(table), {})
     assert sweep(place, store, [first], delete=True).superseded == [lost[0].files[0].path]
     assert [Path(batch.files[0].path).exists() for batch in lost] == [False, True]
     assert sweep(place, store, [first, second], delete=True).superseded == [lost[1].files[0].path]
@@ -87,6 +87,6 @@ def test_files_of_the_query_that_was_begun_last_are_swept_however_far_the_one_be
     won = batch_of(table, 1, ids(0), token="a" * 12, **new)
     lost = batch_of(table, 1, ids(0), token="b" * 12, **new)
     ReaderCommits(store, "f" * 16).publish(commit_of(won, epoch=9))
-    swept = sweep(place_of(str(table), {}), store, delete=True)
+    swept = sweep(Place(str(table), {}), store, delete=True)
     assert swept.superseded == [file.path for file in lost.files]
     assert swept.named == [file.path for file in won.files]

@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-from pyspark_sluice.reader.direct_write.place import place_of
+from pyspark_sluice.reader.direct_write.place import Place
 
 
 def memory() -> int:
@@ -20,7 +20,7 @@ def memory() -> int:
 def main() -> None:
     """See above."""
     url, options, name, megabytes = sys.argv[1:]
-    draft = place_of(url, json.loads(options)).begin(name)
+    draft = Place(url, json.loads(options)).begin(name)
     for _ in range(int(megabytes)):
         draft.sink.write(bytes(1024 * 1024))
     before, most, over = memory(), 0, threading.Event()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .....checkpoint_meta.storage.contract import Page, Storage
 from ..api import FoundFiles, KnownFiles, SkipCounter
 from ..selection.criteria import (
     FROM_FUTURE,
@@ -21,7 +21,6 @@ from ..selection.criteria import (
     Scope,
 )
 from ..selection.name_patterns import ReadyMarker
-from .listing_pages import Page, Pages
 
 _FOLDERS_REMEMBERED = 100_000
 
@@ -29,13 +28,21 @@ _CLOCKS_DIFFER = 60_000_000
 """Microseconds by which a store's clock may be ahead of this machine's."""
 
 
+def file_page(storage: Storage, name: str) -> Page:
+    """Return a page with the file of exactly this name; an empty one if it does not exist."""
+    try:
+        status = storage.stat(name)
+    except FileNotFoundError:
+        return Page([], [], [], [], is_there=False)
+    return Page([name], [max(0, status.size)], [status.modified], [status.etag])
+
+
 class RemoteFiles:
     """The judge of one loaded path."""
 
     def __init__(
         self,
-        files: Any,
-        pages: Pages,
+        storage: Storage,
         scope: Scope,
         others: Sequence[Scope],
         criteria: Criteria,
@@ -44,8 +51,7 @@ class RemoteFiles:
         wants_versions: bool,
     ) -> None:
         """What `others`, scopes that are listed before this one, cover is theirs."""
-        self._files = files
-        self._pages = pages
+        self._storage = storage
         self._scope = scope
         self._others = others
         self._criteria = criteria
@@ -103,18 +109,18 @@ class RemoteFiles:
         # A call for each of ten million names would take longer than to list them.
         if not names:
             return []
-        first = str(self._files.unstrip_protocol(names[0]))
+        first = self._storage.url(names[0])
         if first.endswith(names[0]):
             protocol = first.removesuffix(names[0])
             return [protocol + name for name in names]
-        return [str(self._files.unstrip_protocol(name)) for name in names]
+        return [self._storage.url(name) for name in names]
 
     def _count_skipped_folder(self, folder: str, level: int, skips: SkipCounter) -> None:
         name = folder.rstrip("/")
         path = self._paths([name])[0]
         reason = self._scope.enters(name.rpartition("/")[2], level, path)
         if reason not in (TAKEN, OUTSIDE):
-            skips.add(str(self._files.unstrip_protocol(folder)), reason)
+            skips.add(self._storage.url(folder), reason)
 
     def _is_wanted(self, name: str, path: str, skips: SkipCounter) -> bool:
         reason = self._refusal(name)
@@ -167,10 +173,10 @@ class RemoteFiles:
         marker = f"{folder}/{self._marker.of(leaf)}"
         if marker in names or marker in self._ready:
             return True
-        if not self._pages.is_flat or name < marker < page.names[-1] or marker in self._absent:
+        if not self._storage.is_flat or name < marker < page.names[-1] or marker in self._absent:
             # It would be on this page, or has been asked for.
             return False
-        is_there = bool(self._pages.file(marker).names)
+        is_there = file_page(self._storage, marker).is_there
         if not self._marker.is_per_file:
             (self._ready if is_there else self._absent).add(marker)
         return is_there

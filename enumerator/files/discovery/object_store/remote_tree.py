@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from typing_extensions import override
 
-from .....checkpoint_meta.storage.providers import BY_SCHEME
+from .....checkpoint_meta.storage.bucket_storage import before
+from .....checkpoint_meta.storage.contract import Page, Storage
 from ..api import FoundFiles, KnownFiles, SkipCounter, Tree
 from ..selection.criteria import TAKEN, Scope
 from ..worker_pool import More, in_pool
-from .listing_pages import Page, before, pages_of
-from .remote_files import RemoteFiles
-
-_WITHOUT_DIRECTORIES = frozenset({*BY_SCHEME, "adl", "oss", "obs", "cos", "oci", "r2"})
-"""Stores in which a prefix is there only as long as an object is: emptied, it is still the path."""
+from .remote_files import RemoteFiles, file_page
 
 _WORKERS = 16
 """Requests at a time."""
@@ -44,27 +41,21 @@ class _NameRange(NamedTuple):
 class RemoteTree(Tree):
     """Pages of a flat listing, in several threads where there are many; else directories."""
 
-    def __init__(self, files: Any, root: str, scope: Scope, judge: RemoteFiles) -> None:
-        """`root` is a path in the file system `files`."""
-        self._files, self._root = files, root
-        self.pages = pages_of(files)
+    def __init__(self, storage: Storage, root: str, scope: Scope, judge: RemoteFiles) -> None:
+        """`root` is a name in `storage`."""
+        self.storage, self._root = storage, root
         self.scope = scope
         self.judge = judge
-        protocol = self._files.protocol
-        protocols = {protocol} if isinstance(protocol, str) else set(protocol)
-        self._may_vanish = bool(protocols & _WITHOUT_DIRECTORIES)
-        """True if a path that has been emptied does not exist."""
         self._was_there = False
 
     @override
     def forget(self) -> None:
         self.judge.forget()
-        self.pages.forget()
+        self.storage.refresh()
 
     @override
     def list_files(self, known: KnownFiles, skips: SkipCounter, after: str) -> Iterator[FoundFiles]:
-        # storageOptions may have turned fsspec's cache of listings on.
-        self._files.invalidate_cache()
+        self.storage.refresh(self._root)
         self.judge.begin_pass()
         base = self._root.rstrip("/") + "/"
         first = self._first(base, after)
@@ -75,9 +66,11 @@ class RemoteTree(Tree):
                 yield self.judge.judged(page, level, known, skips)
         except (FileNotFoundError, NotADirectoryError) as error:
             # An emptied prefix is no error, a bucket that is gone is one.
-            if not (self._may_vanish and self._files.exists(self._root.partition("/")[0])):
+            if self.storage.has_directories or not self.storage.exists(
+                self._root.partition("/")[0]
+            ):
                 raise
-            if is_there or self.pages.exists(base):
+            if is_there or self.storage.exists(base):
                 # The answer was wrong: what is below the path has not been listed.
                 raise OSError(errno.EIO, str(error), self._root) from error
         if not is_there and not after:
@@ -88,30 +81,26 @@ class RemoteTree(Tree):
         """All that is listed: of the bounds what is a name; files are held against them later."""
         place, end = self.scope.place, ""
         if place is not None:
-            start, end = place.names_below(self.path_of(base.rstrip("/")))
+            start, end = place.names_below(self.storage.url(base.rstrip("/")))
             after = max(after, before(start)) if start else after
         return _NameRange(base, 0, base + after if after else "", base + end if end else "")
-
-    def path_of(self, name: str) -> str:
-        """A name of the file system as the path that it is known by."""
-        return str(self._files.unstrip_protocol(name))
 
     # Pages ------------------------------------------------------------------------------------
 
     def _instead(self, known: KnownFiles, skips: SkipCounter) -> Iterator[FoundFiles]:
         # Nothing below it: an object itself, an empty directory, or nothing at all.
         if not self.scope.depth:
-            page = self.pages.file(self._root.rstrip("/"))
+            page = file_page(self.storage, self._root.rstrip("/"))
             if page.names:
                 yield self.judge.judged(page, -1, known, skips)
                 return
         # After a restart the known files say that the path was there once.
-        expected = self._may_vanish and (self._was_there or len(known) > 0)
-        if not expected and not self.pages.exists(self._root.rstrip("/") + "/"):
+        expected = not self.storage.has_directories and (self._was_there or len(known) > 0)
+        if not expected and not self.storage.exists(self._root.rstrip("/") + "/"):
             raise FileNotFoundError(self._root)
 
     def _list(self, task: _NameRange) -> Iterator[tuple[Page, int] | More[_NameRange]]:
-        if not self.pages.is_flat:
+        if not self.storage.is_flat:
             yield from self._directory(task)
         elif task.level < self.scope.depth - 1:
             yield from self._level(task)
@@ -120,13 +109,13 @@ class RemoteTree(Tree):
 
     def _level(self, task: _NameRange) -> Iterator[tuple[Page, int] | More[_NameRange]]:
         # A wildcard's directories are chosen before anything below them is listed.
-        for page in self.pages.pages(task.prefix, folders=True):
+        for page in self.storage.pages(task.prefix, folders=True):
             yield Page([], [], [], [], page.folders, page.is_there), task.level
             yield from self._folders(page, task)
 
     def _directory(self, task: _NameRange) -> Iterator[tuple[Page, int] | More[_NameRange]]:
         try:
-            for page in self.pages.pages(task.prefix, after=task.after, folders=True):
+            for page in self.storage.pages(task.prefix, after=task.after, folders=True):
                 yield page, task.level
                 yield from self._folders(page, task)
         except FileNotFoundError:
@@ -136,7 +125,7 @@ class RemoteTree(Tree):
 
     def _folders(self, page: Page, task: _NameRange) -> Iterator[More[_NameRange]]:
         for folder in page.folders:
-            path, name = self.path_of(folder.rstrip("/")), folder.rstrip("/").rpartition("/")[2]
+            path, name = self.storage.url(folder.rstrip("/")), folder.rstrip("/").rpartition("/")[2]
             if self.scope.enters(name, task.level, path) != TAKEN:
                 continue
             if not task.after or folder > task.after or task.after.startswith(folder):
@@ -151,7 +140,7 @@ class RemoteTree(Tree):
             return
         after = after if after.startswith(prefix) else ""
         for count, page in enumerate(
-            self.pages.pages(prefix, after=after, until=task.until), start=1
+            self.storage.pages(prefix, after=after, until=task.until), start=1
         ):
             yield page, -1
             if count == _PAGES_ALONE and task.is_whole and page.names:
@@ -172,7 +161,7 @@ class RemoteTree(Tree):
     def _bounds(self, prefix: str, after: str) -> list[str]:
         """Directories behind `after`, of the highest level that has some."""
         for _ in range(_LEVELS_DOWN):
-            page = next(self.pages.pages(prefix, after=after, folders=True), None)
+            page = next(self.storage.pages(prefix, after=after, folders=True), None)
             folders = list(page.folders) if page is not None else []
             bounds = [folder for folder in folders if folder > after]
             if len(bounds) > 1 or not folders:

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 from typing_extensions import override
 
+from .....checkpoint_meta.storage.contract import Page
 from .....checkpoint_meta.storage.providers import AZURE, S3
 from .....checkpoint_meta.storage.urls import scheme_of, storage_url
 from .....errors import SourceUnavailable
@@ -31,7 +32,7 @@ from ..api import (
     SkippedFile,
     joined,
 )
-from ..object_store.listing_pages import Page
+from ..object_store.remote_files import file_page
 from ..object_store.remote_tree import RemoteTree
 from ..tree_discovery import TreeDiscovery
 from .api import EventQueue, MalformedMessage, Message
@@ -148,7 +149,7 @@ class NotificationDiscovery(Discovery):
         return next(tree for tree in self._trees if _covers(tree, name))
 
     def _path(self, name: str) -> str:
-        return self._tree(name).path_of(name)
+        return self._tree(name).storage.url(name)
 
     def _asked(self, names: Sequence[str], known: KnownFiles) -> Iterator[FoundFiles]:
         # A marker that was missing in an earlier pass may be there by now.
@@ -197,7 +198,7 @@ class NotificationDiscovery(Discovery):
 
     def _answer(self, name: str) -> Page | SourceUnavailable:
         try:
-            return self._tree(name).pages.file(name)
+            return file_page(self._tree(name).storage, name)
         except OSError as error:
             failure = SourceUnavailable(
                 "cannot check an object that a notification names",

@@ -15,9 +15,9 @@ from pyarrow import orc
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.storage.urls import is_local
 from .....errors import SchemaMismatchError
 from ...io.memory_bounds import held_at_most, too_long
-from ...io.source_file import is_local
 from ...options import ReaderOptions
 from ...values.column_fitter import ColumnFitter
 from ...values.map_nested import Change, Path, is_within, map_nested, on_columns

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.storage.urls import is_local
 from .....errors import OptionError
-from ...io.source_file import is_local
 from ...options import ReaderOptions
 from ...row_filter import Predicate, Range
 from ...values.map_nested import Change, Path, is_within, on_columns

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 from isal import igzip_lib
 
 from .....checkpoint_meta.documents.file_split import FileVersion
-from ..source_file import is_local, place_of
+from .....checkpoint_meta.storage.urls import is_local, local_name
 from .cut_places import AccessPoint
 
 SPACING = 4 * 1024 * 1024
@@ -67,7 +67,7 @@ def find_points(file: FileVersion, storage: Mapping[str, Any]) -> list[AccessPoi
     local = is_local(file.path)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "index"
-        asked = pickle.dumps((place_of(file.path), None if local else dict(storage), str(out)))
+        asked = pickle.dumps((local_name(file.path), None if local else dict(storage), str(out)))
         finder = [sys.executable, "-c", _FIND]
         try:
             subprocess.run(finder, input=asked, capture_output=True, check=True, timeout=PATIENCE)

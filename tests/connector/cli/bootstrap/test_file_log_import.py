@@ -10,7 +10,7 @@ import fsspec
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
-from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import StorageStateStore
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tests.connector.cli.bootstrap.imports import (
     ODD,
@@ -274,14 +274,14 @@ def test_what_cannot_be_continued_is_refused_by_name(tmp_path, capsys, ended, sp
 
 
 def test_a_query_that_goes_on_meanwhile_is_not_continued(tmp_path, capsys, ended, monkeypatch):
-    publish = LocalStateStore.publish
+    publish = StorageStateStore.publish
 
     def meanwhile(store, name, data):
         publish(store, name, data)
         if name == "metadata":
             ended.batch(2, [tmp_path / "data" / "c.json"])
 
-    monkeypatch.setattr(LocalStateStore, "publish", meanwhile)
+    monkeypatch.setattr(StorageStateStore, "publish", meanwhile)
     said = from_spark(tmp_path, capsys, "--continue-query", "--yes", code=2)
     assert "the old query has continued in the meantime" in said
     assert not (tmp_path / "new" / "sluice" / "source" / "seed.json").exists()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit, UnfinishedSplit
+from pyspark_sluice.checkpoint_meta.storage import durable
+from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalStorage
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
-from pyspark_sluice.enumerator.files.cleaning import places
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.errors import StateError
 from pyspark_sluice.tests.enumerator.files.cleaning.keeping import Keeping
@@ -130,7 +132,7 @@ def test_what_cannot_be_deleted_is_counted_named_and_tried_again(keeping, monkey
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         real(path)
 
-    monkeypatch.setattr(places.os, "unlink", refusing)
+    monkeypatch.setattr(os, "unlink", refusing)
     cleaning = keeping.run()
     assert keeping.left() == ["a"]
     assert cleaning.figures()["failing"] == 1
@@ -157,7 +159,7 @@ def test_with_very_many_failures_later_checkpoints_wait_and_nothing_is_forgotten
 
     keeping.batch(keeping.whole(*(f"{n:04}" for n in range(1100))))
     keeping.batch(keeping.whole("later"))
-    monkeypatch.setattr(places.os, "unlink", refusing)
+    monkeypatch.setattr(os, "unlink", refusing)
     cleaning = keeping.run()
     assert cleaning.figures()["failing"] == 1100
     # The state behind it is held, and no mark claims that it is done.
@@ -188,7 +190,7 @@ def test_what_is_marked_as_done_is_not_looked_at_again(keeping, monkeypatch):
         seen.append(str(path))
         return real(path, **more)
 
-    monkeypatch.setattr(places.os, "stat", noting)
+    monkeypatch.setattr(os, "stat", noting)
     keeping.batch(keeping.whole("new"))
     keeping.run()
     assert {os.path.basename(path) for path in seen if "/in/" in path} == {"new"}
@@ -210,7 +212,7 @@ def test_damaged_marks_cost_a_second_look_and_nothing_else(keeping):
     assert keeping.left() == ["big"]
 
 
-OPERATIONS = {"unlink": os, "link": os, "copy2": places.shutil}
+OPERATIONS = {"unlink": os, "link": os, "copy2": shutil}
 
 
 @pytest.mark.slow
@@ -290,7 +292,7 @@ def test_what_is_archived_is_synced_before_its_source_is_deleted(tmp_path, monke
 
 
 def _slow_ways(patch, way):
-    real = places.rename_exclusively
+    real = durable.rename_exclusively
 
     def without(source, goal):
         raise StateError("no exclusive rename")
@@ -301,9 +303,9 @@ def _slow_ways(patch, way):
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     if way == "link":
-        patch.setattr(places, "rename_exclusively", without)
+        patch.setattr(durable, "rename_exclusively", without)
     if way == "copy":
-        patch.setattr(places, "rename_exclusively", across)
+        patch.setattr(durable, "rename_exclusively", across)
 
 
 def _dying(patch, keeping, moment):
@@ -323,7 +325,7 @@ def _dying(patch, keeping, moment):
 
     for name, module in OPERATIONS.items():
         patch.setattr(module, name, around(getattr(module, name)))
-    patch.setattr(places, "rename_exclusively", around(places.rename_exclusively))
+    patch.setattr(durable, "rename_exclusively", around(durable.rename_exclusively))
     patch.setattr(keeping.store, "publish", around(keeping.store.publish))
     patch.setattr(keeping.store, "delete", around(keeping.store.delete))
     return around
@@ -336,10 +338,10 @@ def test_what_another_chain_could_not_delete_is_not_deleted_before_this_one_has_
     keeping.batch(files)
     with monkeypatch.context() as patch:
 
-        def denied(self, file):
-            raise PermissionError(13, "denied", file.path)
+        def denied(self, name):
+            raise PermissionError(13, "denied", name)
 
-        patch.setattr(places.LocalPlace, "delete", denied)
+        patch.setattr(LocalStorage, "delete", denied)
         keeping.run()
     assert keeping.left() == ["a", "b", "c"]
     # The query begins again over the same directory (`ingestAgain`), and reads one file at first.
@@ -349,7 +351,7 @@ def test_what_another_chain_could_not_delete_is_not_deleted_before_this_one_has_
     assert keeping.left() == ["b", "c"]
     # A mark of the new chain, with its own failures, is restored.
     with monkeypatch.context() as patch:
-        patch.setattr(places.LocalPlace, "delete", denied)
+        patch.setattr(LocalStorage, "delete", denied)
         keeping.batch(files[1:2])
         keeping.run()
     keeping.run()

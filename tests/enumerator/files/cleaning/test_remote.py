@@ -6,9 +6,12 @@ import fsspec
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.storage.bucket_storage import BucketStorage
+from pyspark_sluice.checkpoint_meta.storage.fsspec_storage import FsspecStorage
+from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
 from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths
 from pyspark_sluice.enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
-from pyspark_sluice.enumerator.files.cleaning.places import BucketPlace, FsspecPlace, remote_place
+from pyspark_sluice.enumerator.files.cleaning.places import present_version
 
 pytestmark = pytest.mark.slow
 
@@ -17,26 +20,26 @@ pytestmark = pytest.mark.slow
 def store(request):
     """(URL of a bucket, storage options, the file system to look with, the place expected)."""
     if request.param == "memory":
-        return "memory://cleaned", {}, fsspec.filesystem("memory"), FsspecPlace
+        return "memory://cleaned", {}, fsspec.filesystem("memory"), FsspecStorage
     server = request.getfixturevalue("server")
     server.fault, options = None, server.options
     files = fsspec.filesystem("s3", skip_instance_cache=True, use_listings_cache=False, **options)
     files.call_s3("create_bucket", Bucket="cleaned")
     by_fsspec = request.param != "s3"
     given = {**options, "client": "fsspec"} if by_fsspec else options
-    return "s3://cleaned", given, files, FsspecPlace if by_fsspec else BucketPlace
+    return "s3://cleaned", given, files, FsspecStorage if by_fsspec else BucketStorage
 
 
 @pytest.mark.parametrize("mode", ["delete", "archive"])
 def test_what_was_read_goes_and_what_has_changed_or_is_in_the_way_stays(store, mode):
     root, options, files, kind = store
-    assert type(remote_place(root, options)) is kind
+    storage, _ = open_storage(root, options)
+    assert type(storage) is kind
     names = ["a", "day=1/b", "changed", "gone", "taken", "half-done", "prefix"]
-    below = "prefix-below" if kind is FsspecPlace else "prefix/below"
+    below = "prefix-below" if kind is FsspecStorage else "prefix/below"
     for name in [*names, below]:
         files.pipe_file(f"{root}/in/{name}", b"text of " + name.encode())
-    place = remote_place(root, options)
-    found = [place.present(FileVersion(f"{root}/in/{name}", 0, -1)) for name in names]
+    found = [present_version(storage, FileVersion(f"{root}/in/{name}", 0, -1)) for name in names]
     read = [file for file in found if file is not None]
     files.pipe_file(f"{root}/in/changed", b"TEXT OF changed")
     files.pipe_file(f"{root}/in/changed", b"TEXT OF changed, and more")
@@ -72,9 +75,11 @@ def test_on_each_store_what_was_read_goes_and_its_answers_may_be_lost(any_server
     root = f"{any_server.scheme}://{any_bucket}"
     for name in ("a", "day=1/b", "changed", "taken"):
         any_server.put(any_bucket, f"in/{name}", b"text of " + name.encode())
-    place = remote_place(root, any_server.options)
+    storage, _ = open_storage(root, any_server.options)
     read = [
-        place.present(FileVersion(f"{any_server.path_scheme}://{any_bucket}/in/{name}", 0, -1))
+        present_version(
+            storage, FileVersion(f"{any_server.path_scheme}://{any_bucket}/in/{name}", 0, -1)
+        )
         for name in ("a", "day=1/b", "changed", "taken")
     ]
     any_server.put(any_bucket, "in/changed", b"text of CHANGED")

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
+import fsspec
 import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.documents.part_budget import PartBudget
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
-from pyspark_sluice.errors import FileVanishedError, OptionError, SplitReadError
+from pyspark_sluice.errors import (
+    FileChangedError,
+    FileVanishedError,
+    OptionError,
+    SplitReadError,
+)
+from pyspark_sluice.reader.budget import RemainingBudget
 from pyspark_sluice.reader.files.io.source_file import SourceFile
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
-from pyspark_sluice.tests.reader.files.reading import read
+from pyspark_sluice.tests.reader.files.reading import CONTEXT, read
 
 pytestmark = pytest.mark.slow
 
@@ -70,3 +83,38 @@ def test_a_store_that_stays_away_is_named_with_the_file(server, bucket, monkeypa
 def test_options_that_the_client_does_not_know_are_refused_when_it_is_made(server, bucket):
     with pytest.raises(OptionError, match="not known to the client of s3"):
         _found(bucket, {**server.options, "region": "x", "acl": "public-read"})
+
+
+def test_a_limit_on_seconds_changes_no_request_of_another_query(server, bucket):
+    storage = server.options
+    _put(server, bucket, "in/a", b"a line\n" * 1_000_000)
+    (file,) = _found(bucket, storage)
+    split, schema = FileSplit(file, 0, file.size), pa.schema([("value", pa.string())])
+    options = ReaderOptions(file_format="text", storage_options=storage)
+
+    def requests(seconds):
+        budget = RemainingBudget(PartBudget(seconds=seconds))
+        reader = FileSplitReader(schema, options, replace(CONTEXT, budget=budget))
+        return server.counted(lambda: list(reader.read([split])))["GET"]
+
+    without = requests(None)
+    # So little time that each request is one of the smallest.
+    requests(0.001)
+    assert requests(None) == without
+
+
+def test_a_replaced_file_of_equal_size_is_noticed_behind_fsspec():
+    files = fsspec.filesystem("memory")
+    for name in ("a", "b"):
+        files.pipe_file(f"/replaced/{name}", b"one")
+    given = {"path": "memory://replaced"}
+    found = lister_of(make_listing(parse_options(given, streaming=False)))(())
+    files.pipe_file("/replaced/b", b"two")
+    stored = files.store["/replaced/b"]
+    stored.created += timedelta(seconds=2)
+    same, replaced = (SourceFile(file, {}) for file in found)
+    assert same.content() == b"one"
+    with pytest.raises(FileChangedError, match="modified at"):
+        replaced.content()
+    present = replaced.present_version()
+    assert (present.size, present.modified) == (3, int(stored.created.timestamp() * 1_000_000))

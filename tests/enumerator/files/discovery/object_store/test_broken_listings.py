@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.errors import SourceUnavailable
+from pyspark_sluice.tests.checkpoint_meta.storage.lake import Lake
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json, kind_of
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
 from pyspark_sluice.tests.thorough import sampled
@@ -116,11 +116,10 @@ def test_a_bucket_that_is_missing_in_the_middle_of_a_listing_is_no_empty_path(
     ),
 )
 def test_names_of_the_state_are_complete_or_an_error(server, lake, body, position):
-    opened = open_bucket(f"s3://{lake}", {**server.options, "retry_config": {"max_retries": 1}})
-    assert opened is not None
+    state = Lake(f"s3://{lake}", {**server.options, "retry_config": {"max_retries": 1}})
     server.fault = Answered(BODIES[body], {position})
     try:
-        found = opened[0].names("in")
+        found = state.names("in")
     except OSError:
         return
     assert found == NAMES
@@ -135,12 +134,10 @@ def test_a_directory_that_somebody_has_drawn_is_no_sign_of_more(server, bucket):
 
 def test_a_listing_that_ends_where_it_ended_before_is_one_request(server, lake):
     server.most_keys = 0
-    opened = open_bucket(f"s3://{lake}", server.options)
-    assert opened is not None
-    made, _ = opened
-    assert server.counted(lambda: list(made.pages("in"))) == {"LIST": 2}
-    assert server.counted(lambda: list(made.pages("in"))) == {"LIST": 1}
+    made = Lake(f"s3://{lake}", server.options)
+    assert server.counted(made.listed) == {"LIST": 2}
+    assert server.counted(made.listed) == {"LIST": 1}
     server.client().put_object(Bucket=lake, Key="in/99.json", Body=b"abc")
-    assert server.counted(lambda: list(made.pages("in"))) == {"LIST": 2}
-    made.forget()
-    assert server.counted(lambda: list(made.pages("in"))) == {"LIST": 2}
+    assert server.counted(made.listed) == {"LIST": 2}
+    made.storage.refresh()
+    assert server.counted(made.listed) == {"LIST": 2}

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.storage import bucket as buckets
+from pyspark_sluice.checkpoint_meta.storage import bucket_storage
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.enumerator.files.discovery.object_store import remote_tree
@@ -37,7 +37,7 @@ def river():
 @pytest.fixture
 def server(river, monkeypatch):
     """Storage options."""
-    monkeypatch.setattr(buckets, "_PAGE", 10)
+    monkeypatch.setattr(bucket_storage, "_PAGE", 10)
     return river.options
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
 
-from pyspark_sluice.checkpoint_meta.storage import bucket as buckets
-from pyspark_sluice.checkpoint_meta.storage.bucket import open_bucket
-from pyspark_sluice.enumerator.files.discovery.object_store.listing_pages import BucketPages
+from pyspark_sluice.checkpoint_meta.storage import bucket_storage
 from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, make_discovery
 
 pytestmark = pytest.mark.slow
@@ -43,7 +39,7 @@ class River:
 
 @pytest.fixture
 def river(any_server, any_bucket, monkeypatch):
-    monkeypatch.setattr(buckets, "_PAGE", 10)
+    monkeypatch.setattr(bucket_storage, "_PAGE", 10)
     yield River(any_server, any_bucket)
     any_server.most_keys = 0
 
@@ -85,23 +81,3 @@ def test_wildcards_names_and_markers_choose_alike(river):
     assert river.keys(Ledger().take(whole)) == ["marked/b/a"]
     with pytest.raises(Exception, match="/one; found nothing"):
         Ledger().take(river.discovery("one"))
-
-
-def test_stretches_of_a_listing_are_exact(river):
-    opened = open_bucket(f"{river.server.scheme}://{river.bucket}", river.options)
-    assert opened is not None
-    pages, begin = BucketPages(opened[0]), f"{river.bucket}/"
-    prefixes = ("in/", "in/d", "in/day=03", "in/day=03/", "zz")
-    afters = ("", "in/day=03", "in/day=11/2.json", "in/e")
-    for prefix, after, until in product(prefixes, afters, ("", "in/day=05/", "in/day=05/2")):
-        limits = [begin + text if text else "" for text in (after, until)]
-        found = [
-            name
-            for page in pages.pages(begin + prefix, after=limits[0], until=limits[1])
-            for name in page.names
-        ]
-        assert found == [
-            begin + key
-            for key in sorted([*KEYS, "in/_tmp/y", "in/day=01/.z"])
-            if key.startswith(prefix) and key > after and (not until or key <= until)
-        ], (prefix, after, until)

@@ -7,36 +7,36 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.enumerator.files.discovery.object_store.listing_pages import BucketPages, before
+from pyspark_sluice.checkpoint_meta.storage.bucket_storage import BucketStorage, before
 
 
-class Ordered:
+class Ordered(BucketStorage):
     """A bucket that lists some keys in one of the orders that stores have."""
 
-    name = "lake"
+    _begin = "lake/"
 
     def __init__(self, keys, order=None, page=1):
-        self.lists_in_order = order is None
+        self._lists_in_order = order is None
         self._keys = sorted(keys, key=order)
-        self._page = page
+        self._length = page
 
-    def pages(self, prefix, after=""):
+    def _objects(self, prefix, after=""):
         # Where keys come in another order, the client cannot begin behind one of them.
         keys = [
             key
             for key in self._keys
             if key.startswith(f"{prefix}/" if prefix else "")
-            and (key > after or not self.lists_in_order)
+            and (key > after or not self._lists_in_order)
         ]
-        for start in range(0, len(keys), self._page):
-            part = keys[start : start + self._page]
+        for start in range(0, len(keys), self._length):
+            part = keys[start : start + self._length]
             columns = {"path": part, "size": [1] * len(part), "e_tag": ["1"] * len(part)}
             columns["last_modified"] = pa.array([0] * len(part), pa.timestamp("us", "UTC"))
             yield pa.record_batch(columns)
 
 
 def _names(bucket: Any, prefix, **limits):
-    pages = BucketPages(bucket).pages(f"lake/{prefix}", **limits)
+    pages = bucket.pages(f"lake/{prefix}", **limits)
     return [name.removeprefix("lake/") for page in pages for name in page.names]
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.checkpoint_meta.stores.open_store import LocalStateStore
+from pyspark_sluice.checkpoint_meta.stores.open_store import StorageStateStore
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.reader.files.formats.api import FormatContext, Splittability
@@ -281,4 +281,4 @@ def test_a_file_has_so_many_points_at_most(tmp_path, data, monkeypatch):
 
 
 def _store(root):
-    return LocalStateStore(str(root / "state"))
+    return StorageStateStore(str(root / "state"))

@@ -1,0 +1,82 @@
+"""Opens the storage of a path or URL: local files, a bucket by obstore, or fsspec."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from ...errors import OptionError
+from .bucket_storage import BucketStorage
+from .client_options import by_fsspec, client_config, uses_fsspec
+from .contract import Storage
+from .fsspec_storage import FsspecStorage
+from .local_storage import LocalStorage
+from .providers import BY_SCHEME
+from .urls import local_path, scheme_of, storage_url
+
+
+def is_bucket(url: str, storage_options: Mapping[str, Any]) -> bool:
+    """Return True for URLs of object stores, unless `storageOptions` leave them to fsspec."""
+    return scheme_of(url) in BY_SCHEME and not uses_fsspec(storage_options)
+
+
+def open_storage(
+    url: str, storage_options: Mapping[str, Any], *, root: str = ""
+) -> tuple[Storage, str]:
+    """The storage of a path or URL, and its name there; touches nothing.
+
+    Paths in one bucket or file system have the same object. `root` is the directory of local files
+    below which new directories are made durable; by default `url` itself.
+
+    Raises:
+        OptionError: storage options that the client does not know, or it is not installed.
+    """
+    path = local_path(url)
+    if path is not None:
+        return LocalStorage(local_path(root) or path if root else path), path
+    url = storage_url(url)
+    # Clients have threads, which a forked process does not inherit.
+    process = os.getpid()
+    if not is_bucket(url, storage_options):
+        files, name = by_fsspec(url, storage_options)
+        return _of_fsspec(files, process), name
+    bucket, _, key = url.partition("://")[2].partition("/")
+    options = dict(storage_options)
+    if "@" in bucket:
+        # abfs://container@account.dfs.core.windows.net/
+        bucket, _, host = bucket.partition("@")
+        options.setdefault("account_name", host.partition(".")[0])
+    storage = _of_bucket(scheme_of(url), bucket, json.dumps(options, sort_keys=True), process)
+    return storage, f"{bucket}/{key.strip('/')}"
+
+
+@lru_cache(maxsize=64)
+def _of_fsspec(files: Any, _process: int) -> FsspecStorage:
+    return FsspecStorage(files)
+
+
+@lru_cache(maxsize=64)
+def _of_bucket(scheme: str, bucket: str, options: str, _process: int) -> BucketStorage:
+    if importlib.util.find_spec("obstore") is None:
+        extra = BY_SCHEME[scheme].extra
+        raise OptionError(
+            "the client for object stores is not installed",
+            f"{scheme}://{bucket}",
+            "no package obstore",
+            f"pip install 'pyspark-sluice[{extra}]' on the driver and the executors",
+        )
+    from obstore.exceptions import BaseError
+
+    try:
+        return BucketStorage(scheme, bucket, client_config(scheme, json.loads(options)))
+    except (BaseError, ValueError, TypeError) as error:
+        raise OptionError(
+            f"storageOptions: they do not configure a client for {scheme}://",
+            f"{scheme}://{bucket}",
+            " ".join(str(error).partition("\n\nDebug source")[0].split()),
+            "keys, key files and endpoints in the form that the client reads",
+        ) from error
