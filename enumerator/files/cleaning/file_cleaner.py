@@ -150,12 +150,14 @@ class FileCleaner:
 
     def target(self, path: str) -> str:
         """Where the file goes: its name below the loaded path, below the archive."""
-        plain = local_path(path) or path
-        bases = [base for base in (p.base.rstrip("/") for p in self._policy.paths) if base]
-        within = [base for base in bases if plain.startswith(f"{base}/")]
+        # By names: the same path can be written with other schemes, or without a host.
+        storage = self._storage_of(path)
+        name = storage.name(path)
+        bases = [storage.name(loaded.base).rstrip("/") for loaded in self._policy.paths]
+        within = [base for base in bases if base and name.startswith(f"{base}/")]
         # The innermost: what is above it may be several loaded paths.
-        base = max(within, key=len, default=plain.rpartition("/")[0])
-        return join(self._policy.archive, plain[len(base) + 1 :])
+        base = max(within, key=len, default=name.rpartition("/")[0])
+        return join(self._policy.archive, name[len(base) + 1 :])
 
     def _archive(self, storage: Storage, file: FileVersion) -> None:
         target = self.target(file.path)
