@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
 from typing import Final, TypeVar
 
 from ...errors import FileChangedError, MissingPathError, OptionError, SourceUnavailable
@@ -190,12 +189,13 @@ def patiently(
     Raises:
         OSError: the last one, or the first that no further try would change.
     """
-    for pause in islice(delays(first_delay), attempts - 1):
+    pauses = delays(first_delay)
+    for _ in range(attempts - 1):
         try:
             return action()
         except FINAL:
             raise
         except OSError:
-            sleep(pause)
+            sleep(next(pauses))
     # The last attempt, of which every error is the caller's.
     return action()
