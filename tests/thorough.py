@@ -30,7 +30,7 @@ def mark_what_is_not_sampled(items: Iterable[pytest.Item]) -> None:
     """
     for item in items:
         for mark in item.iter_markers("sample"):
-            name = item.callspec.id  # type: ignore[attr-defined]
+            name = item.callspec.id
             if not {name, *name.split("-")} & set(mark.args):
                 item.add_marker(pytest.mark.thorough(mark.kwargs.get("why", "")))
 

@@ -91,7 +91,7 @@ class TestJsonDocuments(Columns):
         path.write_text(json.dumps(rows, indent=1, ensure_ascii=False, default=_text))
 
 
-class MeasuredLater:
+class MeasuredLater(Columns):
     """Formats that Python reads, whose memory takes long to trace."""
 
     @pytest.mark.thorough("traces each line of Python; the memory of JSON is measured here")
@@ -99,7 +99,7 @@ class MeasuredLater:
         super().test_memory_does_not_follow_the_size_of_the_file(tmp_path)
 
 
-class TestCsv(MeasuredLater, Columns):
+class TestCsv(MeasuredLater):
     # By the header's names; the text that means null is not the empty one.
     options = {"file_format": "csv", "header": True, "enforce_schema": False, "escape": '"',
                "null_value": "NULL", "schema_evolution_mode": "none"}  # fmt: skip
@@ -126,7 +126,7 @@ class TestCsvWithBreaks(TestCsv):
         return [row | {"text": row["text"] and row["text"] + "\n"} for row in super().rows(count)]
 
 
-class TestXml(MeasuredLater, Columns):
+class TestXml(MeasuredLater):
     options = {"file_format": "xml", "row_tag": "r"}
     suffix = ".xml"
     notices_its_end = False  # A file may end between two records.
