@@ -93,17 +93,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         asked = getattr(item, "fixturenames", ())
-        callspec = getattr(item, "callspec", None)
-        server = callspec and callspec.params.get("any_server")
-        if server == "azure" or "azurite" in asked or "azurite_queues" in asked:
-            item.add_marker(AZURE)
-    mark_what_is_not_sampled(items)
-    unexplained = without_reason(items)
-    if unexplained:
-        msg = f"each `thorough` needs one text, why `make test` does without: {unexplained}"
-        raise pytest.UsageError(msg)
-    for item in items:
-        asked = getattr(item, "fixturenames", ())
         if "spark_answers" in asked:
             item.add_marker(pytest.mark.answers)
         if "spark" in asked or ("spark_answers" in asked and answers.SOURCE != "recorded"):
@@ -111,7 +100,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "server" in asked or "any_server" in asked:
             # Importing moto alone takes a second.
             item.add_marker(pytest.mark.slow)
+        callspec = getattr(item, "callspec", None)
+        server = callspec and callspec.params.get("any_server")
+        if server == "azure" or "azurite" in asked or "azurite_queues" in asked:
+            item.add_marker(AZURE)
         item.add_marker(pytest.mark.xdist_group(_group(item)))
+    mark_what_is_not_sampled(items)
+    unexplained = without_reason(items)
+    if unexplained:
+        msg = f"each `thorough` needs one text, why `make test` does without: {unexplained}"
+        raise pytest.UsageError(msg)
     order = {"drivers": 0, "session": 1}
     items.sort(key=lambda item: order.get(_group(item), 2))
 

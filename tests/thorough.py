@@ -14,7 +14,10 @@ GOOGLE = pytest.mark.thorough("one client serves all object stores, and S3 is in
 
 
 def sampled(cases: Iterable[T], kept: Callable[[T], object], *, reason: str) -> list[Any]:
-    """All of the cases, for `parametrize`; those that are not `kept` are `thorough`."""
+    """All of the cases, for `parametrize`; those that are not `kept` are `thorough`.
+
+    For cases that are chosen by a rule or have no names; the mark `sample` chooses them by name.
+    """
     return [case if kept(case) else _left(case, reason) for case in cases]
 
 
