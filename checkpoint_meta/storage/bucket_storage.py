@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from .aws import as_os_errors as as_errors_of_aws
 from .aws import aws_client, shared_credentials
-from .contract import PART, Draft, FileStatus, Page, Part, Storage
+from .contract import PART, Draft, FileStatus, Page, Part, Storage, microseconds
 from .providers import BY_SCHEME, S3, ClientConfig
 from .s3_listing import INCOMPLETE, complete, s3_pages
 from .storage_errors import BeyondTheEnd, as_os_errors, patiently
@@ -375,5 +375,5 @@ def _client(scheme: str, bucket: str, config: ClientConfig) -> Any:
 
 
 def _status(meta: Any) -> FileStatus:
-    modified = int(meta["last_modified"].timestamp() * 1_000_000)
+    modified = microseconds(meta["last_modified"])
     return FileStatus(meta["size"], modified, (meta["e_tag"] or "").strip('"'))

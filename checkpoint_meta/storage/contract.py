@@ -11,6 +11,7 @@ import errno
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import compress
 from typing import IO, Any, Final, NamedTuple
 
@@ -35,6 +36,11 @@ class FileStatus(NamedTuple):
     """The store's own version mark; empty where it has none."""
 
 
+def microseconds(time: datetime) -> int:
+    """Return a time of a store as `FileStatus` has it."""
+    return int(time.timestamp() * 1_000_000)
+
+
 class Part(NamedTuple):
     """Some bytes of a file, and the version of which they are."""
 
@@ -45,7 +51,7 @@ class Part(NamedTuple):
 def difference(
     expected: FileStatus, present: FileStatus, *, is_local: bool = False
 ) -> tuple[str, str] | None:
-    """What is present and what was expected, for an error; None if no difference is known.
+    """Return what is present and what was expected, for an error; None if no difference is known.
 
     Version marks decide where both have one, else the times. A listing may have more of a time
     than what is asked for one file, so that only local times are compared exactly.

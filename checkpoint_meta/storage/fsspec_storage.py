@@ -11,7 +11,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from ...errors import StateError
-from .contract import PART, FileStatus, OpenFile, Page, Part, Storage
+from .contract import PART, FileStatus, OpenFile, Page, Part, Storage, microseconds
 from .providers import BY_SCHEME
 from .s3_listing import complete, s3_pages
 from .storage_errors import BeyondTheEnd, patiently
@@ -245,7 +245,7 @@ def _microseconds(time: Any) -> int:
     if isinstance(time, str):
         time = datetime.fromisoformat(time)
     if isinstance(time, datetime):
-        return int(time.timestamp() * 1_000_000)
+        return microseconds(time)
     if isinstance(time, int | float):
         return int(time * 1_000_000)
     return -1

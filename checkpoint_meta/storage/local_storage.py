@@ -22,7 +22,7 @@ from .urls import local_name, written_path
 PARTIAL: Final = ".partial"
 
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-"""What link(2) says on FAT, on SMB and on most FUSE mounts."""
+"""Errors of link(2) on FAT, on SMB and on most FUSE mounts."""
 
 _LEFT_OVER_SECONDS: Final = 86_400.0
 """A temporary file that is older is of a writer that has crashed."""
@@ -52,21 +52,19 @@ class LocalStorage(Storage):
     @override
     def stat(self, name: str) -> FileStatus:
         try:
-            status = os.stat(name)
+            return _status(os.stat(name))
         except NotADirectoryError as error:
             raise FileNotFoundError(*error.args) from error
-        # In microseconds, as a listing has it.
-        return FileStatus(status.st_size, status.st_mtime_ns // 1000)
 
     @override
     def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Part:
         with open(name, "rb") as file:
-            status = os.fstat(file.fileno())
+            status = _status(os.fstat(file.fileno()))
             file.seek(start)
             data = file.read(length)
         if not data and length:
-            raise BeyondTheEnd(errno.EINVAL, f"it has {status.st_size} bytes", name)
-        return Part(data, FileStatus(status.st_size, status.st_mtime_ns // 1000))
+            raise BeyondTheEnd(errno.EINVAL, f"it has {status.size} bytes", name)
+        return Part(data, status)
 
     @override
     def whole(self, name: str) -> bytes:
@@ -217,6 +215,11 @@ class LocalDraft(Draft):
     def discard(self) -> None:
         super().discard()
         self._path.unlink(missing_ok=True)
+
+
+def _status(status: os.stat_result) -> FileStatus:
+    # In microseconds, as a listing has it.
+    return FileStatus(status.st_size, status.st_mtime_ns // 1000)
 
 
 def _temporary(target: Path) -> Path:

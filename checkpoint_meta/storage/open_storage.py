@@ -37,7 +37,7 @@ def open_storage(
     """
     path = local_path(url)
     if path is not None:
-        return LocalStorage(local_path(root) or path if root else path), path
+        return LocalStorage((root and local_path(root)) or path), path
     url = storage_url(url)
     # Clients have threads, which a forked process does not inherit.
     process = os.getpid()

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from .contract import Page
+from .contract import Page, microseconds
 
 INCOMPLETE: Final = "the store answered a list request with an incomplete page"
 
@@ -57,7 +57,7 @@ def _page(bucket: str, answer: Mapping[str, Any]) -> Page:
     return Page(
         [f"{bucket}/{one['Key']}" for one in objects],
         [one["Size"] for one in objects],
-        [int(one["LastModified"].timestamp() * 1_000_000) for one in objects],
+        [microseconds(one["LastModified"]) for one in objects],
         [one.get("ETag", "").strip('"') for one in objects],
         [f"{bucket}/{one['Prefix']}" for one in answer.get("CommonPrefixes", ())],
         bool(answer.get("Contents") or answer.get("CommonPrefixes")),

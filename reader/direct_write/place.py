@@ -1,4 +1,4 @@
-"""Where data files go: a directory or prefix of a storage that has no partly written files.
+"""A directory or prefix for data files, in a storage that has no partly written files.
 
 A file is visible under its name when it is complete and durable, never before. Names have a token
 of their attempt, so a file that is there already was written by the same attempt, whose answer was

@@ -28,16 +28,16 @@ def simulated():
 @pytest.mark.slow
 def test_nothing_is_lost_doubled_deleted_or_without_a_name():
     search = Search()
-    found = search.first(range(1000, 1008))
-    assert found is None, f"{found[1]}\n{found[0]}"
+    failure = search.first(range(1000, 1008))
+    assert failure is None, f"{failure[1]}\n{failure[0]}"
     assert search.steps > 25_000
 
 
 @pytest.mark.slow
 def test_events_and_rows_arrive_once_where_parts_and_answers_are_lost():
     search = Search(only=("event", "tasks", "crash"))
-    found = search.first(range(3000, 3008))
-    assert found is None, f"{found[1]}\n{found[0]}"
+    failure = search.first(range(3000, 3008))
+    assert failure is None, f"{failure[1]}\n{failure[0]}"
     for transition in ("an attempt fails", "two drivers of one query", "a batch is read again"):
         assert search.counts[transition]
     assert search.counts["an event is sent"] > 20
@@ -46,8 +46,8 @@ def test_events_and_rows_arrive_once_where_parts_and_answers_are_lost():
 @pytest.mark.thorough("the same with other seeds")
 def test_nothing_is_found_in_many_runs():
     search = Search()
-    found = search.first(range(2000, 2120))
-    assert found is None, f"{found[1]}\n{found[0]}"
+    failure = search.first(range(2000, 2120))
+    assert failure is None, f"{failure[1]}\n{failure[0]}"
     print(search.report())
 
 

@@ -55,9 +55,9 @@ def check(file: FileVersion, present: FileStatus) -> None:
     Raises:
         FileChangedError: names what differs.
     """
-    found = difference(FileStatus(*file[1:]), present, is_local=is_local(file.path))
-    if found is not None:
-        raise changed(file, *found)
+    known = difference(FileStatus(*file[1:]), present, is_local=is_local(file.path))
+    if known is not None:
+        raise changed(file, *known)
 
 
 def check_local(file: FileVersion, descriptor: int) -> None:

@@ -1,4 +1,4 @@
-"""How much is asked for at a time, so that slow stores answer, and limits on seconds hold."""
+"""The size of the next request, so that slow stores answer, and limits on seconds hold."""
 
 from __future__ import annotations
 

@@ -280,8 +280,8 @@ class _Remote(_Opened):
 
     def _changed(self, position: int) -> FileChangedError:
         status = patiently(lambda: self._storage.stat(self._name))
-        found = difference(FileStatus(*self._file[1:]), status)
-        return changed(self._file, *(found or (f"an end after {position} bytes",)))
+        known = difference(FileStatus(*self._file[1:]), status)
+        return changed(self._file, *(known or (f"an end after {position} bytes",)))
 
     def close(self) -> None:
         self._opened.close()

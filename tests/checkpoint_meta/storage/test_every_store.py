@@ -1,4 +1,4 @@
-"""What each object store does of its own: versions, pages, faults; S3, Google Cloud and Azure."""
+"""Versions, pages and faults of each object store: S3, Google Cloud and Azure."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def test_odd_and_deep_names_are_listed_and_read_as_they_are(any_server, any_buck
     names = ODD_NAMES + ["a\\b"] * (any_server.scheme == "s3")
     for name in names:
         put(f"in/{name}", name.encode())
-    found = lake.listed()
-    assert sorted(found) == sorted(f"in/{name}" for name in names)
-    assert [lake.whole(key).decode() for key in found] == [key[3:] for key in found]
+    keys = lake.listed()
+    assert sorted(keys) == sorted(f"in/{name}" for name in names)
+    assert [lake.whole(key).decode() for key in keys] == [key[3:] for key in keys]
     for name in names:
         lake.create(f"out/{name}", name.encode())
     assert any_server.keys(any_bucket, "out/") == sorted(f"out/{name}" for name in names)

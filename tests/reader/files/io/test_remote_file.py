@@ -107,12 +107,12 @@ def test_a_replaced_file_of_equal_size_is_noticed_behind_fsspec():
     files = fsspec.filesystem("memory")
     for name in ("a", "b"):
         files.pipe_file(f"/replaced/{name}", b"one")
-    given = {"path": "memory://replaced"}
-    found = lister_of(make_listing(parse_options(given, streaming=False)))(())
+    options = parse_options({"path": "memory://replaced"}, streaming=False)
+    listed = lister_of(make_listing(options))(())
     files.pipe_file("/replaced/b", b"two")
     stored = files.store["/replaced/b"]
     stored.created += timedelta(seconds=2)
-    same, replaced = (SourceFile(file, {}) for file in found)
+    same, replaced = (SourceFile(file, {}) for file in listed)
     assert same.content() == b"one"
     with pytest.raises(FileChangedError, match="modified at"):
         replaced.content()

@@ -119,10 +119,10 @@ def test_names_of_the_state_are_complete_or_an_error(server, lake, body, positio
     state = Lake(f"s3://{lake}", {**server.options, "retry_config": {"max_retries": 1}})
     server.fault = Answered(BODIES[body], {position})
     try:
-        found = state.names("in")
+        names = state.names("in")
     except OSError:
         return
-    assert found == NAMES
+    assert names == NAMES
 
 
 def test_a_directory_that_somebody_has_drawn_is_no_sign_of_more(server, bucket):
@@ -134,10 +134,10 @@ def test_a_directory_that_somebody_has_drawn_is_no_sign_of_more(server, bucket):
 
 def test_a_listing_that_ends_where_it_ended_before_is_one_request(server, lake):
     server.most_keys = 0
-    made = Lake(f"s3://{lake}", server.options)
-    assert server.counted(made.listed) == {"LIST": 2}
-    assert server.counted(made.listed) == {"LIST": 1}
+    objects = Lake(f"s3://{lake}", server.options)
+    assert server.counted(objects.listed) == {"LIST": 2}
+    assert server.counted(objects.listed) == {"LIST": 1}
     server.client().put_object(Bucket=lake, Key="in/99.json", Body=b"abc")
-    assert server.counted(made.listed) == {"LIST": 2}
-    made.storage.refresh()
-    assert server.counted(made.listed) == {"LIST": 2}
+    assert server.counted(objects.listed) == {"LIST": 2}
+    objects.storage.refresh()
+    assert server.counted(objects.listed) == {"LIST": 2}
