@@ -15,7 +15,6 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.files import backlog
-from pyspark_sluice.enumerator.files import enumerator as enumerators
 from pyspark_sluice.enumerator.files.discovery.queue import message_receiver as inboxes
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
@@ -142,8 +141,6 @@ def make_stream(service, bucket, monkeypatch):
     monkeypatch.setattr(inboxes, "LONG_POLL", 1)
     monkeypatch.setattr(inboxes, "SHORT_POLL", 0)
     monkeypatch.setattr(backlog, "_BACK_OFF_LIMIT", 0.05)
-    # What the listing finds and what the queue brings are handed over together.
-    monkeypatch.setattr(enumerators, "_PATIENCE", PATIENCE)
     yield lambda **options: Stream(service, bucket, **options)
     service.faulty(None)
 
