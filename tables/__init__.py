@@ -71,7 +71,8 @@ def iceberg(table: Any, *, storage_options: Mapping[str, Any] | None = None) -> 
         2
 
     Args:
-        table: an unpartitioned `pyiceberg.table.Table`. The sink adds columns that it lacks.
+        table: a `pyiceberg.table.Table`, which may be partitioned. The sink adds columns that it
+            lacks.
         storage_options: like the option `storageOptions` of the stream, to check the files of each
             batch. The table itself uses the properties of its catalog, such as `s3.endpoint`.
 

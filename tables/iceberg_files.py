@@ -8,23 +8,35 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from typing_extensions import override
 
 from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
 from ..errors import TableError
-from ..reader.direct_write.field_ids import has_field_ids, with_field_ids, without_field_ids
+from ..reader.direct_write.field_ids import (
+    from_text,
+    has_field_ids,
+    to_text,
+    with_field_ids,
+    without_field_ids,
+)
+from ..reader.direct_write.file_writer import DataFileWriter
+from ..reader.direct_write.partition_spec import is_partitioned, partition_in, spec_of
 from ..reader.direct_write.place import Place
 from ..reader.direct_write.statistics import leaves
+from ..reader.direct_write.write_options import WriteOptions
 from .written_batch import WrittenBatch
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
     from pyiceberg.table import Transaction
+    from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.name_mapping import MappedField
 
 _COPY: Final = "ids-"
@@ -32,27 +44,43 @@ NAME_MAPPING: Final = "schema.name-mapping.default"
 Entry = tuple[WrittenFile, pq.FileMetaData]
 
 
+def columns_of(metadata: TableMetadata) -> str:
+    """The columns of a table and its partition spec, for `field_ids.from_text`."""
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    spec = metadata.spec().model_dump_json()
+    return to_text(schema_to_pyarrow(metadata.schema()), metadata.last_column_id, spec)
+
+
 def data_files(transaction: Transaction, batch: WrittenBatch, table: str) -> Sequence[DataFile]:
     """The files of a batch for a table that has all of their columns.
 
     Raises:
-        TableError: columns of files without ids are others by the table's name mapping.
+        TableError: columns of files without ids are others by the table's name mapping, or files
+            that the readers have not written are for a partitioned table.
     """
-    from pyiceberg.io.pyarrow import schema_to_pyarrow
-
-    columns = schema_to_pyarrow(transaction.table_metadata.schema())
-    entries = []
+    columns = from_text(columns_of(transaction.table_metadata))
+    entries: list[Entry] = []
     for file, footer in zip(batch.files, batch.footers, strict=True):
         schema = footer.schema.to_arrow_schema().remove_metadata()
-        plain = without_field_ids(schema)
-        wanted = with_field_ids(plain, columns)
+        if not _fits(schema, footer, columns):
+            entries += _rewritten(file, footer, without_field_ids(schema), columns, batch)
+            continue
         if not has_field_ids(schema):
             _check_names(transaction, schema, file.path, columns, table)
-        elif not with_field_ids(plain, schema).equals(wanted, check_metadata=True):
-            entries.append(_copied(file, footer, wanted, batch))
-            continue
         entries.append((file, footer))
     return [_data_file(transaction, *entry) for entry in entries]
+
+
+def _fits(schema: pa.Schema, footer: pq.FileMetaData, columns: pa.Schema) -> bool:
+    """True if a file has the partition spec of the table, and its field ids or none."""
+    spec, _ = partition_in(footer)
+    if spec != (spec_of(columns) if is_partitioned(columns) else None):
+        return False
+    plain = without_field_ids(schema)
+    return not has_field_ids(schema) or with_field_ids(plain, schema).equals(
+        with_field_ids(plain, columns), check_metadata=True
+    )
 
 
 def is_in_place(file: WrittenFile) -> bool:
@@ -120,43 +148,49 @@ def _check_names(
     )
 
 
-def _copied(
-    file: WrittenFile, footer: pq.FileMetaData, schema: pa.Schema, batch: WrittenBatch
-) -> Entry:
-    """A copy of a file with other field ids.
+def _rewritten(
+    file: WrittenFile,
+    footer: pq.FileMetaData,
+    schema: pa.Schema,
+    columns: pa.Schema,
+    batch: WrittenBatch,
+) -> Iterator[Entry]:
+    """The rows of a file in files with the field ids and the partition spec of the table.
 
-    Necessary if someone else has changed the columns of the table since the file was written. After
-    a crash before the table's commit, the copy is in no table, and the next attempt replaces it.
+    Necessary if someone else has changed these since the file was written, and for files without
+    partition values. After a crash before the table's commit, the copies are in no table, and the
+    next attempt replaces them.
     """
     if is_in_place(file):
         raise TableError(
-            "the field ids of a file are not those of the table",
+            "a file cannot be added to the table as it is",
             file.path,
-            "other field ids",
-            "those of the table's columns of the same name, or none",
-            "Write without writeCopy=never: Sluice then writes a file with the table's ids.",
+            "other field ids, or a table with partitions",
+            "the ids of the table's columns of the same name, or none; a table without partitions",
+            "Write without writeCopy=never: Sluice then writes files that fit the table.",
         )
-    folder, _, name = file.path.rpartition("/")
-    token = hashlib.sha256(schema.serialize()).hexdigest()[:12]
-    # Not a name that the sweep knows: no reader commit names it, and it must not be deleted.
-    draft = Place(folder, batch.storage_options).begin(f"{_COPY}{token}-{name}")
-    compression = footer.row_group(0).column(0).compression
+    name = FileName.parse(file.path)
+    assert name is not None
+    token = hashlib.sha256(columns.serialize().to_pybytes() + file.path.encode()).hexdigest()[:12]
+    copies = _CopyName(name.lineage, name.ref, name.reader, token)
+    place = Place(file.path.rpartition("/")[0], batch.storage_options)
+    codec = footer.row_group(0).column(0).compression.lower().replace("uncompressed", "none")
+    options = WriteOptions.model_validate({"write_compression": codec})
+    writer = DataFileWriter(place, copies, schema, options, None, columns)
     with batch.opened(file) as source:
-        parquet = pq.ParquetFile(source)
-        bounded = [column.path_in_schema for column in _columns(footer) if column.is_stats_set]
-        footers: list[pq.FileMetaData] = []
-        with pq.ParquetWriter(
-            draft.sink,
-            schema,
-            compression=compression,
-            write_statistics=bounded,
-            store_schema=False,
-            metadata_collector=footers,
-        ) as writer:
-            for number in range(footer.num_row_groups):
-                writer.write_table(parquet.read_row_group(number))
-    size = draft.sink.tell()
-    return file.model_copy(update={"path": draft.publish(), "bytes": size}), footers[0]
+        for rows in pq.ParquetFile(source).iter_batches():
+            writer.write(pa.RecordBatch.from_arrays(rows.columns, schema=schema))
+    for copy in writer.finish():
+        yield copy, batch.footer_of(copy)
+
+
+@dataclass(frozen=True)
+class _CopyName(FileName):
+    """Not a name that the sweep knows: no reader commit names it, and it must not be deleted."""
+
+    @override
+    def __str__(self) -> str:
+        return f"{_COPY}{super().__str__()}"
 
 
 def _columns(footer: pq.FileMetaData) -> Iterator[pq.ColumnChunkMetaData]:
@@ -173,6 +207,7 @@ def _data_file(transaction: Transaction, file: WrittenFile, footer: pq.FileMetaD
         parquet_path_to_id_mapping,
     )
     from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+    from pyiceberg.typedef import Record
 
     metadata = transaction.table_metadata
     schema: Schema = metadata.schema()
@@ -186,11 +221,26 @@ def _data_file(transaction: Transaction, file: WrittenFile, footer: pq.FileMetaD
         content=DataFileContent.DATA,
         file_path=file.path,
         file_format=FileFormat.PARQUET,
-        partition=statistics.partition(metadata.spec(), schema),
+        partition=Record(*_values(metadata, partition_in(footer)[1])),
         file_size_in_bytes=file.bytes,
         spec_id=metadata.default_spec_id,
         **statistics.to_serialized_dict(),
     )
+
+
+def _values(metadata: TableMetadata, values: Sequence[Any]) -> Iterator[Any]:
+    """Partition values of the current spec, as pyiceberg has them."""
+    from pyiceberg.types import BinaryType, DecimalType, FixedType
+
+    parsers: dict[Any, Any] = {
+        BinaryType: bytes.fromhex,
+        FixedType: bytes.fromhex,
+        DecimalType: Decimal,
+    }
+    fields = metadata.spec().partition_type(metadata.schema()).fields
+    for field, value in zip(fields, values, strict=True):
+        parse = parsers.get(type(field.field_type))
+        yield value if parse is None or value is None else parse(value)
 
 
 def _unbounded(file: WrittenFile, footer: pq.FileMetaData) -> Iterator[str]:

@@ -13,9 +13,8 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ..errors import TableError
-from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.statistics import leaves
-from .iceberg_files import NAME_MAPPING, data_files, is_in_place, keep_names
+from .iceberg_files import NAME_MAPPING, columns_of, data_files, is_in_place, keep_names
 from .table_sink import TableSink
 from .written_batch import WrittenBatch
 
@@ -30,24 +29,12 @@ class IcebergSink(TableSink):
     format = "Iceberg"
 
     def __init__(self, table: Table, storage_options: Mapping[str, Any] | None = None) -> None:
-        if not table.spec().is_unpartitioned():
-            raise TableError(
-                "files cannot be added to a partitioned Iceberg table",
-                str(table.name()),
-                str(table.spec()),
-                "a table without partitions",
-                "Iceberg finds values of partitions in the files, which Hive's layout leaves out. "
-                "writeSortBy keeps the rows of a file together instead.",
-            )
         super().__init__(str(table.name()), storage_options or {})
         self._table = table
 
     @override
     def columns(self) -> str:
-        from pyiceberg.io.pyarrow import schema_to_pyarrow
-
-        table = self.opened()
-        return to_text(schema_to_pyarrow(table.schema()), table.metadata.last_column_id)
+        return columns_of(self.opened().metadata)
 
     @override
     def _conflicts(self) -> tuple[type[Exception], ...]:
@@ -60,6 +47,14 @@ class IcebergSink(TableSink):
     @override
     def opened(self) -> Table:
         self._table.refresh()
+        if self._table.format_version > _NEWEST_VERSION:
+            raise TableError(
+                "pyiceberg cannot write to tables of this version",
+                self._name,
+                f"format-version {self._table.format_version}",
+                f"format-version {_NEWEST_VERSION} or older",
+                "Write into a table of version 2; tables.manifest lists the files for Spark.",
+            )
         # In this copy only. pyiceberg copies the metadata two dozen times in a commit, which needs
         # no older snapshots.
         current = [snapshot for snapshot in [self._table.current_snapshot()] if snapshot]
@@ -194,6 +189,7 @@ def newest_checkpoint(properties: Mapping[str, str], lineage: str) -> int:
 
 
 _MARK: Final = "sluice."
+_NEWEST_VERSION: Final = 2
 
 
 def _checkpoint_of(lineage: str) -> str:

@@ -116,14 +116,14 @@ class WrittenBatch:
     @cached_property
     def schemas(self) -> Sequence[pa.Schema]:
         """The distinct schemas of the files, without partition columns and without metadata."""
-        footers = _of_each(self._footer_of, self._typical)
+        footers = _of_each(self.footer_of, self._typical)
         # Files that others wrote (`writeCopy=never`) may differ in metadata only.
         return list(dict.fromkeys(without_field_ids(f.schema.to_arrow_schema()) for f in footers))
 
     @cached_property
     def footers(self) -> Sequence[pq.FileMetaData]:
         """The footers of the files."""
-        return _of_each(self._footer_of, self.files)
+        return _of_each(self.footer_of, self.files)
 
     def check_there(self) -> None:
         """Check that all files are there: nothing keeps a VACUUM from those in no table yet.
@@ -169,7 +169,8 @@ class WrittenBatch:
         """A file of the batch, for reading."""
         return SourceFile(_version(file), self.storage_options).native()
 
-    def _footer_of(self, file: WrittenFile) -> pq.FileMetaData:
+    def footer_of(self, file: WrittenFile) -> pq.FileMetaData:
+        """The footer of a file."""
         with self.opened(file) as source:
             return pq.read_metadata(source)
 

@@ -21,12 +21,15 @@ TABLE_COLUMNS: Final = "sluice.write.tableColumns"
 
 _ID: Final = b"PARQUET:field_id"
 _LAST: Final = b"last-column-id"
+SPEC: Final = b"partition-spec"
+"""Metadata of the columns of an Iceberg table: its partition spec, as JSON."""
+
 _types = pa.types
 
 
-def to_text(columns: pa.Schema, last: int | None = None) -> str:
-    """The columns of a table as Arrow has them; of Iceberg with ids, and the last id it used."""
-    schema = columns.with_metadata(None if last is None else {_LAST: str(last)})
+def to_text(columns: pa.Schema, last: int | None = None, spec: str = '{"fields":[]}') -> str:
+    """The columns of a table as Arrow has them; of Iceberg with ids, the last id, and the spec."""
+    schema = columns.with_metadata(None if last is None else {_LAST: str(last), SPEC: spec})
     return base64.b64encode(schema.serialize()).decode()
 
 
@@ -53,7 +56,13 @@ def finds_by_id(columns: pa.Schema) -> bool:
 
 def has_field_ids(schema: pa.Schema) -> bool:
     """True if a column has an id."""
-    return any(_ID in (field.metadata or {}) for field in schema)
+    return any(id_of(field) is not None for field in schema)
+
+
+def id_of(field: pa.Field) -> int | None:
+    """The field id of a column; None without one."""
+    text = (field.metadata or {}).get(_ID)
+    return None if text is None else int(text)
 
 
 def unfit(schema: pa.Schema, columns: pa.Schema) -> list[str]:

@@ -22,6 +22,7 @@ from ...checkpoint_meta.documents.written_file import FileName, WrittenFile
 from ...checkpoint_meta.storage.contract import Draft
 from ...errors import OptionError
 from .field_ids import finds_by_id, with_field_ids
+from .partition_spec import SpecPartitioning, is_partitioned
 from .partitioning import Partitioning, Values
 from .place import Place
 from .statistics import Leaf, float_arrays, leaves, statistics_of
@@ -74,10 +75,11 @@ class DataFileWriter:
         """`schema` is that of the rows as they are written, partition columns included.
 
         Without `transform` later rows may have more columns; they begin new files. With `columns`
-        of an Iceberg table the files have field ids.
+        of an Iceberg table the files have field ids, and each has the rows of one partition.
 
         Raises:
             OptionError: rows of this schema cannot be parted or sorted as the options say.
+            TableError: they cannot be parted as the table says.
         """
         self._place = place
         self._name = name
@@ -92,14 +94,17 @@ class DataFileWriter:
 
     def _begin(self, schema: pa.Schema) -> None:
         """Prepare for rows of this schema, before the first and after the last of another one."""
-        options = self._options
+        options, columns = self._options, self._columns
         self.schema = schema
-        self._partitioning = Partitioning(schema, options.write_partition_by)
+        if columns is not None and is_partitioned(columns) and not options.write_partition_by:
+            self._partitioning: Partitioning = SpecPartitioning(schema, columns)
+        else:
+            self._partitioning = Partitioning(schema, options.write_partition_by)
         missing = [c for c in options.write_sort_by if c not in self._partitioning.schema.names]
         if missing:
             expected = f"columns of the files: {', '.join(self._partitioning.schema.names)}"
             raise OptionError("writeSortBy: there are no such columns", "", str(missing), expected)
-        schema, columns = self._partitioning.schema, self._columns
+        schema = self._partitioning.schema
         has_ids = columns is not None and finds_by_id(columns)
         self._file_schema = with_field_ids(schema, columns) if has_ids else schema
         self._partitions: dict[Values, _Partition] = {}
@@ -196,7 +201,8 @@ class DataFileWriter:
     def _close(self, partition: _Partition) -> None:
         if partition.file is not None:
             mapping = self._partitioning.mapping(partition.values)
-            self._files.append(partition.file.close(mapping))
+            metadata = self._partitioning.metadata(partition.values)
+            self._files.append(partition.file.close(mapping, metadata))
             partition.file = None
 
 
@@ -249,9 +255,12 @@ class _DataFile:
             )
         self._opened.write_table(table, row_group_size=_ROW_GROUP)
 
-    def close(self, mapping: Mapping[str, str | None]) -> WrittenFile:
+    def close(
+        self, mapping: Mapping[str, str | None], metadata: Mapping[bytes, str]
+    ) -> WrittenFile:
         """The file is whole, durable and visible."""
         assert self._opened is not None
+        self._opened.add_key_value_metadata(metadata)
         self._opened.close()
         # After the footer was written, and before `publish` closes the sink.
         size = self.size

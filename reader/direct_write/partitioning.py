@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ _MOST = 2**63 - 1
 """The greatest number of 64 bits."""
 
 _types = pa.types
-Values = tuple[str | None, ...]
+Values = tuple[Any, ...]
 
 
 class Partitioning:
@@ -47,15 +48,15 @@ class Partitioning:
         """Schema of the data files, which have no partition columns."""
 
     def split(self, batch: pa.RecordBatch) -> Iterator[tuple[Values, pa.RecordBatch]]:
-        """The values of each partition and its rows in order, without those columns."""
-        if not self._columns:
+        """The values of each partition and its rows in order, as the files have them."""
+        keys = [key.dictionary_encode() for key in self._keys(batch)]
+        if not keys:
             yield (), batch
             return
-        rest = batch.drop_columns(self._columns)
-        texts = [_texts(batch.column(name)).dictionary_encode() for name in self._columns]
+        rest = batch.select(self.schema.names)
         # Null is one more value of each column, behind those of the dictionary.
-        codes = [pc.fill_null(t.indices, len(t.dictionary)).to_numpy() for t in texts]
-        sizes = [len(t.dictionary) + 1 for t in texts]
+        codes = [pc.fill_null(k.indices, len(k.dictionary)).to_numpy() for k in keys]
+        sizes = [len(k.dictionary) + 1 for k in keys]
         # One number for each combination of values; the codes themselves have 32 bits.
         whole, count = codes[0].astype(np.int64), sizes[0]
         for more, size in zip(codes[1:], sizes[1:], strict=True):
@@ -69,9 +70,17 @@ class Partitioning:
         if not len(order):
             return
         for rows in np.split(order, np.flatnonzero(np.diff(whole[order])) + 1):
-            values = tuple(text[int(rows[0])].as_py() for text in texts)
+            values = tuple(key[int(rows[0])].as_py() for key in keys)
             # Parts that are cut out of one sorted batch would keep all of it in memory.
             yield values, rest if len(rows) == len(order) else rest.take(pa.array(rows))
+
+    def _keys(self, batch: pa.RecordBatch) -> Sequence[pa.Array]:
+        """The partition values of each row, one array per column."""
+        return [_texts(batch.column(name)) for name in self._columns]
+
+    def metadata(self, values: Values) -> Mapping[bytes, str]:  # noqa: ARG002 - see the subclass
+        """Metadata for the footers of the files of a partition."""
+        return {}
 
     def mapping(self, values: Values) -> Mapping[str, str | None]:
         """Partition column -> its value as text; None for null."""

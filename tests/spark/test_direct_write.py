@@ -79,14 +79,22 @@ def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_i
     catalog = SqlCatalog("x", **properties)
     catalog.create_namespace("lake")
     table = catalog.create_table("lake.orders", pa.schema([("id", pa.int64())]))
+    with table.update_spec() as update:
+        update.add_field("id", "bucket[2]")
     sink = tables.iceberg(table, storage_options=storage)
     options = {"writeTo": f"s3://{bucket}/rows", "storageOptions": json.dumps(storage)}
     for number in range(2):
         lake.land(f"{number}.json", range(number * 10, number * 10 + 10))
         land(lake, sink, **options)
-    found = catalog.load_table("lake.orders").scan().to_arrow()
+    table = catalog.load_table("lake.orders")
+    found = table.scan().to_arrow()
     assert Counter(found["id"].to_pylist()) == lake.landed
     assert found.column_names == ["id", "text"]
+    parts = Counter(part["id_bucket_2"] for part in table.inspect.files()["partition"].to_pylist())
+    assert parts == {0: 2, 1: 2}
+    # The tasks wrote them so, and nothing was written again at the commit.
+    names = [path.rpartition("/")[2] for path in table.inspect.files()["file_path"].to_pylist()]
+    assert not [name for name in names if name.startswith("ids-")]
 
 
 def test_a_batch_whose_sink_failed_is_repeated_without_reading_its_files_again(lake):

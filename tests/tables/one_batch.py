@@ -27,6 +27,7 @@ from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.source.schema_json import json_of
 from pyspark_sluice.reader.direct_write import place
+from pyspark_sluice.reader.direct_write.field_ids import from_text
 from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 from pyspark_sluice.reader.task import Assignment, Attempt, DirectWrite, ReaderTask
@@ -41,10 +42,11 @@ from pyspark_sluice.tests.tables.sinks import LINEAGE
 REF: Final = CheckpointRef(1, 1)
 FILES: Final = [FileSplit(FileVersion(name, 4, 0), 0, 4) for name in ("a", "b")]
 ROWS: Final = [(name, row) for name in ("a", "b") for row in range(4)]
-KINDS: Final = ("delta", "iceberg", "manifest")
+KINDS: Final = ("delta", "iceberg", "partitioned iceberg", "manifest")
 _COMMITS: Final = {
     "delta": (DeltaSink, "_commit"),
     "iceberg": (IcebergSink, "_commit"),
+    "partitioned iceberg": (IcebergSink, "_commit"),
     "manifest": (Manifests, "add"),
 }
 _STEPS: Final[dict[str, tuple[type | None, str, bool]]] = {
@@ -108,7 +110,10 @@ class OneBatch:
 
     def _writer(self, assignment: Assignment[FileSplit]) -> DataFileWriter:
         name = FileName(LINEAGE, assignment.ref, assignment.reader, secrets.token_hex(6))
-        return DataFileWriter(self.place, name, SCHEMA, WriteOptions(), None)
+        columns = None
+        if self.kind == "partitioned iceberg":
+            columns = from_text(self._sink().columns())
+        return DataFileWriter(self.place, name, SCHEMA, WriteOptions(), None, columns)
 
     def _sink(self) -> Any:
         if self.kind == "delta":
@@ -122,7 +127,12 @@ class OneBatch:
         where.mkdir(exist_ok=True)
         catalog = SqlCatalog("x", uri=f"sqlite:///{where}/catalog.db", warehouse=str(where))
         catalog.create_namespace_if_not_exists("lake")
-        return catalog.create_table_if_not_exists("lake.orders", SCHEMA)
+        table = catalog.create_table_if_not_exists("lake.orders", SCHEMA)
+        if self.kind == "partitioned iceberg" and table.spec().is_unpartitioned():
+            with table.update_spec() as update:
+                update.add_field("file", "identity")
+                update.add_field("row", "truncate[2]")
+        return table
 
     def _kill_at(self, step: str) -> None:
         owner, name, after = _STEPS[step]

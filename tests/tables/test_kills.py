@@ -30,7 +30,7 @@ def test_a_kill_at_any_step_loses_and_repeats_nothing_and_leaves_no_file(tmp_pat
         assert batch.rows() == ROWS
     found = sweep(batch.place, batch.store, delete=True)
     began_again = step in ("when the rows are in a local file", "when the file is published")
-    assert (len(found.superseded), found.undecided) == (int(began_again), [])
+    assert (bool(found.superseded), found.undecided) == (began_again, [])
     below = str(tmp_path / "table" / "_delta_log")
     left = [path for path in batch.place.files() if not path.startswith(below)]
-    assert left == list(batch.files())
+    assert sorted(left) == sorted(batch.files())

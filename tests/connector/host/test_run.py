@@ -250,11 +250,15 @@ def test_the_command_writes_into_an_iceberg_table(query, monkeypatch):
     opened.create_namespace("lake")
     schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
     table = opened.create_table("lake.events", schema)
+    with table.update_spec() as update:
+        update.add_field("id", "bucket[3]")
     for number in range(2):
         query.land(f"{number}.json", range(number * 10, number * 10 + 10))
         assert query.run(to="iceberg:local.lake.events")[::2] == (0, "")
     rows = table.refresh().scan().to_arrow()
     assert Counter(rows["id"].to_pylist()) == query.landed
+    parts = table.inspect.files()["partition"].to_pylist()
+    assert sorted(part["id_bucket_3"] for part in parts) == [0, 0, 1, 1, 2, 2]
     code, _, errors = query.run(to="iceberg:local.lake.none")
     assert (code, errors.startswith("OptionError: to: cannot open the table")) == (2, True)
 

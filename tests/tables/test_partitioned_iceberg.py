@@ -1,0 +1,314 @@
+"""Partitioned Iceberg tables: each data file has the rows of one partition of the current spec."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg import expressions
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import parse_transform
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+
+from pyspark_sluice.checkpoint_meta.documents.written_file import WrittenFile
+from pyspark_sluice.errors import TableError
+from pyspark_sluice.tables.iceberg_table import IcebergSink
+from pyspark_sluice.tables.written_batch import WrittenBatch
+from pyspark_sluice.tests.tables.sinks import batch_of
+
+# The plugin for pydantic does not know the constructors of filters.
+EqualTo: Any = expressions.EqualTo
+IsNull: Any = expressions.IsNull
+EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a local time
+DAYS = [-719_162, -366, -365, -1, 0, 1, 11_016, 2_932_896, None]
+TIMES = [
+    *(-62_135_596_800_000_000, -86_400_000_001, -86_400_000_000, -3_600_000_001, -1, 0, 1),
+    *(3_599_999_999, 951_782_400_000_000, 253_402_300_799_999_999, None),
+]
+TEXTS = ["", "a", "ab", "abcd", "äöüß", "日本語テキスト", "😀😀😀", "a/b=c?%", None]
+NUMBERS = [-(2**31), -11, -10, -1, 0, 1, 9, 10, 2**31 - 1, None]
+DECIMALS = [None if n is None else decimal.Decimal(n).scaleb(-2) for n in NUMBERS]
+TYPES = {
+    "int": (IntegerType(), pa.array(NUMBERS[1:], pa.int32())),
+    "long": (LongType(), pa.array([-(2**62), *NUMBERS, 2**62], pa.int64())),
+    "decimal": (DecimalType(19, 2), pa.array(DECIMALS, pa.decimal128(19, 2))),
+    "text": (StringType(), pa.array(TEXTS)),
+    "bytes": (BinaryType(), pa.array([b"", b"\x00\xff\x00\xff", b"ab", None])),
+    "date": (DateType(), pa.array(DAYS, pa.date32())),
+    "local": (TimestampType(), pa.array(TIMES, pa.timestamp("us"))),
+    "instant": (TimestamptzType(), pa.array(TIMES, pa.timestamp("us", "UTC"))),
+    "flag": (BooleanType(), pa.array([True, False, None])),
+    "double": (DoubleType(), pa.array([-1.5, 0.0, float("inf"), None])),
+}
+TRANSFORMS = {
+    "identity": list(TYPES),
+    "void": ["long"],
+    "bucket[7]": ["int", "long", "decimal", "text", "bytes", "date", "local", "instant"],
+    "truncate[3]": ["int", "long", "decimal", "text", "bytes"],
+    "year": ["date", "local", "instant"],
+    "month": ["date", "local", "instant"],
+    "day": ["date", "local", "instant"],
+    "hour": ["local", "instant"],
+}
+
+
+class Lake:
+    """A table with `columns`, partitioned by transforms of columns, and its sink."""
+
+    def __init__(self, folder, columns, *, version="2", **transforms):
+        where = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": str(folder / "w")}
+        self._catalog = SqlCatalog("x", **where)
+        self._catalog.create_namespace("lake")
+        self.data = folder / "data"
+        ids = {field.name: field.field_id for field in columns.fields}
+        fields = [
+            PartitionField(ids[name], 1000 + number, parse_transform(text), f"{name}_part")
+            for number, (name, text) in enumerate(transforms.items())
+        ]
+        spec = PartitionSpec(*fields)
+        properties = {"format-version": version}
+        table = self._catalog.create_table(
+            "lake.orders", columns, partition_spec=spec, properties=properties
+        )
+        self.sink = IcebergSink(table)
+
+    @property
+    def table(self):
+        return self._catalog.load_table("lake.orders")
+
+    def batch(self, number, rows, **options):
+        return batch_of(self.data, number, rows, **{"columns": self.sink.columns(), **options})
+
+    def add(self, number, rows, **options):
+        self.sink.add(self.batch(number, rows, **options))
+
+    def files(self, *expression):
+        """The data files that a scan plans."""
+        return [task.file for task in self.table.scan(*expression).plan_files()]
+
+    def ids(self, *expression):
+        return sorted(self.table.scan(*expression).to_arrow()["id"].to_pylist())
+
+    def parts(self):
+        """Spec, partition values and ids of each file, in the order of ids."""
+        found = [
+            ((file.spec_id, *file.partition), sorted(ids_in(file.file_path)))
+            for file in self.files()
+        ]
+        return sorted(found, key=lambda part: part[1])
+
+
+def ids_in(path):
+    return pq.read_table(path, columns=["id"])["id"].to_pylist()
+
+
+def schema_of(**kinds):
+    fields = enumerate(kinds.items(), 2)
+    others = [NestedField(number, name, kind) for number, (name, kind) in fields]
+    return Schema(NestedField(1, "id", LongType()), *others)
+
+
+def plain(value):
+    """A value as Iceberg's transforms take it."""
+    if isinstance(value, dt.datetime):
+        return (value.replace(tzinfo=None) - EPOCH) // dt.timedelta(microseconds=1)
+    return (value - EPOCH.date()).days if isinstance(value, dt.date) else value
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_each_file_has_the_rows_of_one_partition_value(tmp_path, transform):
+    for name in TRANSFORMS[transform]:
+        kind, values = TYPES[name]
+        (tmp_path / name).mkdir()
+        lake = Lake(tmp_path / name, schema_of(v=kind), v=transform)
+        twice = pa.concat_arrays([values, values])
+        lake.add(1, pa.table({"id": range(len(twice)), "v": twice}))
+        # pyiceberg's own transforms of single values, not those by which rows were parted.
+        apply = parse_transform(transform).transform(kind)
+        expected: dict[Any, list[int]] = {}
+        for number, value in enumerate(twice.to_pylist()):
+            expected.setdefault((0, apply(plain(value))), []).append(number)
+        assert lake.parts() == list(expected.items()), name
+        last = values.drop_null().to_pylist()[-1]
+        filtered = EqualTo("v", last)
+        assert lake.ids(filtered) == [n for n, v in enumerate(twice.to_pylist()) if v == last]
+        assert lake.ids(IsNull("v")) == [n for n, v in enumerate(twice) if not v.is_valid]
+        assert transform == "void" or len(lake.files(filtered)) == 1
+
+
+def rows(first, count=4, **more):
+    numbers = range(first, first + count)
+    table = {"id": pa.array(numbers, pa.int64()), "who": [f"u{n % 2}" for n in numbers]}
+    return pa.table({**table, **more})
+
+
+WHO = schema_of(who=StringType())
+
+
+def evolve(lake, transform):
+    """Partition by a transform of `id` instead of by `who`."""
+    with lake.table.update_spec() as update:
+        update.remove_field("who_part")
+        update.add_field("id", transform, "id_part")
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_the_spec_may_evolve_between_two_batches(tmp_path, version):
+    lake = Lake(tmp_path, WHO, version=version, who="identity")
+    lake.add(1, rows(0))
+    evolve(lake, "truncate[4]")
+    lake.add(2, rows(4))
+    with lake.table.update_spec() as update:
+        update.remove_field("id_part")
+    lake.add(3, rows(8))
+    void = (None,) if version == "1" else ()
+    assert lake.parts() == [
+        ((0, "u0"), [0, 2]),
+        ((0, "u1"), [1, 3]),
+        ((1, *void, 4), [4, 5, 6, 7]),
+        ((2, *void, *void), [8, 9, 10, 11]),
+    ]
+    assert lake.ids(EqualTo("who", "u1")) == [*range(1, 12, 2)]
+    assert [file.record_count for file in lake.files(EqualTo("id", 5))] == [4]
+
+
+def test_files_of_an_earlier_spec_are_written_again_for_the_current_one(tmp_path):
+    lake = Lake(tmp_path, WHO, who="identity")
+    batch = lake.batch(1, rows(0))
+    # The process ends before the commit, and someone else changes the spec.
+    evolve(lake, "truncate[3]")
+    for _ in range(2):
+        IcebergSink(lake.table).add(batch)
+    # Of two files, those of u0 and u1.
+    assert lake.parts() == [((1, 0), [0, 2]), ((1, 0), [1]), ((1, 3), [3])]
+
+
+def test_more_partitions_than_open_files_and_columns_that_the_rows_do_not_have(tmp_path):
+    place = StructType(NestedField(4, "zip", LongType()), NestedField(5, "city", StringType()))
+    lake = Lake(tmp_path, schema_of(who=StringType(), at=place), id="identity", who="identity")
+    with lake.table.update_spec() as update:
+        update.add_field("at.city", "truncate[2]", "city_part")
+    inner = [None if n == 1 else {"zip": n, "city": f"city {n}"} for n in range(20)]
+    lake.add(1, pa.table({"id": range(20), "at": inner}))
+    expected = [((1, n, None, None if n == 1 else "ci"), [n]) for n in range(20)]
+    assert lake.parts() == expected
+    lake.add(2, pa.table({"id": [20]}))
+    assert lake.parts() == [*expected, ((1, 20, None, None), [20])]
+
+
+def test_partition_columns_may_be_renamed_reordered_and_promoted_and_others_dropped(tmp_path):
+    columns = schema_of(n=IntegerType(), gone=LongType(), old=LongType())
+    lake = Lake(tmp_path, columns, n="bucket[4]", old="identity")
+    first = {"id": [1], "n": pa.array([34], pa.int32()), "gone": [5], "old": [7]}
+    lake.add(1, pa.table(first))
+    with lake.table.update_schema() as update:
+        update.rename_column("old", "new")
+        update.delete_column("gone")
+    with lake.table.update_schema() as update:
+        update.move_first("new")
+    # A long in the rows promotes the int of the table, in the same commit as the files.
+    lake.add(2, pa.table({"id": [2], "n": [34], "new": [7], "gone": ["back"]}))
+    lake.add(3, pa.table({"n": pa.array([34], pa.int32()), "id": [3], "new": [8]}))
+    bucket = parse_transform("bucket[4]").transform(IntegerType())(34)
+    values = [((0, bucket, old), [number]) for number, old in ((1, 7), (2, 7), (3, 8))]
+    assert lake.parts() == values
+    assert lake.table.scan().to_arrow().sort_by("id").to_pylist() == [
+        {"new": 7, "id": 1, "n": 34, "gone": None},
+        {"new": 7, "id": 2, "n": 34, "gone": "back"},
+        {"new": 8, "id": 3, "n": 34, "gone": None},
+    ]
+    assert lake.ids(EqualTo("new", 7)) == [1, 2]
+    assert len(lake.files(EqualTo("new", 8))) == 1
+
+
+def test_a_partition_column_is_dropped_after_its_partition_field(tmp_path):
+    lake = Lake(tmp_path, WHO, who="identity")
+    lake.add(1, rows(0))
+    evolve(lake, "bucket[2]")
+    with lake.table.update_schema() as update:
+        update.delete_column("who")
+    lake.add(2, rows(4).drop_columns("who"))
+    assert lake.ids() == [*range(8)]
+    assert {file.spec_id for file in lake.files()} == {0, 1}
+
+
+def test_required_partition_columns_take_rows_without_nulls(tmp_path):
+    fields = [NestedField(1, "id", LongType(), required=True), NestedField(2, "who", StringType())]
+    lake = Lake(tmp_path, Schema(*fields), id="truncate[2]", who="void")
+    with pytest.raises(TableError, match="id may be null, and is required in the table"):
+        lake.add(1, rows(0))
+    sure = pa.schema([pa.field("id", pa.int64(), nullable=False), ("who", pa.string())])
+    lake.add(1, rows(0).cast(sure))
+    assert lake.parts() == [((0, 0, None), [0, 1]), ((0, 2, None), [2, 3])]
+
+
+def test_files_without_ids_are_written_again_with_partitions(tmp_path):
+    # As with Spark Connect, whose tasks do not know the table.
+    lake = Lake(tmp_path, WHO, who="identity")
+    lake.add(1, rows(0), columns=None, compression="snappy", file_bytes="1m")
+    assert lake.parts() == [((0, "u0"), [0, 2]), ((0, "u1"), [1, 3])]
+    assert {path.name[:4] for path in lake.data.iterdir()} == {"0123", "ids-"}
+    codecs = {
+        pq.read_metadata(f.file_path).row_group(0).column(0).compression for f in lake.files()
+    }
+    assert codecs == {"SNAPPY"}
+
+
+def test_another_engine_reads_one_partition(tmp_path, monkeypatch):
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+    lake = Lake(tmp_path, WHO, who="identity")
+    lake.add(1, rows(0))
+    evolve(lake, "bucket[4]")
+    lake.add(2, rows(4))
+    frame = pl.scan_iceberg(lake.table.metadata_location, reader_override="native")
+    found = frame.filter(pl.col("who") == "u1").sort("id").collect()
+    assert found.to_dict(as_series=False) == {"id": [1, 3, 5, 7], "who": ["u1"] * 4}
+
+
+def test_what_cannot_be_partitioned_is_refused_by_name(tmp_path, monkeypatch):
+    lake = Lake(tmp_path, WHO, who="identity", id="bucket[4]")
+    with pytest.raises(TableError, match="no writePartitionBy"):
+        lake.add(1, rows(0), partition_by="who")
+    with pytest.raises(TableError, match=r"who.*int64 in the rows.*string, as in the table"):
+        lake.batch(1, pa.table({"id": [1], "who": [1]}))
+    file = WrittenFile(path=str(tmp_path / "a.parquet"), rows=4, bytes=0, statistics="{}")
+    pq.write_table(rows(0), file.path)
+    file = file.model_copy(update={"bytes": (tmp_path / "a.parquet").stat().st_size})
+    with pytest.raises(TableError, match="Write without writeCopy=never"):
+        lake.sink.add(WrittenBatch._of_owners([file], [("f" * 16, 1)], {}, [file]))
+    monkeypatch.setitem(sys.modules, "pyiceberg_core", None)
+    with pytest.raises(TableError, match="the package pyiceberg-core on all machines"):
+        lake.batch(1, rows(0))
+
+
+def test_a_table_of_version_3_is_refused_before_anything_is_written(tmp_path):
+    lake = Lake(tmp_path, WHO)
+    # As another engine upgrades it.
+    path = Path(lake.table.metadata_location.removeprefix("file://"))
+    newer = {**json.loads(path.read_text()), "format-version": 3, "next-row-id": 0}
+    path.write_text(json.dumps(newer))
+    with pytest.raises(TableError, match="found format-version 3; expected format-version 2"):
+        IcebergSink(lake.table).columns()
