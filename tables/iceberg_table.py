@@ -65,9 +65,12 @@ class IcebergSink(TableSink):
         self._table.metadata = self._table.metadata.model_copy(update=shorter)
         # A conflict must not put the files on top of what the other writer
         # has added: that may have been this batch.
-        self._table.metadata.properties["commit.retry.num-retries"] = "0"
+        properties = self._table.metadata.properties
+        properties["commit.retry.num-retries"] = "0"
         # Iceberg's default; pyiceberg's own leaves a manifest per batch, which each commit lists.
-        self._table.metadata.properties.setdefault("commit.manifest-merge.enabled", "true")
+        properties.setdefault("commit.manifest-merge.enabled", "true")
+        # With Iceberg's 8 MiB, one batch in a hundred reads the manifests of 50,000 files again.
+        properties.setdefault("commit.manifest.target-size-bytes", str(512 * 1024))
         return self._table
 
     @override

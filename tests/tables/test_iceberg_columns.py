@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.manifest import ManifestFile
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
 from pyiceberg.schema import Schema
+from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, LongType, StringType
 
 from pyspark_sluice.checkpoint_meta.documents.written_file import WrittenFile
@@ -167,6 +169,35 @@ def test_a_batch_reads_no_manifest_of_earlier_batches(lake, monkeypatch):
     lake.add(3, ids(3, 1))
     monkeypatch.undo()
     assert (entries, len(lake.rows())) == ([], 3)
+
+
+def test_a_batch_does_not_read_the_manifest_of_thousands_of_files_again(lake, monkeypatch):
+    lake.add(1, ids(1, 1))
+    random = Random(0)
+    with lake.table.transaction() as transaction:
+        transaction.set_properties({"commit.manifest.min-count-to-merge": "2"})
+        with transaction.update_snapshot().fast_append() as append:
+            for _ in range(4_000):
+                file = DataFile.from_args(
+                    content=DataFileContent.DATA,
+                    file_path=random.randbytes(160).hex(),
+                    file_format=FileFormat.PARQUET,
+                    partition=Record(),
+                    record_count=1,
+                    file_size_in_bytes=1,
+                )
+                file.spec_id = 0
+                append.append_data_file(file)
+    merged = []
+    fetch = ManifestFile.fetch_manifest_entry
+
+    def fetches(manifest, io, discard_deleted=True):
+        merged.append(manifest.added_files_count)
+        return fetch(manifest, io, discard_deleted)
+
+    monkeypatch.setattr(ManifestFile, "fetch_manifest_entry", fetches)
+    lake.add(2, ids(2, 1))
+    assert 4_000 not in merged
 
 
 def in_place(path, rows, lineage):
