@@ -13,7 +13,7 @@ def run() -> int:
     from ..session.processes import leave_pandas_out
 
     # Imports make many objects and no garbage: a fifth of the time to start was spent looking.
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(150_000, 20, 20)
     # At its end the interpreter would look through all of them for a fifth of a second.
     atexit.register(gc.freeze)
     # pydantic would read the metadata of every installed package to look for plugins.

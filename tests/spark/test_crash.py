@@ -1,9 +1,9 @@
-"""SIGKILL to the whole driver at six moments, with a restart after each and a row-exact comparison.
+"""SIGKILL to the whole host at six moments, with a restart after each and a row-exact comparison.
 
-The query is the demo's own program. An outside watcher reads nothing but files; it freezes the
-driver when the moment seems to have come, looks again, and kills only if it really has. What an
-earlier run has left is no moment of the present one: all but the first moment ask for a checkpoint
-of the newest incarnation.
+Under Spark the query is the demo's own program, and without Spark `sluice run`. An outside watcher
+reads nothing but files; it freezes the host when the moment seems to have come, looks again, and
+kills only if it really has. What an earlier run has left is no moment of the present one: all but
+the first moment ask for a checkpoint of the newest incarnation.
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
+from pyarrow import parquet
 
 from pyspark_sluice.examples.demo import query
 from pyspark_sluice.examples.demo.driver import Driver
@@ -34,32 +39,29 @@ from pyspark_sluice.tests.spark.moments import (
 
 pytestmark = pytest.mark.drivers
 
+SCHEMA = "id long, text string"
+
 
 class Program:
-    """The demo's query over a landing directory of its own."""
+    """A query over a landing directory of its own."""
 
     def __init__(self, home: Path) -> None:
         self.landing = home / "landing"
         self.sink = home / "sink"
         self.home = home
         self.checkpoint = home / "checkpoint"
-        self.until = home / "until"
         self.watch = Watch(self.checkpoint)
         self.driver: Driver | None = None
         self.landed = 0
 
-    def start(self) -> Driver:
-        command = [
-            sys.executable,
-            query.__file__,
-            "--files",
-            "6",
-            "--schema",
-            "id long, text string",
-        ]
-        for name in ("landing", "sink", "checkpoint", "until", "home"):
-            command += [f"--{name}", str(getattr(self, name))]
-        self.driver = Driver(command, lambda line: None)
+    def command(self, *, ends: bool) -> list[str]:
+        raise NotImplementedError
+
+    def in_sink(self) -> pa.Table:
+        raise NotImplementedError
+
+    def start(self, *, ends: bool = False) -> Driver:
+        self.driver = Driver([sys.executable, *self.command(ends=ends)], lambda line: None)
         return self.driver
 
     def land(self, files: int) -> None:
@@ -95,41 +97,71 @@ class Program:
         pytest.fail(f"{moment.__name__} never came about\n" + "\n".join(driver.tail))
 
     def drain(self) -> None:
-        self.until.touch()
-        driver = self.start()
+        driver = self.start(ends=True)
         assert driver.wait(PATIENCE) == 0, "\n".join(driver.tail)
 
 
-@pytest.fixture
-def program(tmp_path):
-    made = Program(tmp_path)
-    # Empty directories make the listing long enough to be hit.
-    for number in range(400):
-        (made.landing / f"d{number:03}").mkdir(parents=True)
-    yield made
-    if made.driver is not None:
-        made.driver.kill()
+class UnderSpark(Program):
+    """The demo's program: rows of a DataFrame, into Spark's own Parquet sink."""
+
+    def command(self, *, ends):
+        until = self.home / "until"
+        if ends:
+            until.touch()
+        places = {"landing": self.landing, "sink": self.sink, "checkpoint": self.checkpoint}
+        places |= {"until": until, "home": self.home}
+        named = [f"--{name}={place}" for name, place in places.items()]
+        return [query.__file__, "--files=6", f"--schema={SCHEMA}", *named]
+
+    def in_sink(self):
+        # Only the sink's log knows which files an attempt that died has left.
+        log = self.sink / "_spark_metadata"
+        lines = [
+            line
+            for part in log.iterdir()
+            if part.name.partition(".")[0].isdecimal()
+            for line in part.read_text().splitlines()[1:]
+        ]
+        files = {url2pathname(urlsplit(json.loads(line)["path"]).path) for line in lines}
+        return pa.concat_tables(parquet.read_table(file) for file in files)
+
+
+class WithoutSpark(Program):
+    """`sluice run`: its worker processes write the files of a Delta table."""
+
+    def command(self, *, ends):
+        places = [str(self.landing), f"--to=delta:{self.sink}", f"--checkpoint={self.checkpoint}"]
+        how = ["--once"] if ends else ["--every=100ms"]
+        limit = ["--option=maxFilesPerTrigger=6", "--option=discoveryInterval=200ms"]
+        return [
+            *("-m", "pyspark_sluice", "run", *places, f"--schema={SCHEMA}", "--workers=2"),
+            *(*limit, *how),
+        ]
+
+    def in_sink(self):
+        return DeltaTable(str(self.sink)).to_pyarrow_table()
 
 
 MOMENTS = [discovering, idle, cut_ahead, published_only, in_the_tasks, between_tasks_and_commit]
 
 
-def _name(moments) -> str:
-    return moments[0].__name__ if len(moments) == 1 else "one after another"
+ALL_OF_THEM = pytest.mark.thorough("without Spark each moment is met, by the same files")
 
 
 @pytest.mark.parametrize(
-    "moments",
+    ("host", "moments"),
     [
-        MOMENTS,
+        pytest.param(WithoutSpark, MOMENTS, id="without Spark"),
+        pytest.param(UnderSpark, [in_the_tasks], id="Spark, in_the_tasks"),
         *(
-            pytest.param([moment], marks=pytest.mark.thorough("the moments in turn"))
+            pytest.param(UnderSpark, [moment], marks=ALL_OF_THEM, id=f"Spark, {moment.__name__}")
             for moment in MOMENTS
+            if moment is not in_the_tasks
         ),
     ],
-    ids=_name,
 )
-def test_kills_lose_nothing_and_double_nothing(spark, program, moments):
+def test_kills_lose_nothing_and_double_nothing(make_program, host, moments):
+    program = make_program(host)
     for moment in moments:
         # A first discovery takes milliseconds: too short to be hit. One that finds nothing goes on.
         if moment is not discovering:
@@ -137,6 +169,23 @@ def test_kills_lose_nothing_and_double_nothing(spark, program, moments):
         program.kill_when(moment)
     program.land(FILES if program.landed == 0 else 1)
     program.drain()
-    found = spark.read.parquet(str(program.sink)).select("id", "text").collect()
+    rows = program.in_sink().select(["id", "text"]).to_pylist()
     expected = {(n * ROWS + i, f"row {i}") for n in range(program.landed) for i in range(ROWS)}
-    assert Counter(map(tuple, found)) == Counter(expected)
+    assert Counter((row["id"], row["text"]) for row in rows) == Counter(expected)
+
+
+@pytest.fixture
+def make_program(tmp_path):
+    made: list[Program] = []
+
+    def make(host):
+        made.append(host(tmp_path))
+        # Empty directories make the listing long enough to be hit.
+        for number in range(400):
+            (made[0].landing / f"d{number:03}").mkdir(parents=True)
+        return made[0]
+
+    yield make
+    for program in made:
+        if program.driver is not None:
+            program.driver.kill()
