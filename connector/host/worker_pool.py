@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from subprocess import PIPE, Popen
 from typing import Any, Final
@@ -54,8 +55,8 @@ class _Worker:
     def close(self) -> None:
         """End the process, even in the middle of a task."""
         self._process.kill()
-        # Closes the pipes and waits for the end.
-        with self._process:
+        # Closes the pipes and waits for the end. What could not be sent cannot be flushed either.
+        with suppress(BrokenPipeError), self._process:
             return
 
 

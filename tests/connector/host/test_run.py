@@ -17,10 +17,11 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice import run, tables
-from pyspark_sluice.connector.host.embedded_query import EmbeddedQuery
+from pyspark_sluice.connector.host.embedded_query import EmbeddedQuery, EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
 from pyspark_sluice.connector.host.worker_pool import WorkerPool
 from pyspark_sluice.errors import FencedError, SluiceError
+from pyspark_sluice.examples.demo.driver import descendants
 from pyspark_sluice.tests.connector.host.query import Query
 from pyspark_sluice.tests.patience import wait_until
 
@@ -147,6 +148,22 @@ def test_a_worker_that_dies_is_replaced_and_one_that_always_dies_is_an_error(
     assert query.in_table() == {}
     assert read("once").rows == 10
     assert (tmp_path / "tries").exists()
+    assert query.in_table() == query.landed
+
+
+def test_a_worker_that_dies_between_two_tasks_is_replaced(query):
+    query.land("0.json", range(10))
+    query.land("1.json", range(10, 20))
+    options = options_of(query, maxFilesPerTrigger="1")
+    others = set(descendants(os.getpid()))
+    batches = EmbeddedRun(
+        *checked_with_target(options, f"delta:{query.table}"), workers=1, every=None
+    ).batches()
+    assert next(batches).rows == 10
+    (worker,) = set(descendants(os.getpid())) - others
+    os.kill(worker, signal.SIGKILL)
+    os.waitid(os.P_PID, worker, os.WEXITED | os.WNOWAIT)
+    assert [batch.rows for batch in batches] == [10]
     assert query.in_table() == query.landed
 
 
