@@ -271,7 +271,7 @@ class _Kept:
     def batches(self, rows: Sequence[_Rows]) -> list[pa.RecordBatch]:
         made = []
         # As np.unique, which would import masked arrays.
-        for part in np.flatnonzero(np.bincount(self.part)):
+        for part in np.flatnonzero(np.bincount(self.part)).tolist():
             here = self.part == part
             taken = rows[part].batch.take(numbers_array(self.row[here]))
             if self.start is not None and self.end is not None:
