@@ -31,6 +31,7 @@ def test_what_a_person_sees_ends_with_our_message_and_shows_nothing_of_our_insid
         assert [f.filename for f in frames if "/pyspark_sluice/connector/" in f.filename] == []
 
 
+@pytest.mark.sample("readStream", why="the same in a batch query")
 @pytest.mark.parametrize("way", ["readStream", "read"])
 def test_options_are_checked_when_load_is_called_and_at_the_start_where_there_is_a_schema(
     lake, way

@@ -97,6 +97,7 @@ def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_i
     assert not [name for name in names if name.startswith("ids-")]
 
 
+@pytest.mark.thorough("hosts do the same with each other's batch, in test_embedded_host.py")
 def test_a_batch_whose_sink_failed_is_repeated_without_reading_its_files_again(lake):
     landed = lake.land("0.json", range(10))
 
@@ -221,6 +222,7 @@ def test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are
     assert {"min.id", "num_records"} <= set(actions.schema.names)
 
 
+@pytest.mark.thorough("manifests have tests without Spark")
 def test_spark_reads_a_batch_s_files_through_a_reader_of_its_own(lake):
     (lake.source / "odd {name}.xml").write_text("<r><b><t>one</t></b><b><t>two</t></b></r>")
     seen = []

@@ -157,6 +157,7 @@ def test_kills_around_changes_of_the_host_lose_and_double_nothing(tmp_path, chan
     assert sweep.kills.total() >= kills
 
 
+@pytest.mark.thorough("a Spark of its own; hosts take turns above")
 def test_the_command_runs_the_same_query_under_spark(tmp_path):
     query = Query(tmp_path)
     query.land("0.json", range(10))

@@ -20,7 +20,7 @@ PUBLIC = {
     **{name: getattr(pyspark_sluice, name) for name in pyspark_sluice.__all__},
     **{f"tables.{name}": getattr(tables, name) for name in tables.__all__},
 }
-KEPT = ("pyspark_sluice", "register", "tables.delta")
+KEPT = ("pyspark_sluice",)
 WITHOUT_EXAMPLE = {
     "errors",  # Nobody calls it; its text is the tree of errors.
     "HybridSource",  # A class to derive from; docs/sources.md has the one that a test runs.

@@ -77,6 +77,7 @@ def test_named_sources_change_places_come_and_go(lake, conf):
     assert (lake.checkpoint / "offsets" / "0").read_text().startswith("v2\n")
 
 
+@pytest.mark.thorough("batch_log has both versions without Spark")
 @pytest.mark.skipif(SPARK < (4, 2), reason="Spark 4.2 adds version 2 of the offset log")
 def test_commands_read_the_second_version_of_the_offset_log(lake, conf):
     conf(OFFSET_LOG, "2")

@@ -10,6 +10,7 @@ from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.versions import HAS_READ_LIMITS
 
 
+@pytest.mark.thorough("that two with names work is below; options.rules has the check")
 def test_two_sources_in_one_query_need_names_of_their_own(lake):
     lake.land("0.json", range(10))
     both = lake.frame().union(lake.frame())
@@ -35,6 +36,7 @@ def into_table(lake, frame, checkpoint):
     assert lake.run(writer).awaitTermination(PATIENCE)
 
 
+@pytest.mark.thorough("that of another query is found in the test below")
 def test_a_wrong_checkpoint_location_is_found_before_any_row_is_read(lake, tmp_path):
     lake.land("0.json", range(10))
     wrong = tmp_path / "elsewhere"

@@ -33,6 +33,7 @@ def ingested(lake):
     return sorted(rows, key=lambda row: int(row["id"]))
 
 
+@pytest.mark.thorough("test_growing_schemas.py has the same without Spark")
 def test_a_new_column_stops_the_query_once_and_a_restart_has_all_of_it(lake):
     land(lake, "0.json", {"id": 1, "at": {"zip": "a"}})
     start(lake).awaitTermination(PATIENCE)

@@ -42,6 +42,7 @@ def test_available_now_reads_nothing_newer_than_the_start_of_the_run(lake):
     assert sorted(seen) == list(range(40))
 
 
+@pytest.mark.thorough("the demo's query idles, in test_crash.py")
 def test_an_idle_stream_takes_one_more_file_after_its_last_batch(lake, until):
     lake.land("0.json", range(10))
     query = lake.start({"processingTime": "0 seconds"}, discoveryInterval="50ms")
@@ -104,6 +105,7 @@ def test_a_batch_read_takes_the_same_options_and_needs_no_state(lake):
     assert not lake.checkpoint.exists()
 
 
+@pytest.mark.thorough("variants are the bytes that Spark reads, in test_variants.py")
 def test_whole_records_arrive_in_spark_as_variants(lake):
     for i in range(3):
         lake.land(f"{i}.json", range(i * 10, i * 10 + 10))

@@ -10,6 +10,7 @@ from pyspark_sluice.connector.views.catalog import VIEWS
 from pyspark_sluice.tests.patience import wait_until
 
 
+@pytest.mark.thorough("each view has tests without Spark")
 def test_every_view_is_a_table_of_spark_next_to_the_running_query(spark, tmp_path):
     landing, checkpoint = tmp_path / "in", str(tmp_path / "ck")
     landing.mkdir()

@@ -211,9 +211,7 @@ def test_a_function_gets_the_data_files_and_a_reader_of_their_rows(query, tmp_pa
 MANY_KILLS = pytest.mark.thorough("many kills; those of a schema that stays are above")
 
 
-@pytest.mark.parametrize(
-    ("turns", "grows"), [(12, False), pytest.param(40, True, marks=MANY_KILLS)]
-)
+@pytest.mark.parametrize(("turns", "grows"), [(6, False), pytest.param(40, True, marks=MANY_KILLS)])
 def test_kills_of_the_host_at_any_time_lose_and_double_nothing(query, turns, grows):
     schema = "" if grows else "id long, text string"
     limit = ("--option", f"maxFilesPerTrigger={3 if grows else 1}", "--workers", "2")
@@ -224,7 +222,7 @@ def test_kills_of_the_host_at_any_time_lose_and_double_nothing(query, turns, gro
             query.land(f"{turn}-{number}.json", range(first, first + 10), **column)
         process = query.start(*limit, schema=schema)
         # From the start of Python to the last of three batches.
-        time.sleep(0.5 + turn % 12 * 0.25)
+        time.sleep(0.5 + turn % 6 * 0.5)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
     code, _, errors = query.run(*limit, schema=schema)

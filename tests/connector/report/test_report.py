@@ -139,6 +139,7 @@ def test_what_is_held_for_whom_is_on_the_page(state, written):
     assert len(rows) == 5 * sum(len(link["readers"]) for link in figures_of(state).in_flight)
 
 
+@pytest.mark.thorough("the page has tests above; a process of its own")
 def test_it_is_written_from_the_command_line_too(state, tmp_path):
     target = tmp_path / "out.html"
     called = [sys.executable, "-m", "pyspark_sluice", "report", state.location, "-o", str(target)]

@@ -179,6 +179,14 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield query, told.fires
 
 
+@pytest.mark.sample(
+    "hangs",
+    "dies",
+    "killed",
+    "behind",
+    "quarantine",
+    why="a day with 60 batches",
+)
 def test_each_trouble_fires_its_alert_and_a_healthy_day_none(story):
     query, expected = story
     assert query.names() == expected

@@ -35,6 +35,7 @@ def test_the_parts_of_a_gzip_file_are_found_by_the_points_in_the_state(tmp_path,
     query.coordinator.close()
 
 
+@pytest.mark.thorough("a large file; XML is cut at any byte in test_all_formats.py")
 def test_a_large_xml_file_comes_in_bounded_batches_with_each_row_once(tmp_path):
     options = {"fileFormat": "xml", "rowTag": "r", "maxBytesPerTrigger": "2m"}
     odd = "<!-- <r><id>-1</id></r> --><![CDATA[<r>]]>"

@@ -74,6 +74,7 @@ def footers(monkeypatch):
     return read
 
 
+@pytest.mark.sample("1-parquet", "100-orc", why="the same footers in other numbers")
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
 @pytest.mark.parametrize("deltas", [1, 100])
 def test_a_backlog_comes_in_the_order_of_the_column_and_each_footer_is_read_once(

@@ -137,7 +137,7 @@ class TwoFolders(HybridSource):
 class TestTwoFolders(SourceSuite):
     """Both parts write changes, and bases with objects next to them."""
 
-    @pytest.mark.thorough("kills of all kinds meet the source of files of test_source_suite.py")
+    @pytest.mark.thorough("kills of all kinds meet the log of test_source_suite.py")
     def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
         super().test_a_kill_at_any_operation_on_the_state(tmp_path)
 
@@ -225,6 +225,7 @@ class BeginsTheLogAgain(HybridEnumerator):
         super()._enter_next(token, None, error)
 
 
+@pytest.mark.sample("SwitchesTooEarly", "ForgetsThePosition", why="more faults of one seam")
 @pytest.mark.parametrize(
     "broken",
     [SwitchesTooEarly, ForgetsThePosition, WritesTheFirstPartOnly, BeginsTheLogAgain],

@@ -107,6 +107,12 @@ MIXED = [
 ]
 
 
+@pytest.mark.sample(
+    "(1, 2.5)-double",
+    "(1, 'abc')-string",
+    "({'a': [], 'b': 1}, {'b': 1})-{'b': DataType(int64)}",
+    why="more pairs of types",
+)
 @pytest.mark.parametrize(("values", "kind"), MIXED, ids=str)
 def test_the_type_of_a_new_column_takes_all_that_was_looked_at(tmp_path, values, kind):
     kind = pa.struct(list(kind.items())) if isinstance(kind, dict) else kind

@@ -161,6 +161,7 @@ def read_what_is_replaced(
     return sorted(rows + drained(stream))
 
 
+@pytest.mark.sample("s3-False", why="the same with a checksum")
 @pytest.mark.parametrize("found_first", [True, False])
 def test_an_object_that_is_replaced_between_its_listing_and_its_reading_is_read_once(
     begin: Begin, any_server: FaultyServer, any_bucket: str, found_first: bool

@@ -73,7 +73,9 @@ class Story:
 class TestThreeSources(SourceSuite):
     """All that a source has to pass."""
 
-    @pytest.mark.thorough("kills of all kinds meet the source of files; those below, this one")
+    @pytest.mark.thorough(
+        "kills of all kinds meet the log of test_source_suite.py; those below, this one"
+    )
     def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
         super().test_a_kill_at_any_operation_on_the_state(tmp_path)
 
@@ -195,7 +197,7 @@ class Noted(Trial):
 
 
 @pytest.mark.thorough(
-    "kills of all kinds meet the source of files; one switch is in test_hybrid_source.py"
+    "the log of test_source_suite.py meets all kills; one switch is in test_hybrid_source.py"
 )
 def test_kills_at_each_operation_meet_both_switches_that_are_not_durable(tmp_path):
     for after in count():

@@ -40,6 +40,7 @@ def test_what_somebody_has_said_counts(path, monkeypatch, name):
     assert os.environ["PYSPARK_PYTHON"] in ("", "/opt/python3")
 
 
+@pytest.mark.thorough("a Spark of its own; what is registered is asked above")
 def test_a_source_that_spark_has_found_by_itself_may_be_registered(spark, tmp_path):
     (tmp_path / "a.json").write_text('{"id": 1}\n')
     session = spark.newSession()

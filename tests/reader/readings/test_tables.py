@@ -61,6 +61,12 @@ def test_spark_and_sluice_do_what_the_table_says(spark_answers, tmp_path, row):
     case(lambda question: spark_answers(question, inspect.getsource(case)), tmp_path)
 
 
+@pytest.mark.sample(
+    "options that the format does not have",
+    "hidden directories that a wildcard matches",
+    "`variant` from CSV; intervals",
+    why="more rows of the table, a session each",
+)
 @pytest.mark.parametrize("row", rows_in_spark.ROWS)
 def test_spark_s_source_and_sluice_s_do_what_the_table_says(spark, tmp_path, row):
     rows_in_spark.ROWS[row](spark, tmp_path)

@@ -162,6 +162,7 @@ def marked(client: Any) -> Any:
     return client
 
 
+@pytest.mark.thorough("records every request of a query; the page's list is test_permissions.py")
 def test_the_policy_has_every_action_that_a_query_asks_for_and_no_other(run, capsys):
     assert actions_of(printed(capsys, *CLEANING)["queryPolicy"]) == run
 

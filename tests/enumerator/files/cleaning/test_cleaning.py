@@ -215,6 +215,7 @@ def test_damaged_marks_cost_a_second_look_and_nothing_else(keeping):
 OPERATIONS = {"unlink": os, "link": os, "copy2": shutil}
 
 
+@pytest.mark.sample("delete", "copy", why="the same around other operations")
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["delete", "rename", "link", "copy"])
 def test_death_around_any_operation_loses_and_doubles_nothing(tmp_path, monkeypatch, way):

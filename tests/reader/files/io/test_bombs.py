@@ -252,7 +252,7 @@ def test_what_has_to_be_decoded_at_once_and_swells_is_refused_by_name(tmp_path, 
     "codec",
     sampled(
         COMPRESSED,
-        ("gz", "bz2", "zst").__contains__,
+        ("gz",).__contains__,
         reason="other codecs are bounded by the same code",
     ),
 )

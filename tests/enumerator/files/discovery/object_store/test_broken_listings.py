@@ -77,8 +77,8 @@ def _listed(server, bucket, client="obstore", **options):
             for of in [*(("obstore", body) for body in BODIES), FSSPEC]
             for position in (0, 1, 4)
         ],
-        lambda case: case[2] == 1,
-        reason="a first and a last answer are read as the second is",
+        lambda case: case[1:] == ("XML that ends early", 1) or case[::2] == ("fsspec", 1),
+        reason="a first and a last answer are read as the second is, and all bodies alike",
     ),
 )
 def test_a_listing_is_complete_or_an_error(server, lake, body, position, client):
@@ -111,8 +111,8 @@ def test_a_bucket_that_is_missing_in_the_middle_of_a_listing_is_no_empty_path(
     ("body", "position"),
     sampled(
         itertools.product(BODIES, [0, 2]),
-        lambda case: case[1] == 2,
-        reason="a first answer is read as the third is",
+        ("XML that ends early", 2).__eq__,
+        reason="a first answer is read as the third is, and all bodies alike",
     ),
 )
 def test_names_of_the_state_are_complete_or_an_error(server, lake, body, position):

@@ -71,6 +71,7 @@ def keys(paths):
     return [path.removeprefix("s3://river/") for path in paths]
 
 
+@pytest.mark.thorough("a long listing is in test_every_store.py")
 def test_a_long_listing_is_shared_out_and_each_key_comes_once(server, requests):
     discovery, ledger = make_discovery("s3a://river/in", server), Ledger()
     assert keys(ledger.take(discovery)) == KEYS

@@ -273,6 +273,7 @@ def test_avro_with_spark_s_marks_is_rebased_like_parquet(fmt, read, version_of, 
     assert found["legacy"] == {**expected, "many": [expected["t"]]}
 
 
+@pytest.mark.thorough("Spark writes the files; days before 1582 of stored ones are above")
 def test_orc_dates_of_spark_and_of_arrow_read_as_spark_reads_them(spark, fmt, read_table, tmp_path):
     rows = _over_the_centuries(spark).select("id", "d", "deep")
     rows.write.orc(str(tmp_path / "spark"))

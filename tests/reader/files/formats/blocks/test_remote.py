@@ -38,6 +38,7 @@ def remote(path: Path) -> FileVersion:
     return FileVersion(url, path.stat().st_size, -1)
 
 
+@pytest.mark.thorough("a local one is refused in test_bombs.py")
 def test_a_stripe_of_an_object_that_swells_is_refused_by_name(tmp_path, fmt, read):
     path = tmp_path / "swells.orc"
     long = "x" * 50_000

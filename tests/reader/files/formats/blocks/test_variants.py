@@ -33,6 +33,11 @@ ROWS = """
     FROM RANGE(0, 30, 1, 1)"""
 
 
+@pytest.mark.sample(
+    "array<int>",
+    "a int, b string, c struct<d decimal(10,2), e array<int>>, f boolean",
+    why="more types",
+)
 @pytest.mark.parametrize(
     "shredding",
     [

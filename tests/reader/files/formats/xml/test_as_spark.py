@@ -128,6 +128,7 @@ GENERATED: list[tuple[int, dict[str, str]]] = [
 ]
 
 
+@pytest.mark.sample("ignoreNamespace", "valueTag-attributePrefix", why="more options")
 @pytest.mark.parametrize(
     ("count", "options"), GENERATED, ids=["-".join(each[1]) for each in GENERATED]
 )
