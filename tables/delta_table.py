@@ -72,6 +72,33 @@ class DeltaSink(TableSink):
         table = self.opened()
         return None if table is None else to_text(pa.schema(table.schema().to_arrow()))
 
+    def compact(self, target_bytes: int) -> Mapping[str, int]:
+        """Rewrite small files as files of about this size, in one commit; what was rewritten.
+
+        Rows stay as they are, so a stream that reads the table skips the commit. A crash before it
+        leaves files that no version of the table names, and that a full VACUUM deletes.
+
+        Raises:
+            TableError: there is no table, or it was changed meanwhile by more than new files.
+        """
+        table = self.opened()
+        try:
+            if table is None:
+                raise FileNotFoundError(self._name)
+            figures = table.optimize.compact(target_size=target_bytes)
+        except self._conflicts() as error:
+            raise TableError(
+                "the table was not compacted",
+                self._name,
+                f"{type(error).__name__}: {error}",
+                "a Delta table to which others only add files meanwhile",
+                "Nothing has changed. If another writer was first, run the command again.",
+            ) from error
+        return {
+            "files_removed": figures["numFilesRemoved"],
+            "files_added": figures["numFilesAdded"],
+        }
+
     def _create(self, batch: WrittenBatch) -> None:
         """With the files. Another writer may be first: then the table is there at the next try."""
         from deltalake.transaction import create_table_with_add_actions

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from .arguments import Force, Matching, ViewArguments, Yes, register
-from .commands import bootstrap, queue_setup, reprocess, run, sweep
+from .commands import bootstrap, compact_table, queue_setup, reprocess, run, sweep
 from .doctor.patient import Patient
 from .output import Ended, Exit, print_json, print_json_rows, print_pairs, print_table
 from .typer_app import new_app, run_app
@@ -272,7 +272,8 @@ for _command in (
     *(run.run, status, watch, files, checkpoints, inspect, diff, verify, report),
     *(bootstrap.fork, bootstrap.import_spark, bootstrap.import_auto_loader),
     *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.orders),
-    *(take_back_schema, compact, sweep.sweep, queue_setup.queue_setup, doctor, runbook),
+    *(take_back_schema, compact, compact_table.compact_table, sweep.sweep),
+    *(queue_setup.queue_setup, doctor, runbook),
 ):
     register(app, _command)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 from collections.abc import Sequence
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
+from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
@@ -85,6 +89,27 @@ def add_to_iceberg(catalog: dict[str, str], table: str, batch: WrittenBatch, gat
 
     sink._commit = at_once
     sink.add(batch)
+
+
+def files_of(table: str | Path) -> set[str]:
+    """The names of all data files below a directory."""
+    return {path.name for path in Path(table).rglob("*.parquet")}
+
+
+def compact_until(table: str, new_files: int, *, has_committed: bool) -> None:
+    """Compact a Delta table; killed when it has so many new files, or the commit as well."""
+    known, version = files_of(table), DeltaTable(table).version()
+    log = Path(table, "_delta_log", f"{version + 1:020}.json")
+
+    def watch() -> None:
+        while len(files_of(table) - known) < new_files or (has_committed and not log.exists()):
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    DeltaSink(table, {}).compact(1024 * 1024)
+    watcher.join()
 
 
 def processes() -> ForkServerContext:

@@ -1,0 +1,51 @@
+"""The command that makes few large files of the many small ones in a Delta table."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ....checkpoint_meta.storage.units import parse_bytes
+from ....errors import OptionError
+from ..arguments import Json
+from ..output import print_json, print_pairs
+from ..state_argument import parsed_storage_options
+
+
+def compact_table(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Use this table: delta:URL.")],
+    target_bytes: Annotated[
+        str,
+        typer.Option("--target-bytes", help="Write files of about this size, such as 128m."),
+    ] = "128m",
+    storage_options: Annotated[
+        str,
+        typer.Option("--storage-options", help="Use the query's storageOptions: a JSON object."),
+    ] = "{}",
+    as_json: Json = False,
+) -> None:
+    """Rewrite the small files of a Delta table.
+
+    Larger files replace them in one commit. The query may be running. VACUUM deletes the old files.
+    """
+    from ....tables.delta_table import DeltaSink
+
+    kind, _, place = table.partition(":")
+    if kind != "delta" or not place:
+        raise OptionError(
+            "compact-table: not a Delta table",
+            "",
+            table,
+            "delta:URL; pyiceberg cannot rewrite the files of an Iceberg table, so use another "
+            "engine for it, such as Spark's procedure rewrite_data_files",
+        )
+    try:
+        size = parse_bytes(target_bytes)
+    except ValueError as error:
+        raise OptionError("--target-bytes does not parse", "", target_bytes, str(error)) from None
+    figures = DeltaSink(place, parsed_storage_options(storage_options)).compact(size)
+    if as_json:
+        print_json(figures)
+    else:
+        print_pairs({name.replace("_", " "): f"{count:,}" for name, count in figures.items()})
