@@ -52,7 +52,7 @@ settings.register_profile(
 )
 settings.register_profile(
     "thorough",
-    max_examples=200,
+    max_examples=150,
     deadline=None,
     derandomize=True,
     suppress_health_check=_SLOW_MACHINE,
