@@ -139,24 +139,31 @@ def plain(value):
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
-def test_each_file_has_the_rows_of_one_partition_value(tmp_path, transform):
-    for name in TRANSFORMS[transform]:
-        kind, values = TYPES[name]
-        (tmp_path / name).mkdir()
-        lake = Lake(tmp_path / name, schema_of(v=kind), v=transform)
-        twice = pa.concat_arrays([values, values])
-        lake.add(1, pa.table({"id": range(len(twice)), "v": twice}))
-        # pyiceberg's own transforms of single values, not those by which rows were parted.
-        apply = parse_transform(transform).transform(kind)
-        expected: dict[Any, list[int]] = {}
-        for number, value in enumerate(twice.to_pylist()):
-            expected.setdefault((0, apply(plain(value))), []).append(number)
-        assert lake.parts() == list(expected.items()), name
-        last = values.drop_null().to_pylist()[-1]
-        filtered = EqualTo("v", last)
-        assert lake.ids(filtered) == [n for n, v in enumerate(twice.to_pylist()) if v == last]
-        assert lake.ids(IsNull("v")) == [n for n, v in enumerate(twice) if not v.is_valid]
-        assert transform == "void" or len(lake.files(filtered)) == 1
+def test_each_file_has_the_rows_of_one_tuple_of_partition_values(tmp_path, transform):
+    names = TRANSFORMS[transform]
+    kinds = {name: TYPES[name][0] for name in names}
+    lake = Lake(tmp_path, schema_of(**kinds), **dict.fromkeys(names, transform))
+    most = max(len(TYPES[name][1]) for name in names)
+    values = {}
+    for name in names:
+        array = TYPES[name][1]
+        filled = pa.concat_arrays([array, pa.nulls(most - len(array), array.type)])
+        values[name] = pa.concat_arrays([filled, filled])
+    lake.add(1, pa.table({"id": range(2 * most), **values}))
+    # pyiceberg's own transforms of single values, not those by which rows were parted.
+    apply = {n: parse_transform(transform).transform(kinds[n]) for n in names}
+    columns = [[apply[n](plain(v)) for v in values[n].to_pylist()] for n in names]
+    expected: dict[Any, list[int]] = {}
+    for number, parts in enumerate(zip(*columns, strict=True)):
+        expected.setdefault((0, *parts), []).append(number)
+    assert lake.parts() == list(expected.items())
+    for position, name in enumerate(names):
+        found = values[name].to_pylist()
+        last = values[name].drop_null().to_pylist()[-1]
+        for filtered, value in ((EqualTo(name, last), last), (IsNull(name), None)):
+            assert lake.ids(filtered) == [n for n, v in enumerate(found) if v == value], name
+            planned = {file.partition[position] for file in lake.files(filtered)}
+            assert planned == {apply[name](plain(value))}, name
 
 
 def rows(first, count=4, **more):
