@@ -63,6 +63,18 @@ def register(spark: Any) -> None:
             # Spark 4.0 refuses the name of a source that it has found by itself.
             if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
                 raise
+            _put_into_environment_of_source(spark, names)
+
+
+def _put_into_environment_of_source(spark: Any, names: Mapping[str, str]) -> None:
+    """Names that the source of all sessions lacks, which Spark has found by itself."""
+    session = getattr(spark, "_jsparkSession", None)
+    # Spark Connect has none on this side of the wire.
+    if session is not None:
+        source = session.sessionState().dataSourceManager().lookupDataSource("sluice")
+        environment = source.dataSourceCls().envVars()
+        for name, value in names.items():
+            environment.putIfAbsent(name, value)
 
 
 @contextmanager

@@ -16,14 +16,12 @@ from pathlib import Path
 import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.spark.versions import SEVERAL_BATCHES
 from pyspark_sluice.tests.spark.wheel import write_zip
 
 pytestmark = pytest.mark.drivers
 PROGRAM = Path(__file__).parent / "programs" / "cluster.py"
 
 
-@SEVERAL_BATCHES
 def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(spark, tmp_path):
     landing = tmp_path / "landing"
     landing.mkdir()
