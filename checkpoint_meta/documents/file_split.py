@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ..storage.contract import FileStatus, difference
+from ..storage.urls import is_local
+
 
 class FileVersion(NamedTuple):
     """One version of one file, as discovery saw it."""
@@ -24,6 +27,15 @@ class FileVersion(NamedTuple):
     etag: str = ""
     """The store's own version mark; empty where it has none. Of a local file that is appended to,
     a `GrowingMark`."""
+
+    @property
+    def status(self) -> FileStatus:
+        """The version as storage reports it."""
+        return FileStatus(*self[1:])
+
+    def difference(self, present: FileStatus) -> tuple[str, str] | None:
+        """Return what is present and what was expected; None if no difference is known."""
+        return difference(self.status, present, is_local=is_local(self.path))
 
 
 class GrowingMark(NamedTuple):

@@ -7,13 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
+from ....checkpoint_meta.storage.contract import Storage
 from ....checkpoint_meta.storage.open_storage import open_storage
-from ....enumerator.files.cleaning.places import has_changed, present_version
+from ....enumerator.files.cleaning.places import present_version
 from ....enumerator.files.ledger.byte_ranges import byte_ranges_of
 from ....errors import MissingPathError, OptionError, SourceUnavailable, SplitReadError
 from ....reader.files.io.source_file import SourceFile
-
-_AT_ONCE = 16
 
 _NAMED = 5
 """Most files that a refusal names."""
@@ -75,7 +74,7 @@ def unreadable(splits: Sequence[FileSplit], storage_options: Mapping[str, Any]) 
 
 def _is_as_it_was(file: FileVersion, now: FileVersion) -> bool:
     if not growing_mark(file.etag):
-        return not has_changed(file, now)
+        return file.difference(now.status) is None
     try:
         # A growing file has another size by now. Opening it compares the bytes before its mark.
         with SourceFile(file, {}).opened():
@@ -101,7 +100,7 @@ def _present(
             ) from error
 
     # A request for each file, which mostly waits.
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(Storage.requests) as pool:
         return dict(zip(files, pool.map(present, files), strict=True))
 
 

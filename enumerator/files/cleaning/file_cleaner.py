@@ -17,7 +17,7 @@ from ....checkpoint_meta.storage.storage_errors import patiently
 from ....checkpoint_meta.storage.urls import LoadedPath, join, local_path
 from ....errors import SluiceError
 from ..ledger.byte_ranges import ByteRange, ByteRanges, byte_ranges_of, joined, without
-from .places import has_changed, move, present_version
+from .places import move, present_version
 
 LOG: Final = logging.getLogger("pyspark_sluice.cleaning")
 
@@ -127,7 +127,7 @@ class FileCleaner:
         present = present_version(storage, file)
         if present is None:
             self._count("gone")
-        elif has_changed(file, present):
+        elif file.difference(present.status):
             self._count("changed")
             LOG.warning("%s has changed since it was read: it is not cleaned up", file.path)
         else:

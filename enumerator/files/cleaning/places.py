@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from ....checkpoint_meta.documents.file_split import FileVersion
-from ....checkpoint_meta.storage.contract import PART, FileStatus, Storage, difference
+from ....checkpoint_meta.storage.contract import PART, Storage
 from ....checkpoint_meta.storage.storage_errors import BeyondTheEnd, patiently
-from ....checkpoint_meta.storage.urls import is_local
 
 
 def present_version(storage: Storage, file: FileVersion) -> FileVersion | None:
@@ -23,14 +22,6 @@ def present_version(storage: Storage, file: FileVersion) -> FileVersion | None:
     except FileNotFoundError:
         return None
     return FileVersion(file.path, *status)
-
-
-def has_changed(file: FileVersion, present: FileVersion) -> bool:
-    """True if `present` is not known to be the version that was read."""
-    return (
-        difference(FileStatus(*file[1:]), FileStatus(*present[1:]), is_local=is_local(file.path))
-        is not None
-    )
 
 
 def move(storage: Storage, file: FileVersion, target: str) -> None:

@@ -14,8 +14,7 @@ from ....checkpoint_meta.documents.file_split import (
     GrowingMark,
     growing_mark,
 )
-from ....checkpoint_meta.storage.contract import FileStatus, difference
-from ....checkpoint_meta.storage.urls import is_local
+from ....checkpoint_meta.storage.contract import FileStatus
 from ....errors import FileChangedError, FileVanishedError, SplitReadError
 
 
@@ -55,8 +54,7 @@ def check(file: FileVersion, present: FileStatus) -> None:
     Raises:
         FileChangedError: names what differs.
     """
-    known = difference(FileStatus(*file[1:]), present, is_local=is_local(file.path))
-    if known is not None:
+    if (known := file.difference(present)) is not None:
         raise changed(file, *known)
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileVersion, growing_mark
-from ....checkpoint_meta.storage.contract import PART, FileStatus, difference
+from ....checkpoint_meta.storage.contract import PART, FileStatus, Storage
 from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.storage_errors import AnotherVersion, BeyondTheEnd, patiently
 from ....checkpoint_meta.storage.urls import is_local, local_name
@@ -73,9 +73,6 @@ class AsFile(io.RawIOBase):
 
 
 _LEAST_PART: Final = 256 * 1024
-
-_AT_ONCE: Final = 16
-"""Small remote files that are fetched at the same time: each is waiting, not work."""
 
 
 class SourceFile:
@@ -165,7 +162,7 @@ def contents(files: Sequence[FileVersion], storage: Mapping[str, Any]) -> list[b
     # Local files gain nothing from threads; remote ones spend their time waiting.
     if len(sources) == 1 or sources[0].is_local:
         return [source.content() for source in sources]
-    with ThreadPoolExecutor(min(_AT_ONCE, len(sources))) as pool:
+    with ThreadPoolExecutor(min(Storage.requests, len(sources))) as pool:
         return list(pool.map(SourceFile.content, sources))
 
 
@@ -280,7 +277,7 @@ class _Remote(_Opened):
 
     def _changed(self, position: int) -> FileChangedError:
         status = patiently(lambda: self._storage.stat(self._name))
-        known = difference(FileStatus(*self._file[1:]), status)
+        known = self._file.difference(status)
         return changed(self._file, *(known or (f"an end after {position} bytes",)))
 
     def close(self) -> None:
