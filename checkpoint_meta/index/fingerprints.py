@@ -1,4 +1,4 @@
-"""Fingerprints of the names of files, in sorted columns: 16 bytes for a file that was seen.
+"""Fingerprints of the names of files, in sorted columns: 17 bytes for a file that was seen.
 
 A name is known by the 128 bits of XXH3 over its UTF-8. Among ten million names two share them with
 a chance of 10^-25.
@@ -19,6 +19,7 @@ from ..documents.file_columns import Flags, Numbers, numbers_in
 from ..documents.file_split import GrowingMark, growing_mark
 
 Words: TypeAlias = npt.NDArray[np.uint64]
+Octets: TypeAlias = npt.NDArray[np.uint8]
 
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 """The constants of SplitMix64."""
@@ -97,6 +98,12 @@ def differ(known: Words, found: Words) -> Flags:
     return flags
 
 
+def octets_of(versions: Words) -> Octets:
+    """Return 8 bits of each version: of 256 changes they miss one, in a sixteenth of the memory."""
+    # Of the half that a growing file has of its size and time, too.
+    return (versions >> np.uint64(32)).astype(np.uint8)
+
+
 def may_be(known: np.uint64, mark: GrowingMark) -> bool:
     """False if a known version is that of a growing file with another mark."""
     identity = int(known) & int(_OF_IDENTITY)
@@ -136,6 +143,9 @@ class SeenKeys:
     end: Numbers | None
     """Up to which byte the file has been handed to readers or is pending; None likewise."""
 
+    octets: Octets | None = None
+    """See `octets_of`; None where versions are kept whole."""
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -156,6 +166,13 @@ class SeenKeys:
             at[row] = self._walk(int(at[row]), names.high[row], names.low[row])
             found[row] = at[row] >= 0
         return np.where(found, at, -1)
+
+    def octets_at(self, rows: npt.NDArray[np.intp]) -> Octets:
+        """Return 8 bits of the version of each of these entries."""
+        if self.version is not None:
+            return octets_of(self.version[rows])
+        assert self.octets is not None
+        return self.octets[rows]
 
     def _walk(self, at: int, high: np.uint64, low: np.uint64) -> int:
         while at < len(self) and self.names.high[at] == high:
@@ -202,9 +219,10 @@ class SeenKeys:
         )
 
     def bare(self) -> SeenKeys:
-        """Names alone, in memory of their own."""
+        """Names and 8 bits of each version, in memory of their own."""
         # Columns of a file share one buffer: a view of two of them would keep all four in memory.
-        return SeenKeys(Names(self.names.high.copy(), self.names.low.copy()), None, None)
+        octets = self.octets if self.version is None else octets_of(self.version)
+        return SeenKeys(Names(self.names.high.copy(), self.names.low.copy()), None, None, octets)
 
 
 def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:

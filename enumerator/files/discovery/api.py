@@ -76,6 +76,9 @@ class KnownFiles(Protocol):
     def are_known(self, paths: Sequence[str]) -> NDArray[np.bool_]:
         """For each of many paths, whether it is known, in any version."""
 
+    def compare(self, files: FoundFiles) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """For each of many files whether it is known, and whether in another version."""
+
 
 class SkippedFile(NamedTuple):
     """A file that was found and is not taken."""

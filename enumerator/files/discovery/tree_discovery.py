@@ -253,6 +253,11 @@ class _NothingKnown(KnownFiles):
     def are_known(self, paths: Sequence[str]) -> NDArray[np.bool_]:
         return np.zeros(len(paths), np.bool_)
 
+    @override
+    def compare(self, files: FoundFiles) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        known, changed = np.zeros((2, len(files)), np.bool_)
+        return known, changed
+
 
 def all_files(discovery: Discovery) -> Iterator[FileVersion]:
     """A pass of `discovery` over everything, one file after the other."""

@@ -16,9 +16,17 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_columns import Flags, Numbers
-from ....checkpoint_meta.index.fingerprints import Names, SeenKeys, Words, names_of
+from ....checkpoint_meta.index.fingerprints import (
+    Names,
+    Octets,
+    SeenKeys,
+    Words,
+    names_of,
+    octets_of,
+    versions_of,
+)
 from ....checkpoint_meta.index.run import Run, seen_rows
-from ..discovery.api import KnownFiles
+from ..discovery.api import FoundFiles, KnownFiles
 
 _MOST_AHEAD = 16
 """More checkpoints than are ever cut and not handed out."""
@@ -56,6 +64,10 @@ class Tail:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+
+def _octets(files: FoundFiles, unit: int) -> Octets:
+    return octets_of(versions_of(files.sizes, files.modified // unit * unit, files.etags))
 
 
 class SeenFiles(KnownFiles):
@@ -98,6 +110,21 @@ class SeenFiles(KnownFiles):
         for keys in self._parts():
             known |= keys.find(names) >= 0
         return known
+
+    @override
+    def compare(self, files: FoundFiles) -> tuple[Flags, Flags]:
+        names = names_of(files.paths)
+        known, octets = np.zeros(len(names), np.bool_), np.zeros(len(names), np.uint8)
+        for keys in self._parts():
+            at = keys.find(names)
+            new = (at >= 0) & ~known
+            octets[new] = keys.octets_at(at[new])
+            known |= new
+        changed = known & (octets != _octets(files, 1))
+        if changed.any():
+            # Some requests give an object's time in these, others in seconds.
+            changed &= octets != _octets(files, 1_000_000)
+        return known, changed
 
     def details_of(self, names: Names) -> tuple[Flags, Words, Numbers]:
         """For each name whether it is known, its newest version and up to where it was taken."""

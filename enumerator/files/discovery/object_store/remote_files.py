@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from .....checkpoint_meta.storage.contract import Page, Storage
 from ..api import FoundFiles, KnownFiles, SkipCounter
 from ..selection.criteria import (
+    CHANGED,
     FROM_FUTURE,
     OUTSIDE,
     REASONS,
@@ -72,7 +73,15 @@ class RemoteFiles:
         self._ready.clear()
         self._folders.clear()
 
-    def judged(self, page: Page, level: int, known: KnownFiles, skips: SkipCounter) -> FoundFiles:
+    def judged(
+        self,
+        page: Page,
+        level: int,
+        known: KnownFiles,
+        skips: SkipCounter,
+        *,
+        counts_changed: bool = True,
+    ) -> FoundFiles:
         """The files of the page that are taken; the others are reported to the counter.
 
         `level` is the page's directory's, or -1 where the names tell.
@@ -80,7 +89,10 @@ class RemoteFiles:
         paths = self._paths(page.names)
         for folder in page.folders:
             self._count_skipped_folder(folder, level, skips)
-        mask = known.are_known(paths)
+        if self._wants_versions or not counts_changed:
+            mask = known.are_known(paths)
+        else:
+            mask = self._count_changed(page, paths, known, skips)
         wanted = range(len(paths)) if self._wants_versions else np.flatnonzero(~mask).tolist()
         at = np.fromiter(
             (one for one in wanted if self._is_wanted(page.names[one], paths[one], skips)), np.int64
@@ -104,6 +116,17 @@ class RemoteFiles:
         skips.saw(paths, mask, names)
         kept = codes == 0
         return FoundFiles(names, sizes[kept], modified[kept], etags if any(etags) else None)
+
+    def _count_changed(
+        self, page: Page, paths: Sequence[str], known: KnownFiles, skips: SkipCounter
+    ) -> NDArray[np.bool_]:
+        """Count the known files that are there in another version; returns which are known."""
+        sizes, modified = np.array(page.sizes, np.int64), np.array(page.modified, np.int64)
+        mask, changed = known.compare(FoundFiles(paths, sizes, modified, page.etags))
+        for one in np.flatnonzero(changed).tolist():
+            if self._refusal(page.names[one]) == TAKEN:
+                skips.add(paths[one], CHANGED)
+        return mask
 
     def _paths(self, names: Sequence[str]) -> list[str]:
         # A call for each of ten million names would take longer than to list them.

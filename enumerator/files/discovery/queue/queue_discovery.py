@@ -183,7 +183,10 @@ class NotificationDiscovery(Discovery):
             return []
         skips = SkipCounter(marks_names=True)
         found = [
-            tree.judge.judged(page, -1, known, skips) for tree in self._trees if _covers(tree, name)
+            # What the counter has is deleted at once, and a known file waits for its checkpoint.
+            tree.judge.judged(page, -1, known, skips, counts_changed=False)
+            for tree in self._trees
+            if _covers(tree, name)
         ]
         # It waits for its age or its marker: the next pass asks for it again.
         if skips.waiting:

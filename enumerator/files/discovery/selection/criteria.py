@@ -159,6 +159,9 @@ REASONS = (
 FROM_FUTURE = "modifiedInFuture"
 """A file that settles only when its time has come, since its store knows no other time."""
 
+CHANGED = "onOverwrite"
+"""A known file that is there in another version, which is not read."""
+
 EMPTY, SETTLING, UNMARKED = 1, REASONS.index("settleTime"), REASONS.index("readyMarker")
 
 

@@ -54,6 +54,9 @@ class KnownPaths:
     def are_known(self, paths):
         return np.fromiter((path in self.paths for path in paths), bool, len(paths))
 
+    def compare(self, files):
+        return self.are_known(files.paths), np.zeros(len(files), bool)
+
 
 def lister_of(discovery):
     """A pass as a list of files, for paths that are known already."""
@@ -76,6 +79,9 @@ class Ledger:
 
     def are_known(self, paths):
         return np.array([path in self.paths for path in paths], bool)
+
+    def compare(self, files):
+        return self.are_known(files.paths), np.zeros(len(files), bool)
 
     def take(self, discovery):
         """One pass; the new paths in order."""

@@ -11,8 +11,20 @@ from hypothesis import strategies as st
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.index.fingerprints import Names, SeenKeys, names_in, names_of
-from pyspark_sluice.checkpoint_meta.index.run import join_files, read_files, read_keys, write_keys
+from pyspark_sluice.checkpoint_meta.index.fingerprints import (
+    Names,
+    SeenKeys,
+    names_in,
+    names_of,
+    versions_in,
+)
+from pyspark_sluice.checkpoint_meta.index.run import (
+    Run,
+    join_files,
+    read_files,
+    read_keys,
+    write_keys,
+)
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
@@ -373,3 +385,16 @@ def test_a_change_is_an_error_on_demand():
     enter(ledger, file("a", 10, 1, "x"), file("b"))
     with pytest.raises(FileChangedError, match=r"has changed: a; found another version of 10"):
         enter(ledger, file("b"), file("a", 10, 1, "y"))
+
+
+@pytest.mark.parametrize("details", [False, True])
+def test_known_files_that_are_there_in_another_version_are_found_with_or_without_versions(details):
+    known = [file(name, 10, 5_000_000, "e") for name in "abcd"]
+    versions = versions_in(ranges_of([FileSplit(one, 0, 10) for one in known]))
+    keys = SeenKeys.sort(names_of("abcd"), versions, np.full(4, 10))
+    seen = SeenFiles([Run(keys, ())], details=details)
+    # A time of the same second is the same time, which another request gives in microseconds.
+    now = [known[0], file("b", 11, 5_000_000, "e"), file("c", 10, 5_000_001, "e"), file("x")]
+    flags = seen.compare(found([*now, file("d", 10, 5_000_000, "f")]))
+    expected = [[True, True, True, False, True], [False, True, False, False, True]]
+    assert [flag.tolist() for flag in flags] == expected

@@ -81,3 +81,25 @@ def test_wildcards_names_and_markers_choose_alike(river):
     assert river.keys(Ledger().take(whole)) == ["marked/b/a"]
     with pytest.raises(Exception, match="/one; found nothing"):
         Ledger().take(river.discovery("one"))
+
+
+def test_objects_that_were_overwritten_and_are_not_read_again_are_counted(river):
+    from pyspark_sluice.enumerator.files.ledger.ledger import Ledger as FileLedger
+    from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
+
+    discovery, ledger = river.discovery("in"), FileLedger(LedgerPolicy())
+
+    def listed():
+        found = [ledger.sift([files], 0) for files in discovery.listing(ledger.seen)]
+        for sifted in found:
+            ledger.enter(sifted)
+        return sum(sifted.new for sifted in found)
+
+    assert listed() == len(KEYS)
+    river.server.put(river.bucket, KEYS[0], b"longer")
+    river.server.put(river.bucket, KEYS[-1], b"longer")
+    for _ in range(2):
+        assert listed() == 0
+        assert discovery.skipped.counts == {"ignoredPathSegmentRegex": 2, "onOverwrite": 2}
+    named = {one.path for one in discovery.skipped.sample if one.reason == "onOverwrite"}
+    assert river.keys(sorted(named)) == [KEYS[0], KEYS[-1]]
