@@ -70,7 +70,9 @@ class DeltaSink(TableSink):
     @override
     def columns(self) -> str | None:
         table = self.opened()
-        return None if table is None else to_text(pa.schema(table.schema().to_arrow()))
+        if table is None:
+            return None
+        return to_text(pa.schema(table.schema().to_arrow()).remove_metadata())
 
     def compact(self, target_bytes: int) -> Mapping[str, int]:
         """Rewrite small files as files of about this size, in one commit; what was rewritten.

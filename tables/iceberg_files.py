@@ -19,9 +19,8 @@ from typing_extensions import override
 from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
 from ..errors import TableError
 from ..reader.direct_write.field_ids import (
-    from_text,
     has_field_ids,
-    to_text,
+    of_iceberg,
     with_field_ids,
     without_field_ids,
 )
@@ -44,12 +43,12 @@ NAME_MAPPING: Final = "schema.name-mapping.default"
 Entry = tuple[WrittenFile, pq.FileMetaData]
 
 
-def columns_of(metadata: TableMetadata) -> str:
-    """The columns of a table and its partition spec, for `field_ids.from_text`."""
+def columns_of(metadata: TableMetadata) -> pa.Schema:
+    """The columns of a table, with its partition spec."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     spec = metadata.spec().model_dump_json()
-    return to_text(schema_to_pyarrow(metadata.schema()), metadata.last_column_id, spec)
+    return of_iceberg(schema_to_pyarrow(metadata.schema()), metadata.last_column_id, spec)
 
 
 def data_files(transaction: Transaction, batch: WrittenBatch, table: str) -> Sequence[DataFile]:
@@ -59,7 +58,7 @@ def data_files(transaction: Transaction, batch: WrittenBatch, table: str) -> Seq
         TableError: columns of files without ids are others by the table's name mapping, or files
             that the readers have not written are for a partitioned table.
     """
-    columns = from_text(columns_of(transaction.table_metadata))
+    columns = columns_of(transaction.table_metadata)
     entries: list[Entry] = []
     for file, footer in zip(batch.files, batch.footers, strict=True):
         schema = footer.schema.to_arrow_schema().remove_metadata()

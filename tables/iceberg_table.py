@@ -13,6 +13,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ..errors import TableError
+from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.statistics import leaves
 from .iceberg_files import NAME_MAPPING, columns_of, data_files, is_in_place, keep_names
 from .table_sink import TableSink
@@ -34,7 +35,7 @@ class IcebergSink(TableSink):
 
     @override
     def columns(self) -> str:
-        return columns_of(self.opened().metadata)
+        return to_text(columns_of(self.opened().metadata))
 
     @override
     def _conflicts(self) -> tuple[type[Exception], ...]:

@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..checkpoint_meta.documents.file_split import FileVersion
 from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
+from ..checkpoint_meta.storage.contract import Storage
 from ..checkpoint_meta.storage.open_storage import open_storage
 from ..errors import FileChangedError, FileVanishedError, TableError
 from ..reader.direct_write.field_ids import without_field_ids
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 T = TypeVar("T")
-
-_AT_ONCE: Final = 16
-"""Requests to a bucket."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +209,7 @@ class WrittenBatch:
 
 
 def _of_each(ask: Callable[[WrittenFile], T], files: Sequence[WrittenFile]) -> Sequence[T]:
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(Storage.requests) as pool:
         return list(pool.map(ask, files))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -188,14 +189,16 @@ def _words(path: Path) -> _Words:
 
 def _comments(path: Path) -> Iterator[tuple[int, str]]:
     """Comments, those of consecutive lines as one."""
+    above = -1
     block: list[str] = []
-    for number, line in enumerate([*path.read_text(encoding="utf-8").splitlines(), ""], 1):
-        if comment := _COMMENT.search(line):
-            block.append(comment[1])
-        elif block:
-            yield number - 1, " ".join(block)
-            block.clear()
-
-
-_COMMENT = re.compile(r"(?:^\s*|  )#(?: |$)(.*)")
-"""A tokenizer needs a third of the test's time to find the same; this one looks into texts too."""
+    with path.open("rb") as source:
+        for token in tokenize.tokenize(source.readline):
+            if token.type != tokenize.COMMENT:
+                continue
+            if block and token.start[0] != above + 1:
+                yield above, " ".join(block)
+                block.clear()
+            above = token.start[0]
+            block.append(token.string.lstrip("# "))
+    if block:
+        yield above, " ".join(block)

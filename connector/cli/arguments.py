@@ -47,6 +47,10 @@ Matching = Annotated[
     str, typer.Option("--matching", help="Select only paths that match a pattern with * ? [].")
 ]
 
+StorageOptions = Annotated[
+    str, typer.Option("--storage-options", help="Use the query's storageOptions: a JSON object.")
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class SharedArguments:
@@ -55,10 +59,7 @@ class SharedArguments:
     source_name: Annotated[
         str, typer.Option("--source-name", help="Select the source with this sourceName.")
     ] = "source"
-    storage_options: Annotated[
-        str,
-        typer.Option("--storage-options", help="Use the query's storageOptions: a JSON object."),
-    ] = "{}"
+    storage_options: StorageOptions = "{}"
     as_json: Json = False
 
 

@@ -27,10 +27,14 @@ SPEC: Final = b"partition-spec"
 _types = pa.types
 
 
-def to_text(columns: pa.Schema, last: int | None = None, spec: str = '{"fields":[]}') -> str:
-    """The columns of a table as Arrow has them; of Iceberg with ids, the last id, and the spec."""
-    schema = columns.with_metadata(None if last is None else {_LAST: str(last), SPEC: spec})
-    return base64.b64encode(schema.serialize()).decode()
+def of_iceberg(columns: pa.Schema, last: int, spec: str) -> pa.Schema:
+    """The columns of an Iceberg table, which have ids, with the last id and the spec."""
+    return columns.with_metadata({_LAST: str(last), SPEC: spec})
+
+
+def to_text(columns: pa.Schema) -> str:
+    """The columns of a table as text for a property."""
+    return base64.b64encode(columns.serialize()).decode()
 
 
 def from_text(text: str) -> pa.Schema:

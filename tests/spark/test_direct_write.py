@@ -87,9 +87,9 @@ def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_i
         lake.land(f"{number}.json", range(number * 10, number * 10 + 10))
         land(lake, sink, **options)
     table = catalog.load_table("lake.orders")
-    found = table.scan().to_arrow()
-    assert Counter(found["id"].to_pylist()) == lake.landed
-    assert found.column_names == ["id", "text"]
+    rows = table.scan().to_arrow()
+    assert Counter(rows["id"].to_pylist()) == lake.landed
+    assert rows.column_names == ["id", "text"]
     parts = Counter(part["id_bucket_2"] for part in table.inspect.files()["partition"].to_pylist())
     assert parts == {0: 2, 1: 2}
     # The tasks wrote them so, and nothing was written again at the commit.

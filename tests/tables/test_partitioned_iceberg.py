@@ -114,11 +114,11 @@ class Lake:
 
     def parts(self):
         """Spec, partition values and ids of each file, in the order of ids."""
-        found = [
+        parts = [
             ((file.spec_id, *file.partition), sorted(ids_in(file.file_path)))
             for file in self.files()
         ]
-        return sorted(found, key=lambda part: part[1])
+        return sorted(parts, key=lambda part: part[1])
 
 
 def ids_in(path):
@@ -158,10 +158,10 @@ def test_each_file_has_the_rows_of_one_tuple_of_partition_values(tmp_path, trans
         expected.setdefault((0, *parts), []).append(number)
     assert lake.parts() == list(expected.items())
     for position, name in enumerate(names):
-        found = values[name].to_pylist()
+        partition = values[name].to_pylist()
         last = values[name].drop_null().to_pylist()[-1]
         for filtered, value in ((EqualTo(name, last), last), (IsNull(name), None)):
-            assert lake.ids(filtered) == [n for n, v in enumerate(found) if v == value], name
+            assert lake.ids(filtered) == [n for n, v in enumerate(partition) if v == value], name
             planned = {file.partition[position] for file in lake.files(filtered)}
             assert planned == {apply[name](plain(value))}, name
 
@@ -291,8 +291,8 @@ def test_another_engine_reads_one_partition(tmp_path, monkeypatch):
     evolve(lake, "bucket[4]")
     lake.add(2, rows(4))
     frame = pl.scan_iceberg(lake.table.metadata_location, reader_override="native")
-    found = frame.filter(pl.col("who") == "u1").sort("id").collect()
-    assert found.to_dict(as_series=False) == {"id": [1, 3, 5, 7], "who": ["u1"] * 4}
+    table = frame.filter(pl.col("who") == "u1").sort("id").collect()
+    assert table.to_dict(as_series=False) == {"id": [1, 3, 5, 7], "who": ["u1"] * 4}
 
 
 def test_what_cannot_be_partitioned_is_refused_by_name(tmp_path, monkeypatch):

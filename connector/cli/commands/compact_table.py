@@ -8,7 +8,7 @@ import typer
 
 from ....checkpoint_meta.storage.units import parse_bytes
 from ....errors import OptionError
-from ..arguments import Json
+from ..arguments import Json, StorageOptions
 from ..output import print_json, print_pairs
 from ..state_argument import parsed_storage_options
 
@@ -19,10 +19,7 @@ def compact_table(
         str,
         typer.Option("--target-bytes", help="Write files of about this size, such as 128m."),
     ] = "128m",
-    storage_options: Annotated[
-        str,
-        typer.Option("--storage-options", help="Use the query's storageOptions: a JSON object."),
-    ] = "{}",
+    storage_options: StorageOptions = "{}",
     as_json: Json = False,
 ) -> None:
     """Rewrite the small files of a Delta table.

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_columns import Flags, Numbers
@@ -115,10 +116,8 @@ class SeenFiles(KnownFiles):
     def compare(self, files: FoundFiles) -> tuple[Flags, Flags]:
         names = names_of(files.paths)
         known, octets = np.zeros(len(names), np.bool_), np.zeros(len(names), np.uint8)
-        for keys in self._parts():
-            at = keys.find(names)
-            new = (at >= 0) & ~known
-            octets[new] = keys.octets_at(at[new])
+        for keys, new, rows in self._newest(names):
+            octets[new] = keys.octets_at(rows)
             known |= new
         changed = known & (octets != _octets(files, 1))
         if changed.any():
@@ -130,14 +129,21 @@ class SeenFiles(KnownFiles):
         """For each name whether it is known, its newest version and up to where it was taken."""
         known = np.zeros(len(names), np.bool_)
         version, end = np.zeros(len(names), np.uint64), np.zeros(len(names), np.int64)
+        for keys, new, rows in self._newest(names):
+            assert keys.version is not None
+            assert keys.end is not None
+            version[new], end[new] = keys.version[rows], keys.end[rows]
+            known |= new
+        return known, version, end
+
+    def _newest(self, names: Names) -> Iterator[tuple[SeenKeys, Flags, NDArray[np.intp]]]:
+        """The newest entry of each name, by parts: which names it has, and in which rows."""
+        known = np.zeros(len(names), np.bool_)
         for keys in self._parts():
             at = keys.find(names)
             new = (at >= 0) & ~known
-            assert keys.version is not None
-            assert keys.end is not None
-            version[new], end[new] = keys.version[at[new]], keys.end[at[new]]
             known |= new
-        return known, version, end
+            yield keys, new, at[new]
 
     def _parts(self) -> list[SeenKeys]:
         with self._lock:

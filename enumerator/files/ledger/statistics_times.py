@@ -17,13 +17,11 @@ from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_columns import TIMES, splits_in
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.storage.contract import Storage
 from ..discovery.selection.event_times import FileTimes
 
 ReadTimes: TypeAlias = Callable[[FileVersion], tuple[int, int] | None]
 """The earliest and the latest time in a file, in microseconds; None if it has none."""
-
-_AT_ONCE: Final = 16
-"""Files that are read at the same time: each is waiting, not work."""
 
 _NONE: Final = -(2**63)
 """Remembered of a file that has no time."""
@@ -62,7 +60,7 @@ class StatisticsTimes(FileTimes):
             for file in files:
                 self._learn_one(file)
             return
-        with ThreadPoolExecutor(min(_AT_ONCE, len(files))) as pool:
+        with ThreadPoolExecutor(min(Storage.requests, len(files))) as pool:
             try:
                 for _ in pool.map(self._learn_one, files):
                     pass

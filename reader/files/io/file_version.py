@@ -54,8 +54,8 @@ def check(file: FileVersion, present: FileStatus) -> None:
     Raises:
         FileChangedError: names what differs.
     """
-    if (known := file.difference(present)) is not None:
-        raise changed(file, *known)
+    if (difference := file.difference(present)) is not None:
+        raise changed(file, *difference)
 
 
 def check_local(file: FileVersion, descriptor: int) -> None:

@@ -277,8 +277,8 @@ class _Remote(_Opened):
 
     def _changed(self, position: int) -> FileChangedError:
         status = patiently(lambda: self._storage.stat(self._name))
-        known = self._file.difference(status)
-        return changed(self._file, *(known or (f"an end after {position} bytes",)))
+        difference = self._file.difference(status)
+        return changed(self._file, *(difference or (f"an end after {position} bytes",)))
 
     def close(self) -> None:
         self._opened.close()

@@ -19,7 +19,7 @@ from pyspark_sluice.connector.source import schema_evolution
 from pyspark_sluice.connector.source.schema_evolution import stored_with
 from pyspark_sluice.connector.spark.types import arrow_schema
 from pyspark_sluice.errors import NewColumnsError, SchemaMismatchError
-from pyspark_sluice.reader.direct_write.field_ids import from_text, to_text
+from pyspark_sluice.reader.direct_write.field_ids import from_text, of_iceberg, to_text
 from pyspark_sluice.reader.files.evolution.hints import with_hints
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
@@ -326,7 +326,8 @@ def test_a_wider_type_is_stored_only_if_the_table_takes_it(
     made = {"file_format": "parquet", "schema_evolution_mode": "addNewColumnsWithTypeWidening"}
     with pytest.raises(NewColumnsSeen) as caught:
         read(path, schema, **made)
-    text = to_text(pa.schema(columns), last_id)
+    table = pa.schema(columns)
+    text = to_text(table if last_id is None else of_iceberg(table, last_id, '{"fields":[]}'))
     monkeypatch.setattr(schema_evolution, "table_columns", lambda: from_text(text))
     store = open_store(str(tmp_path / "state"), {})
     options = resolved_options(path, **made)

@@ -10,5 +10,5 @@ from pyspark_sluice.tests.patience import PATIENCE
 
 @pytest.fixture(autouse=True)
 def _hands_over_by_number(monkeypatch):
-    """What a pass finds is handed over after so many files, never because its time is over."""
+    """Hand over what a pass finds after so many files, never because its time is over."""
     monkeypatch.setattr(enumerator, "_PATIENCE", PATIENCE)

@@ -19,6 +19,7 @@ from pyarrow import ipc
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.storage.contract import Storage
 
 if TYPE_CHECKING:
     from .....checkpoint_meta.stores.contract import StateStore
@@ -30,9 +31,6 @@ NEAR = 1024 * 1024
 
 KNOWN = 900 * 1024
 """Content within so many bytes is in a split of which that is known."""
-
-_AT_ONCE = 16
-"""Objects that are copied at the same time."""
 
 
 class AccessPoint(NamedTuple):
@@ -130,7 +128,7 @@ def take_over(old: StateStore, new: StateStore) -> None:
         with contextlib.suppress(FileExistsError):
             new.publish(f"{FOLDER}/{leaf}", old.read(f"{FOLDER}/{leaf}"))
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(Storage.requests) as pool:
         list(pool.map(copy, missing))
 
 

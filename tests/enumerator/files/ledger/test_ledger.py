@@ -389,12 +389,12 @@ def test_a_change_is_an_error_on_demand():
 
 @pytest.mark.parametrize("details", [False, True])
 def test_known_files_that_are_there_in_another_version_are_found_with_or_without_versions(details):
-    known = [file(name, 10, 5_000_000, "e") for name in "abcd"]
-    versions = versions_in(ranges_of([FileSplit(one, 0, 10) for one in known]))
+    listed = [file(name, 10, 5_000_000, "e") for name in "abcd"]
+    versions = versions_in(ranges_of([FileSplit(one, 0, 10) for one in listed]))
     keys = SeenKeys.sort(names_of("abcd"), versions, np.full(4, 10))
     seen = SeenFiles([Run(keys, ())], details=details)
     # A time of the same second is the same time, which another request gives in microseconds.
-    now = [known[0], file("b", 11, 5_000_000, "e"), file("c", 10, 5_000_001, "e"), file("x")]
+    now = [listed[0], file("b", 11, 5_000_000, "e"), file("c", 10, 5_000_001, "e"), file("x")]
     flags = seen.compare(found([*now, file("d", 10, 5_000_000, "f")]))
     expected = [[True, True, True, False, True], [False, True, False, False, True]]
     assert [flag.tolist() for flag in flags] == expected

@@ -90,10 +90,10 @@ def test_objects_that_were_overwritten_and_are_not_read_again_are_counted(river)
     discovery, ledger = river.discovery("in"), FileLedger(LedgerPolicy())
 
     def listed():
-        found = [ledger.sift([files], 0) for files in discovery.listing(ledger.seen)]
-        for sifted in found:
+        portions = [ledger.sift([files], 0) for files in discovery.listing(ledger.seen)]
+        for sifted in portions:
             ledger.enter(sifted)
-        return sum(sifted.new for sifted in found)
+        return sum(sifted.new for sifted in portions)
 
     assert listed() == len(KEYS)
     river.server.put(river.bucket, KEYS[0], b"longer")
