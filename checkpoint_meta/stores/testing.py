@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -51,14 +51,19 @@ class MemoryStateStore(StateStore):
     @override
     def list(self, directory: str) -> list[str]:
         start = len(directory) + 1
-        # A copy, since other threads may publish meanwhile.
-        below = [name[start:] for name in tuple(self.objects) if name.startswith(f"{directory}/")]
+        below = [name[start:] for name in self._names() if name.startswith(f"{directory}/")]
         return sorted({leaf.split("/")[0] for leaf in below})
 
     @override
     def delete(self, name: str) -> None:
-        for known in [n for n in self.objects if n == name or n.startswith(f"{name}/")]:
-            del self.objects[known]
+        for each in self._names():
+            if each == name or each.startswith(f"{name}/"):
+                del self.objects[each]
+
+    def _names(self) -> Sequence[str]:
+        # A copy, since other threads may publish meanwhile. Not a tuple: making one may begin a
+        # collection of garbage, which lets them go on in the middle of it.
+        return [*self.objects]
 
 
 @dataclass

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import gc
+import itertools
 import os
 import threading
 import uuid
@@ -341,3 +343,26 @@ def test_a_file_system_without_conditional_creation_is_refused_by_name(tmp_path)
     store._storage._files = Plain()
     with pytest.raises(StateError, match="only if it does not exist"):
         store.publish("d/1", b"")
+
+
+def test_a_store_in_memory_is_listed_and_deleted_from_while_others_publish():
+    store, numbers = MemoryStateStore(), itertools.count()
+    for number in range(100):
+        store.publish(f"a/{number}", b"")
+
+    def publishes(phase, _):
+        # A collection lets other threads go on, in the middle of whatever makes an object.
+        if phase == "start":
+            store.publish(f"b/{next(numbers)}", b"")
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(publishes)
+    gc.set_threshold(1)
+    try:
+        for number in range(100):
+            assert len(store.list("a")) == 100 - number
+            store.delete(f"a/{number}")
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(publishes)
+    assert store.list("b")
