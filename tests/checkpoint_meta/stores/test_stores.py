@@ -351,7 +351,7 @@ def test_a_store_in_memory_is_listed_and_deleted_from_while_others_publish():
         store.publish(f"a/{number}", b"")
 
     def publishes(phase, _):
-        # A collection lets other threads go on, in the middle of whatever makes an object.
+        # A collection lets other threads go on, in the middle of all that makes an object.
         if phase == "start":
             store.publish(f"b/{next(numbers)}", b"")
 
