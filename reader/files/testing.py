@@ -324,7 +324,8 @@ class FileFormatSuite(ABC):
         small = self._file(tmp_path, self.rows(1_500), "small")
         large = self._file(tmp_path, self.rows(9_000), "large")
         self._held(small)
-        before, peak = self._held(small), self._held(large)
+        # The least of three: other threads of the process are counted too, and do so now and then.
+        before, peak = (min(self._held(path) for _ in range(3)) for path in (small, large))
         assert peak < 1.5 * before + 512 * 1024, f"{before} bytes held, and {peak} of six times it"
 
     def _held(self, path: Path) -> int:
