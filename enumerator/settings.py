@@ -71,9 +71,6 @@ class CoordinatorSettings:
     """Asked in the background before reader commits of old checkpoints are deleted: whose may be.
     """
 
-    ingest_again: bool = False
-    """A query without state may begin over a state that has been read from."""
-
     query_without_batches: Callable[[], str] = lambda: ""
     """Spark's id of this query if Spark has written down none of its batches; empty if it has, or
     if that is not known."""

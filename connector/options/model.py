@@ -137,11 +137,6 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, WriteOptions, ReaderOpti
         description="Which lines of the logger pyspark_sluice the driver writes to stderr if "
         "logging is not configured: info reports each checkpoint, listing and base.",
     )
-    ingest_again: bool = Field(
-        False,
-        description="Allow a query whose Spark checkpoint is new to use a state from which a "
-        "query has already read, and to ingest everything again.",
-    )
     allow_unread_batches: bool = Field(
         False,
         description="Allow batches in which no reader runs, for queries that should read nothing. "

@@ -124,8 +124,6 @@ class OptionTypes(TypedDict, total=False):
     infer_column_types: bool
     infer_sample_bytes: int | str
     infer_sample_files: int
-    ingestAgain: bool
-    ingest_again: bool
     int96RebaseMode: Literal["CORRECTED", "LEGACY", "EXCEPTION"]
     int96_rebase_mode: Literal["CORRECTED", "LEGACY", "EXCEPTION"]
     lineSep: str

@@ -216,7 +216,7 @@ _PROGRESS = (
 )
 _QUEUE = "discovery_mode queue_url dead_letter_queue_url"
 _CHECKPOINTS = (
-    "available_now bad_records_path starting_state ingest_again allow_unread_batches "
+    "available_now bad_records_path starting_state allow_unread_batches "
     "acknowledgement_timeout checkpoints_ahead retain_checkpoints_for"
 )
 ONLY_STREAMS = frozenset(

@@ -33,7 +33,7 @@ def orders_contained(store: StateStore, lineage: StateStore | None, restored: in
     if lineage is not None and lineage.location.rstrip("/") == store.location.rstrip("/"):
         return restored
     # Orders belong to their directory. Those of another one stay there; those found here are meant
-    # for this query, unless an earlier one has been read with them (`ingestAgain`).
+    # for this query, unless an earlier one has been read with them (`startingState`).
     newest = Orders(store).newest()
     return newest if newest and newest_acknowledged(store) is not None else 0
 

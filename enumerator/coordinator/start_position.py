@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,14 +63,13 @@ def start_position(
         return StartPosition(spark)
     find = settings.starting_state
     savepoint = find() if find is not None else None
-    # Without a look for a seed: a seed leaves files out, and here nothing is to be left out.
-    if settings.ingest_again:
-        return StartPosition(NO_CHECKPOINT, savepoint)
-    if savepoint is None:
-        check_fresh_start(store, settings.query_without_batches)
-    # What was read here ends the time of a seed, and the savepoint is the only beginning left.
-    elif newest_acknowledged(store) is not None:
-        return StartPosition(NO_CHECKPOINT, savepoint)
+    store.refresh(READERS)
+    newest = newest_acknowledged(store)
+    if newest is not None:
+        # What was read here ends the time of a seed, and the savepoint is the only beginning left.
+        if savepoint is not None:
+            return StartPosition(NO_CHECKPOINT, savepoint)
+        _check_fresh_start(store, newest, settings.query_without_batches())
     seed = find_seed(store)
     if seed is None:
         if savepoint is None:
@@ -99,8 +97,7 @@ def _check_no_half_seed(store: StateStore, epoch: int) -> None:
             store.location,
             f"a claim by `sluice {purpose}`, and no seed.json",
             "a completely prepared state, or an empty directory",
-            f"Run `sluice {purpose}` again; to ingest everything, delete the directory or set "
-            "ingestAgain=true.",
+            f"Run `sluice {purpose}` again; to ingest everything, delete the directory.",
         )
 
 
@@ -139,10 +136,8 @@ def taken_up(store: StateStore, number: int) -> CheckpointRef | None:
     return ref if ref in named else named[-1] if named else None
 
 
-def check_fresh_start(
-    store: StateStore, query_without_batches: Callable[[], str] = lambda: ""
-) -> None:
-    """Raise if any reader has ever acknowledged a checkpoint of this state.
+def _check_fresh_start(store: StateStore, newest: CheckpointRef, query: str) -> None:
+    """Raise unless the query that is to begin is the one whose readers acknowledged `newest`.
 
     Tasks run only after Spark has written down what they read. So where there is a reader commit,
     Spark knew of its checkpoint, and a query that begins from nothing has lost that knowledge or
@@ -150,13 +145,8 @@ def check_fresh_start(
     ran.
 
     Raises:
-        StateError: names the newest checkpoint that was read, and the options that permit it.
+        StateError: names the newest checkpoint that was read, and the ways to go on.
     """
-    store.refresh(READERS)
-    newest = newest_acknowledged(store)
-    if newest is None:
-        return
-    query = query_without_batches()
     if query and all(commit.query_id == query for commit in ReaderCommits(store).of(newest)):
         # Asynchronous progress tracking: Spark runs a batch before it has written it down. The
         # query was killed in its first ones, and begins again with them.
@@ -168,6 +158,7 @@ def check_fresh_start(
         f"rows read up to {newest}, and no offset in Spark's checkpoint",
         "the checkpoint of Spark that belongs to this state, or an empty state directory",
         "If Spark's checkpoint was lost, resume from this state with "
-        f"startingState={store.location}@{newest.checkpoint}; to ingest everything again, delete "
-        "the state directory or set ingestAgain=true.",
+        f"startingState={store.location}@{newest.checkpoint}; to read everything again, run "
+        f"`sluice requeue {store.location} --matching '*' --yes` before that, or delete the state "
+        "directory.",
     )

@@ -153,14 +153,6 @@ class Simulator(QueryLife):
         self._from_nothing()
         self._start()
 
-    def _act_ingest_again(self, how: float) -> None:
-        """A new query, into a new table, over the state of the old one."""
-        self._leave(goes_on=False)
-        self.disturbed_at = self.scheduler.now
-        self._from_nothing()
-        self._set(ingest_again=True)
-        self._start()
-
     @property
     def _is_even(self) -> bool:
         """Spark's commit log and the sink have the same batches."""
@@ -168,6 +160,13 @@ class Simulator(QueryLife):
 
     def _act_fork(self, how: float) -> None:
         """A new query from the last checkpoint of the old one, into the same table."""
+        self._start_from_last(is_new=True)
+
+    def _act_keep_state(self, how: float) -> None:
+        """Spark's checkpoint is lost, and its query resumes from the state."""
+        self._start_from_last(is_new=False)
+
+    def _start_from_last(self, *, is_new: bool) -> None:
         if not self._is_even or self.setting.is_async or self.remembers or len(self.files) > 1:
             return None
         self._leave(goes_on=False)
@@ -175,18 +174,19 @@ class Simulator(QueryLife):
             return self._start()
         old, last = self.directories[0], self.logs.offsets[max(self.logs.offsets)]
         ref = self._ref(old, last[0])
-        self.directories = self._new_directories()
-        self.savepoints.append((old, without_commits(old.objects)))
+        if is_new:
+            self.directories = self._new_directories()
+            self.savepoints.append((old, without_commits(old.objects)))
+            # An order belongs to its directory.
+            self.optional.update(row for row in self.missing() if self.due[row] > 1)
         events = self._events()
         self.logs, self.backup = self.new_logs(), None
         self.logs.events[-1] = events
         self.sink = replace(self.sink, taken=set())
-        # An order belongs to its directory.
-        self.optional.update(row for row in self.missing() if self.due[row] > 1)
         client = Client(old, Process("fork"), self.scheduler, Weather())
-        self._set(starting_state=lambda: StartingState(client.retrying(), ref), ingest_again=False)
+        self._set(starting_state=lambda: StartingState(client.retrying(), ref))
         self.disturbed_at = self.scheduler.now
-        self.count("a query starts from a savepoint")
+        self.count(f"a query starts from {'a savepoint' if is_new else 'its own state'}")
         return self._start()
 
     def _ref(self, directory: Directory, offset: Any) -> Any:

@@ -274,16 +274,6 @@ def test_a_split_that_cannot_be_read_is_given_up_after_its_attempts(begin, tmp_p
     assert tries == attempts
 
 
-def test_a_state_that_was_read_from_is_begun_again_on_demand_only(begin):
-    stream = begin()
-    stream.land("a.json")
-    assert stream.batch() == [0]
-    stream.reader.stop()
-    with pytest.raises(StateError, match=r"everything would be ingested again.*ingestAgain=true"):
-        begin().batch()
-    assert begin(ingestAgain="true").batch() == [0]
-
-
 @pytest.mark.parametrize(
     ("mode", "retention", "left"),
     [("delete", "0ms", 2), ("archive", "0ms", 2), ("delete", "1h", 4)],

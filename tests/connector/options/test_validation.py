@@ -109,7 +109,6 @@ VALUES = {
     "discoveryMode": "incremental",
     "cleanSource": "delete",
     "includeExistingFiles": "false",
-    "ingestAgain": "true",
     "allowUnreadBatches": "true",
     "cleanSourceWhileRetained": "true",
     "freshShare": "0.5",

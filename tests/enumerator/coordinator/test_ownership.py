@@ -10,7 +10,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
     ReaderCommit,
     ReaderCommits,
 )
-from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
+from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.enumerator.coordinator.start_position import taken_up
 from pyspark_sluice.errors import FencedError, StateError
 from pyspark_sluice.tests.protocol.numbers import Harness
@@ -128,9 +128,10 @@ def test_the_newest_that_was_read_is_of_the_chain_that_was_begun_last():
     ref = NO_CHECKPOINT
     for _ in range(5):
         ref = batch(query, ref)
-    query.restart(ingest_again=True)
+    resumed = StartingState(query.state, ref)
+    query.restart(starting_state=lambda: resumed)
     ref = batch(query, batch(query, NO_CHECKPOINT))
-    query.restart(ingest_again=False)
+    query.restart(starting_state=None)
     with pytest.raises(StateError, match=f"startingState={query.state.location}@2;"):
         query.coordinator.latest(NO_CHECKPOINT)
     assert taken_up(query.state, 2) == ref

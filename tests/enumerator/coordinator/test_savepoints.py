@@ -148,17 +148,9 @@ def test_it_is_refused_by_name_and_supersedes_nobody():
         query.coordinator.latest(NO_CHECKPOINT)
     assert "rows read up to checkpoint 2 of epoch 1" in str(error.value)
     assert "startingState=memory@2" in str(error.value)
-    assert "ingestAgain=true" in str(error.value)
+    assert "`sluice requeue memory --matching '*' --yes`" in str(error.value)
     running.latest(CheckpointRef(2, 1))
     assert query.state.list("epochs") == ["0000000001.json"]
-
-
-def test_it_is_permitted_by_an_option():
-    query = read_two_batches()
-    query.restart(ingest_again=True)
-    query.start()
-    query.offer(0, 1, 2)
-    assert query.coordinator.latest(NO_CHECKPOINT) == CheckpointRef(1, 2)
 
 
 def test_a_query_that_spark_has_written_down_no_batch_of_begins_again_with_them():

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+from functools import partial
 
 import pytest
 
@@ -20,7 +23,8 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.reprocess.file_check import as_present
 from pyspark_sluice.enumerator import StartingState
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
-from pyspark_sluice.errors import StateVersionError
+from pyspark_sluice.enumerator.coordinator.start_position import newest_acknowledged
+from pyspark_sluice.errors import StateError, StateVersionError
 from pyspark_sluice.tests.connector.cli.reprocess.commands import drained, land, quarantine, run
 from pyspark_sluice.tests.connector.queries import Query, in_memory
 from pyspark_sluice.tests.patience import wait_until
@@ -50,16 +54,46 @@ def test_orders_do_not_travel_with_a_savepoint(query, tmp_path, capsys):
         other.coordinator.close()
 
 
-def test_a_query_that_ingests_everything_again_does_not_do_old_orders(query, capsys):
+def test_a_query_without_spark_s_checkpoint_reads_everything_again_once(query, capsys):
     land(query, a=1, b=2)
+    drained(query)
+    query.coordinator.close()
+    query.done = NO_CHECKPOINT
+    with pytest.raises(StateError, match="everything would be ingested again") as refused:
+        drained(query)
+    (command,) = re.findall("`sluice (requeue .*?)`", str(refused.value))
+    run(capsys, *shlex.split(command))
+    query.settings["starting_state"] = newest = partial(_newest_read, query)
+    assert f"startingState={query.state}@{newest().ref.checkpoint};" in str(refused.value)
+    # A driver that dies before its first batch is in Spark's log; the next one begins like it.
+    query.start()
+    query.coordinator.latest(NO_CHECKPOINT)
+    assert drained(query) == [1, 2]
+    query.coordinator.close()
+    query.done = NO_CHECKPOINT
+    assert drained(query) == []
+
+
+def _newest_read(query):
+    ref = newest_acknowledged(query.store)
+    assert ref is not None
+    return StartingState(query.store, ref)
+
+
+def test_old_orders_are_not_carried_out_after_another_state(query, tmp_path, capsys):
+    land(query, a=1, b=2)
+    other = Query(tmp_path / "other")
+    other.options["path"] = str(query.data)
+    drained(other)
     drained(query)
     run(capsys, "requeue", query.state, "--matching", "*/a*", "--yes")
     assert drained(query) == [1]
     again = Orders(query.store).read(1)
     Orders(query.store).publish(again.model_copy(update={"action": "forget", "nonce": "2"}))
     query.done = NO_CHECKPOINT
-    query.settings["ingest_again"] = True
-    assert drained(query) == [1, 2]
+    query.settings["starting_state"] = lambda: StartingState(other.store, other.done)
+    land(query, c=3)
+    assert drained(query) == [3]
     assert CheckpointHistory(query.store).load(query.done).header.orders == 2
     run(capsys, "requeue", query.state, "--matching", "*/b*", "--yes")
     assert drained(query) == [2]

@@ -345,7 +345,7 @@ def test_what_another_chain_could_not_delete_is_not_deleted_before_this_one_has_
         patch.setattr(LocalStorage, "delete", denied)
         keeping.run()
     assert keeping.left() == ["a", "b", "c"]
-    # The query begins again over the same directory (`ingestAgain`), and reads one file at first.
+    # The query begins again over the same directory (`startingState`), and reads one file at first.
     keeping.begin_again("f" * 16)
     keeping.batch(files[:1])
     keeping.run()
