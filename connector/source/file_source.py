@@ -133,11 +133,13 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         return Alignment(positions, options.discovery_interval / 1000)
 
     def _whole_records(self, path: str, start: int, size: int, known: np.uint64) -> GrowingMark:
+        from ...reader.files.io.archives import reads_members
         from ...reader.files.io.lines import separator_of
         from ...reader.files.io.whole_records import mark_after_last_record
 
         # Only where any line begins a record can reading go on where the file ended before.
-        if not self._boundaries.may_cut_anywhere(FileVersion(path, size, -1)):
+        is_archive = reads_members(path, self.options)
+        if is_archive or not self._boundaries.may_cut_anywhere(FileVersion(path, size, -1)):
             raise FileChangedError(
                 "cannot resume reading a file that is not line-based",
                 path,
@@ -242,11 +244,16 @@ class _FormatBoundaries:
             self._source.options, self._source.schema, FormatContext(cut_places=self._cut_places)
         )
 
+    def _splittability(self, file: FileVersion) -> Splittability:
+        from ...reader.files.formats.archives import splittability_of
+
+        return splittability_of(file, self._format)
+
     def may_cut_anywhere(self, file: FileVersion) -> bool:
-        return self._format.splittability(file) is Splittability.RECORDS
+        return self._splittability(file) is Splittability.RECORDS
 
     def blocks(self, file: FileVersion) -> Sequence[FileBlock] | None:
-        if self._format.splittability(file) is not Splittability.BLOCKS:
+        if self._splittability(file) is not Splittability.BLOCKS:
             return None
         try:
             blocks = self._format.blocks(file)

@@ -40,6 +40,7 @@ _FIELDS = {
     "file_block_start": pa.int64(),
     "file_block_length": pa.int64(),
     "row_index": pa.int64(),
+    "member": pa.string(),
 }
 
 
@@ -89,9 +90,17 @@ class FileColumns:
         return columns
 
     def add(
-        self, batch: pa.RecordBatch, splits: Sequence[FileSplit], rows: Sequence[int], first: int
+        self,
+        batch: pa.RecordBatch,
+        splits: Sequence[FileSplit],
+        rows: Sequence[int],
+        first: int,
+        member: str | None = None,
     ) -> pa.RecordBatch:
-        """`batch` with the columns of its files; `rows` of each split, the first being `first`."""
+        """`batch` with the columns of its files; `rows` of each split, the first being `first`.
+
+        `member` is that of an archive.
+        """
         if not len(self.schema):
             return batch
         arrays = []
@@ -100,7 +109,7 @@ class FileColumns:
             return batch
         for field in self.schema:
             if field.name == METADATA and self._metadata is not None:
-                arrays.append(self._metadata_array(splits, rows, first))
+                arrays.append(self._metadata_array(splits, rows, first, member))
             elif field.name in path_columns:
                 scalars = [self.partition(split.file.path)[field.name] for split in splits]
                 arrays.append(_spread(scalars, rows, field.type))
@@ -109,7 +118,7 @@ class FileColumns:
         return pa.RecordBatch.from_arrays(arrays, names=self.schema.names)
 
     def _metadata_array(
-        self, splits: Sequence[FileSplit], rows: Sequence[int], first: int
+        self, splits: Sequence[FileSplit], rows: Sequence[int], first: int, member: str | None
     ) -> pa.Array:
         assert self._metadata is not None
         fields = list(self._metadata.type)
@@ -125,6 +134,9 @@ class FileColumns:
                 children.append(pa.array(index, pa.int64()).cast(child.type))
                 continue
             kind = _FIELDS[child.name]
+            if child.name == "member":
+                children.append(pa.repeat(pa.scalar(member, kind), sum(rows)))
+                continue
             values = [pa.scalar(self._property(split, child.name), kind) for split in splits]
             children.append(_spread(values, rows, kind).cast(child.type))
         return pa.StructArray.from_arrays(children, fields=fields)

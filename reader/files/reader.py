@@ -45,6 +45,7 @@ from ..api import (
 )
 from .evolution.new_columns import NewColumnsSeen
 from .formats.api import BadRecord, Decoded, FileFormat, FormatContext, Parsed
+from .formats.archives import decoder_of
 from .formats.record_format import METADATA, asks_row_index
 from .formats.registry import make_format
 from .io.compressed.cut_places import CutPlaces
@@ -214,8 +215,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         """How many files of a run fit the budget, from the first one on."""
         if self._budget.has_room(sum(rows)):
             return len(rows)
-        sums = accumulate(rows)
-        return sum(1 for total in sums if self._budget.has_room(total))
+        return sum(map(self._budget.has_room, accumulate(rows)))
 
     def _placed(
         self, parsed: Parsed, splits: Sequence[FileSplit], predicate: Predicate
@@ -344,18 +344,18 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._end = self._remainder = None
         if not self._pruning.may_match(split.file):
             return
-        way = self._way_of(split)
-        row = 0
-        if (split.start or split.skip) and asks_row_index(self._schema):
-            # Files whose rows are numbered are not cut, but a split may come from elsewhere.
-            row = way.file_format.first_row(split)
+        way, row = self._way_of(split), 0
 
         def finish(decoded: Decoded, row: int) -> pa.RecordBatch:
-            batch = self._columns.add(decoded.batch, [split], [decoded.batch.num_rows], row)
+            rows = [decoded.batch.num_rows]
+            batch = self._columns.add(decoded.batch, [split], rows, row, decoded.member)
             return self._fitter.fit(way.rows.keep(batch), path)
 
         try:
-            file_format = self._watch.format_for(split.file, way.file_format, way.data)
+            file_format = decoder_of(split.file, way.file_format, way.data, self._watch.format_for)
+            if (split.start or split.skip) and asks_row_index(self._schema):
+                # Files whose rows are numbered are not cut, but a split may come from elsewhere.
+                row = file_format.first_row(split)
             until = self._context.until.get(split.split_id)
             end = SplitEnd(split, file_format, self._budget, until, may_break_off=self._goes_on)
             self._end = end

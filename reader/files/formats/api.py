@@ -105,6 +105,9 @@ class Decoded:
     parts: Callable[[], Iterator[Decoded]] | None = field(default=None, kw_only=True)
     """Decodes the same records again in two parts; None for one record, or without a `span`."""
 
+    member: str | None = field(default=None, kw_only=True)
+    """Name of the member of an archive that its rows are from; None for a file."""
+
 
 @dataclass(slots=True)
 class Parsed(Decoded):

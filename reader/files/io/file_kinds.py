@@ -13,6 +13,7 @@ from ....checkpoint_meta.documents.file_split import FileVersion
 from ....errors import MalformedDataError, SluiceError
 from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import is_built_in
+from .archives import reads_members
 from .codecs import codec_of
 from .source_file import SourceFile
 
@@ -58,9 +59,9 @@ _KINDS = (
     _Kind("a file compressed with xz", b"\xfd7zXZ\0", "compression", "xz"),
     _Kind("a file compressed with lz4", b"\x04\x22\x4d\x18", "compression", "lz4"),
     _Kind("a file compressed with compress", b"\x1f\x9d"),
-    _Kind("a zip archive", b"PK\x03\x04"),
+    _Kind("a zip archive", b"PK\x03\x04", remedy="Unpack it, or end its name in .zip"),
     _Kind("a zip archive without files", b"PK\x05\x06"),
-    _Kind("a tar archive", b"ustar", position=257),
+    _Kind("a tar archive", b"ustar", position=257, remedy="Unpack it, or end its name in .tar"),
     _Kind("a 7z archive", b"7z\xbc\xaf\x27\x1c"),
     _Kind("a RAR archive", b"Rar!\x1a\x07"),
     _Kind("a file of Microsoft Office, such as .xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
@@ -120,6 +121,9 @@ def another_kind(
 
 def recognised(file: FileVersion, options: ReaderOptions) -> MalformedDataError | None:
     """Return the same error for a file that could not be read, by its first bytes as stored."""
+    # An archive is what it should be: its error names the member.
+    if reads_members(file.path, options):
+        return None
     # If the file cannot be opened, the error that is known already is the better one.
     with suppress(SluiceError, OSError):
         with SourceFile(file, options.storage_options).opened() as source:

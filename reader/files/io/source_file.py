@@ -57,6 +57,8 @@ class AsFile(io.RawIOBase):
     @override
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise OSError("a position before the beginning of the file")
         self._position = base + offset
         return self._position
 
@@ -70,6 +72,19 @@ class AsFile(io.RawIOBase):
         data = self._source.read_at(self._position, left if size is None or size < 0 else size)
         self._position += len(data)
         return data
+
+
+class MemberFile(FileVersion):
+    """A member of an archive as a file. Its path names both; it is open already."""
+
+    content: RandomAccess
+
+    @classmethod
+    def of(cls, archive: FileVersion, path: str, size: int, content: RandomAccess) -> MemberFile:
+        """The member of this version of an archive."""
+        member = cls(path, size, archive.modified, archive.etag)
+        member.content = content
+        return member
 
 
 _LEAST_PART: Final = 256 * 1024
@@ -86,11 +101,14 @@ class SourceFile:
     def __init__(self, file: FileVersion, storage: Mapping[str, Any]) -> None:
         self.file = file
         self._storage = storage
-        self.is_local = is_local(file.path)
+        self.is_local = is_local(file.path) and not isinstance(file, MemberFile)
 
     @contextmanager
     def opened(self) -> Iterator[RandomAccess]:
         """The file, to be read anywhere."""
+        if isinstance(self.file, MemberFile):
+            yield self.file.content
+            return
         opened = _Local(self.file) if self.is_local else _Remote(self.file, self._storage)
         try:
             yield opened

@@ -98,6 +98,10 @@ class _KeepingFormat(FileFormat):
         return self._inner.splittability(file)
 
     @override
+    def first_row(self, split: FileSplit) -> int:
+        return self._inner.first_row(split)
+
+    @override
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         for decoded in self._inner.decode(split):
             rows = decoded.batch.select(self._more).to_pylist()

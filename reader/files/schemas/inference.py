@@ -19,6 +19,7 @@ from ....errors import FileChangedError, FileVanishedError, OptionError
 from ..evolution.hints import with_hints
 from ..evolution.new_columns import refuse_unrelated
 from ..evolution.type_growth import aligned, merged, refuse_same_names
+from ..formats.archives import columns_in
 from ..formats.json.json_values import without_nulls
 from ..formats.registry import format_class
 from ..options import ParseMode, ReaderOptions
@@ -118,10 +119,7 @@ def _of_contents(
             break
         with suppress(FileVanishedError, FileChangedError):
             limit = min(share, left)
-            if schema is None:
-                file_columns = format_type.columns_of(file, options, limit)
-            else:
-                file_columns = format_type.new_columns_of(file, options, limit, schema)
+            file_columns = columns_in(file, options, limit, schema)
             file_columns = aligned(file_columns, kind) if format_type.says_columns else file_columns
             if pa.types.is_struct(file_columns):
                 columns[file.path] = [field.name for field in file_columns]

@@ -22,6 +22,7 @@ from pyspark_sluice.reader.files.formats import time_columns
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.connector.source.runs import Runs
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 
 BEGIN = datetime(2026, 1, 2, tzinfo=UTC)
 SCHEMA = pa.schema([("at", pa.timestamp("us", "UTC")), ("id", pa.int64())])
@@ -192,6 +193,16 @@ def test_a_file_without_statistics_fails_the_query_by_its_name_and_nothing_is_sk
     assert "onMissingEventTime=mtime" in failed.value.remedy
     query.given["onMissingEventTime"] = "mtime"
     assert sorted(hour for batch in query.run() for hour in batch) == [1, 2]
+
+
+def test_an_archive_has_no_statistics_and_comes_by_its_modification_time(tmp_path):
+    file = land(tmp_path, 1)
+    (tmp_path / "a.zip").write_bytes(PACKERS[".zip"]({"b.parquet": file.read_bytes()}))
+    query = Query(tmp_path, discoveryAttempts="1")
+    with pytest.raises(SourceUnavailable, match=r"no statistics of its members: .*a\.zip"):
+        query.run()
+    query.given["onMissingEventTime"] = "mtime"
+    assert sorted(hour for batch in query.run() for hour in batch) == [1, 1]
 
 
 @pytest.mark.effect_of("onMissingEventTime")

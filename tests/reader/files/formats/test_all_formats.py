@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc, orc
 
+from pyspark_sluice.reader.files.formats.archives import ArchiveFormat
 from pyspark_sluice.reader.files.formats.xml import format as xml_format
+from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 from pyspark_sluice.tests.reader.files.parts import PartsSuite
 from pyspark_sluice.tests.reader.readings.block_files import avro_file
 
@@ -283,3 +285,81 @@ class TestBinary(PartsSuite):
 
     def test_a_file_cut_short_gives_an_error_or_its_first_rows(self, tmp_path):
         pytest.skip("all bytes are a good file")
+
+
+OTHER_MEMBERS = pytest.mark.thorough("JSON, Parquet and XML stay, in each container")
+
+
+class Archived(PartsSuite):
+    """Rows in three members, next to some that are left out."""
+
+    notices_its_end = True
+    takes_empty_files = False
+
+    def pack(self, contents):
+        return PACKERS[self.suffix](contents)
+
+    def _format(self):
+        return ArchiveFormat(super()._format())
+
+    def write(self, path, rows):
+        inner, contents = path.with_name("member"), {"__MACOSX/._a": b"\0", "dir/.hidden": b"{"}
+        step = -(-len(rows) // 3) or 1
+        for n, at in enumerate(range(0, len(rows), step)):
+            super().write(inner, rows[at : at + step])  # type: ignore[safe-super]  # of a format
+            contents[f"dir/{n}{self.member}"] = inner.read_bytes()
+            inner.unlink()
+        path.write_bytes(self.pack(contents | {"_SUCCESS": b"x"}))
+
+    def spoiled(self, data):
+        # Of a small tar archive, more than two thirds are zeros behind its end.
+        return data[: min(600, 2 * len(data) // 3)]
+
+
+class TestJsonInZip(Archived, TestJson):
+    suffix, member = ".zip", ".json"
+
+
+@OTHER_MEMBERS
+class TestGzipInZip(Archived, TestJsonInGzip):
+    suffix, member = ".zip", ".json.gz"
+
+
+@OTHER_MEMBERS
+class TestCsvInZip(Archived, TestCsv):
+    suffix, member = ".zip", ".csv"
+
+
+@OTHER_MEMBERS
+class TestDocumentsInZip(Archived, TestJsonDocuments):
+    suffix, member = ".zip", ".json"
+
+
+class TestParquetInZip(Archived, TestParquet):
+    suffix, member = ".zip", ".parquet"
+
+
+class TestXmlInTar(Archived, TestXml):
+    suffix, member = ".tar", ".xml"
+    notices_its_end = False  # The zeros behind its end may be cut.
+
+
+@OTHER_MEMBERS
+class TestAvroInTar(Archived, TestAvro):
+    suffix, member = ".tar", ".avro"
+    notices_its_end = False
+
+
+class TestJsonInTarGz(Archived, TestJson):
+    suffix, member = ".tar.gz", ".json"
+
+
+@OTHER_MEMBERS
+class TestArrowInTgz(Archived, TestArrowFile):
+    suffix, member = ".tgz", ".arrow"
+
+
+@OTHER_MEMBERS
+class TestTextInTarBz2(Archived, TestText):
+    suffix, member = ".tar.bz2", ".log"
+    memory_is_flat = False  # A block of bzip2 holds 900 kB of content.

@@ -95,10 +95,11 @@ NOT_TEXT = [
     ("access_log", gzip.compress(LINE), "compressed with gzip"),
     ("twice.log.gz", gzip.compress(gzip.compress(LINE)), "compressed with gzip.*Unpack it"),
     ("zip.gz", gzip.compress(_zip(LINE)), "zip archive"),
-    ("a.zip", _zip(LINE), "zip archive"),
-    ("a.tar", _tar(LINE), "tar archive"),
-    ("a.tar.gz", gzip.compress(_tar(LINE)), "tar archive"),
-    ("a.tar.bz2", bz2.compress(_tar(LINE)), "tar archive"),
+    ("a.xlsx", _zip(LINE), "zip archive"),
+    ("a.jar", _zip(LINE), "zip archive"),
+    ("tar", _tar(LINE), "tar archive"),
+    ("tar.gz", gzip.compress(_tar(LINE)), "tar archive"),
+    ("tar.bz2", bz2.compress(_tar(LINE)), "tar archive"),
     ("a.7z", b"7z\xbc\xaf\x27\x1c\0\4" + LINE, "7z archive"),
     ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + LINE, "Office"),
     ("a.csv", b"-----BEGIN PGP MESSAGE-----\n\nhQEMA\n=x\n-----END PGP MESSAGE-----\n", "PGP"),
@@ -147,7 +148,7 @@ def test_no_row_comes_from_a_file_of_another_kind_in_any_mode(
             list(reader.read(splits))
 
 
-@pytest.mark.parametrize("name", ["a.tar.bz2", "a.tar"])
+@pytest.mark.parametrize("name", ["tar.bz2", "tar"])
 def test_a_large_file_that_is_cut_is_recognised_by_its_first_split(tmp_path, name):
     path = tmp_path / name
     data = _tar(b"".join(b"%d\n" % number for number in range(100_000)))

@@ -1,0 +1,253 @@
+"""Members of archives are read like files; what is no good archive is refused by name."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+from itertools import repeat
+
+import pyarrow as pa
+import pytest
+
+from pyspark_sluice.checkpoint_meta.documents.part_budget import PartBudget
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.connector.source.schemas import schema_without_one_given
+from pyspark_sluice.errors import MalformedDataError
+from pyspark_sluice.reader.api import SplitFinished
+from pyspark_sluice.reader.files.io import archives
+from pyspark_sluice.tests.reader.files.formats.packers import PACKERS, tarred, zipped
+from pyspark_sluice.tests.reader.files.parts import read_parts
+from pyspark_sluice.tests.reader.files.reading import cut, read, whole
+
+pytestmark = pytest.mark.slow
+
+ONE = pa.schema([("value", pa.string())])
+ID = pa.schema([("id", pa.int64())])
+
+
+def lines(first, count):
+    return b"".join(b'{"id":%d}\n' % n for n in range(first, first + count))
+
+
+@pytest.fixture(params=PACKERS)
+def archive(request, tmp_path):
+    """Writes an archive, and returns its path."""
+
+    def write(contents):
+        path = tmp_path / f"a{request.param}"
+        path.write_bytes(PACKERS[request.param](contents))
+        return path
+
+    return write
+
+
+def test_the_member_of_a_row_is_in_its_metadata(archive, tmp_path):
+    names = ["z/b=1.json", "./a.json"]
+    contents = {name: lines(n, 2) for n, name in enumerate(names)}
+    path, plain = archive(contents), tmp_path / "plain.json"
+    plain.write_bytes(lines(9, 1))
+    fields = pa.struct([("file_name", pa.string()), ("member", pa.string())])
+    schema = pa.schema([("id", pa.int64()), ("_metadata", fields)])
+    rows, _ = read([whole(path), whole(plain)], schema, file_format="json")
+    members = [(row["id"], *row["_metadata"].values()) for row in rows.to_pylist()]
+    assert members == [
+        (0, path.name, names[0]),
+        (1, path.name, names[0]),
+        (1, path.name, names[1]),
+        (2, path.name, names[1]),
+        (9, "plain.json", None),
+    ]
+
+
+def test_a_part_goes_on_within_a_member(archive):
+    path = archive({f"{n}.json": lines(10_000 * n, 10_000) for n in range(3)})
+    parts = list(
+        read_parts([whole(path)], ID, repeat(PartBudget(rows=3_700), 20), file_format="json")
+    )
+    assert [table.num_rows for table, _ in parts] == [3_700] * 8 + [400]
+    found = [row for table, _ in parts for row in table["id"].to_pylist()]
+    assert found == list(range(30_000))
+
+
+def test_a_part_ends_when_its_bytes_are_spent(tmp_path):
+    path = tmp_path / "a.zip"
+    path.write_bytes(zipped({f"{n}.json": lines(10_000 * n, 10_000) for n in range(8)}))
+    size = path.stat().st_size
+    budgets = repeat(PartBudget(bytes=size // 4), 99)
+    parts = list(read_parts([whole(path)], ID, budgets, file_format="json"))
+    assert 4 <= len(parts) <= 6
+    assert sum(table.num_rows for table, _ in parts) == 80_000
+
+
+def test_the_schema_is_inferred_from_members(archive):
+    path = archive({"_x": b"{}", "a.json": b'{"a":1}\n', "b.json": b'{"a":1.5,"b":"x"}\n'})
+    options = {"path": str(path), "fileFormat": "json", "inferColumnTypes": "true"}
+    schema = schema_without_one_given(parse_options(options, streaming=False))
+    assert schema.names[:2] == ["a", "b"]
+    assert schema.field("a").type == pa.float64()
+
+
+def test_a_member_that_ends_without_a_line_end_does_not_run_into_the_next(archive):
+    path = archive({"a": b"one", "b": b"two"})
+    assert read([whole(path)], ONE, file_format="text")[0]["value"].to_pylist() == ["one", "two"]
+
+
+def test_stored_members_and_each_method_of_zip_are_read(tmp_path):
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        path = tmp_path / f"{method}.zip"
+        path.write_bytes(zipped({"a.json": lines(0, 5), "b.json": lines(5, 5)}, method))
+        splits = cut(path, [40, path.stat().st_size // 2])
+        assert read(splits, ID, file_format="json")[0]["id"].to_pylist() == list(range(10))
+
+
+def test_a_large_member_is_read_behind_its_header_and_from_its_middle(archive):
+    path = archive(
+        {"a.csv": b"id\n" + b"".join(b"%d\n" % n for n in range(300_000)), "b.csv": b"id\n7"}
+    )
+    options = {"file_format": "csv", "header": True}
+    budgets = repeat(PartBudget(rows=130_000), 20)
+    found = [
+        row
+        for table, _ in read_parts([whole(path)], ID, budgets, **options)
+        for row in table["id"].to_pylist()
+    ]
+    assert found == [*range(300_000), 7]
+
+
+class Unseekable(io.RawIOBase):
+    """A pipe: zipfile writes sizes behind the data, as others do."""
+
+    def __init__(self):
+        self.data = b""
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        self.data += bytes(data)
+        return len(data)
+
+
+def test_sizes_behind_the_data_zip64_and_bytes_before_the_archive_are_read(tmp_path):
+    out = Unseekable()
+    with (
+        zipfile.ZipFile(out, "w") as archive,
+        archive.open("a.json", "w", force_zip64=True) as member,
+    ):
+        member.write(lines(0, 5))
+    path = tmp_path / "a.zip"
+    for data in (out.data, b"#!/bin/sh\n" + out.data):
+        path.write_bytes(data)
+        assert read([whole(path)], ID, file_format="json")[0].num_rows == 5
+
+
+def encrypted():
+    data = bytearray(zipped({"a.json": lines(0, 5)}))
+    data[6] |= 1
+    data[data.index(b"PK\1\2") + 8] |= 1
+    return bytes(data)
+
+
+def of_unknown_method():
+    data = bytearray(zipped({"a.json": lines(0, 5)}))
+    data[8] = data[data.index(b"PK\1\2") + 10] = 99
+    return bytes(data)
+
+
+def with_wrong_content():
+    data = bytearray(zipped({"a.json": lines(0, 5)}, zipfile.ZIP_STORED))
+    data[data.index(b'"id":3') + 5] ^= 1
+    return bytes(data)
+
+
+def with_a_damaged_header():
+    data = bytearray(tarred({"a.json": lines(0, 5), "b.json": lines(5, 5)}))
+    data[1024 + 3] ^= 1
+    return bytes(data)
+
+
+def sparse():
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        entry = tarfile.TarInfo("a.json")
+        entry.type = tarfile.GNUTYPE_SPARSE
+        archive.addfile(entry)
+    return out.getvalue()
+
+
+BAD = {
+    "encrypted": ("a.zip", encrypted, r"a\.zip!/a\.json; found it is encrypted"),
+    "method": ("a.zip", of_unknown_method, r"a\.zip!/a\.json.*compression method"),
+    "checksum": ("a.zip", with_wrong_content, r"a\.zip!/a\.json.*Bad CRC-32"),
+    "directory": ("a.zip", lambda: zipped({"a": b"x"})[:-9], "not a zip file"),
+    "no zip": ("a.zip", lambda: lines(0, 5), "not a zip file"),
+    "empty": ("a.zip", lambda: b"", "not a zip file"),
+    "header": ("a.tar", with_a_damaged_header, "a.tar; found bad checksum"),
+    "end mark": ("a.tar", lambda: tarred({"a": lines(0, 5)})[:1024], "ends without its end mark"),
+    "cut": (
+        "a.tar",
+        lambda: tarred({"a": lines(0, 5)})[:530],
+        "ends 32 bytes early|unexpected end",
+    ),
+    "sparse": ("a.tar", sparse, "a sparse file"),
+    "no gzip": ("a.tgz", lambda: tarred({"a": b"x"}), "cannot be decompressed as gzip"),
+    "in zip": ("a.zip", lambda: zipped({"b.zip": zipped({"a": b"x"})}), "b.zip; found a zip arch"),
+    "gzip in tar": (
+        "a.tar",
+        lambda: tarred({"a.json.gz": b"x" * 30}),
+        r"as gzip: .*a.tar!/a.json.gz",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_read_is_refused_by_name(tmp_path, case):
+    name, data, problem = BAD[case]
+    path = tmp_path / name
+    path.write_bytes(data())
+    with pytest.raises(MalformedDataError, match=problem):
+        read([whole(path)], ID, file_format="json")
+    _, reports = read([whole(path)], ID, file_format="json", ignore_corrupt_files=True)
+    assert [bool(r.skipped) for r in reports if isinstance(r, SplitFinished)] == [True]
+
+
+def test_bombs_are_refused_with_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "_SMALL", 1_000)
+    monkeypatch.setattr(archives, "MAX_RATIO", 20)
+    many = {f"{n}.json": lines(0, 1) for n in range(11)}
+    for suffix in (".zip", ".tar.gz"):
+        path = tmp_path / f"a{suffix}"
+        path.write_bytes(PACKERS[suffix]({"a.json": lines(0, 1) * 100_000}))
+        with pytest.raises(MalformedDataError, match="expected at most 20 times as many"):
+            read([whole(path)], ID, file_format="json")
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 10)
+    path = tmp_path / "many.zip"
+    path.write_bytes(zipped(many))
+    with pytest.raises(MalformedDataError, match="found 11 members; expected at most 10"):
+        read([whole(path)], ID, file_format="json")
+
+
+def test_links_and_directories_are_left_out(tmp_path):
+    path, out = tmp_path / "a.tar", io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for kind in (tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE):
+            entry = tarfile.TarInfo("a.json")
+            entry.type, entry.linkname = kind, "b.json"
+            archive.addfile(entry)
+    path.write_bytes(out.getvalue())
+    assert read([whole(path)], ID, file_format="json")[0].num_rows == 0
+    path, link = tmp_path / "a.zip", zipfile.ZipInfo("link")
+    link.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(link, "b.json")
+        archive.writestr("directory/", b"")
+    assert read([whole(path)], ID, file_format="json")[0].num_rows == 0
+
+
+def test_a_binary_file_is_the_archive(tmp_path):
+    path = tmp_path / "a.zip"
+    path.write_bytes(zipped({"a": b"x"}))
+    schema = pa.schema([("content", pa.binary())])
+    rows = read([whole(path)], schema, file_format="binaryFile")[0]["content"].to_pylist()
+    assert rows == [path.read_bytes()]
