@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 import pyarrow as pa
 from typing_extensions import override
@@ -49,8 +50,10 @@ class ArchiveFormat(FileFormat):
             try:
                 yield from _pieces(self._format_of(member.file), member, at)
             except NewColumnsSeen as seen:
-                # The archive is the file that the driver knows.
-                seen.where = split.file.path
+                # Of an archive, the driver would look at the first members only.
+                if seen.found is None:
+                    format_type = format_class(self.options.file_format)
+                    seen.found = format_type.columns_of(member.file, self.options, 0)
                 raise
 
     @override
@@ -143,34 +146,34 @@ def _placed(piece: Decoded, member: Member) -> Decoded:
     return replace(
         piece,
         span=(base + begin, base + end),
-        read_bytes=member.read_bytes(end),
+        # The content of a member that is compressed in turn may be longer than the member.
+        read_bytes=member.read_bytes(min(end, member.file.size)),
         parts=None if parts is None else lambda: (_placed(part, member) for part in parts()),
         member=member.name,
     )
 
 
 def columns_in(
-    file: FileVersion, options: ReaderOptions, limit: int, schema: pa.Schema | None = None
-) -> pa.DataType:
-    """The columns of a file for inference, or of the first members of an archive together.
+    file: FileVersion, options: ReaderOptions, limit: int, schema: pa.Schema | None
+) -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the path and the columns of a file, or of the first members of an archive.
 
-    With `schema`, those that it contains may be left out.
+    See `FileFormat.columns_of`. With `schema`, columns that it contains may be left out.
     """
     format_type = format_class(options.file_format)
 
-    def of_file(file: FileVersion, limit: int) -> pa.DataType:
+    def of_file(file: FileVersion, limit: int) -> tuple[str, pa.DataType]:
         if schema is None:
-            return format_type.columns_of(file, options, limit)
-        return format_type.new_columns_of(file, options, limit, schema)
+            return file.path, format_type.columns_of(file, options, limit)
+        return file.path, format_type.new_columns_of(file, options, limit, schema)
 
     if not reads_members(file.path, options):
-        return of_file(file, limit)
-    kind, count, taken = pa.null(), 0, 0
-    for member in members(FileSplit(file, 0, file.size), options):
-        columns = of_file(member.file, limit - taken)
-        if not pa.types.is_null(kind):
-            columns = format_type.common_columns(kind, columns, member.file, options)
-        kind, count, taken = columns, count + 1, taken + member.file.size
-        if count >= options.infer_sample_files or taken >= limit:
-            break
-    return kind
+        yield of_file(file, limit)
+        return
+    for member in islice(
+        members(FileSplit(file, 0, file.size), options), options.infer_sample_files
+    ):
+        yield of_file(member.file, limit)
+        limit -= 0 if format_type.says_columns else member.file.size
+        if limit <= 0:
+            return

@@ -106,6 +106,8 @@ def _of_zip(
         source.read_at(max(0, file.size - _TAIL), _TAIL)
         archive = zipfile.ZipFile(_Directory(source, file.size))
         entries = archive.infolist()
+        if any(not 0 <= entry.header_offset < file.size for entry in entries):
+            raise zipfile.BadZipFile("a member begins outside of the file")
     if len(entries) > MAX_MEMBERS:
         raise _bomb(file.path, f"{len(entries):,} members", f"at most {MAX_MEMBERS:,}")
     _refuse_ratio(file, sum(entry.file_size for entry in entries))
@@ -230,42 +232,41 @@ class _Seekable:
 
     def __init__(self, stream: IO[bytes], path: str, size: int) -> None:
         self._stream, self._path, self._size = stream, path, size
-
-    def read_at(self, position: int, count: int) -> bytes:
-        with _naming(self._path):
-            self._stream.seek(position)
-            return _exactly(self._stream, min(count, self._size - position))
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-class _InOrder:
-    """A member that is read from its beginning on. Its first bytes can be read again."""
-
-    def __init__(self, stream: IO[bytes], path: str, size: int) -> None:
-        self._stream, self._path, self._size = stream, path, size
         self._head, self._position = b"", 0
 
     def read_at(self, position: int, count: int) -> bytes:
-        count = min(count, self._size - position)
         with _naming(self._path):
-            if not self._position:
-                self._head = _exactly(self._stream, min(_STEP, self._size))
-                self._position = len(self._head)
-            data = self._head[position : position + count]
-            if len(data) >= count:
-                return data
-            if position + len(data) < self._position:
-                raise EOFError(f"its first record begins behind its first {_STEP:,} bytes")
-            while left := position + len(data) - self._position:
-                self._position += len(_exactly(self._stream, min(_STEP, left)))
-            more = _exactly(self._stream, count - len(data))
-            self._position += len(more)
-            return data + more
+            return self._read(position, min(count, self._size - position))
+
+    def _read(self, position: int, count: int) -> bytes:
+        self._stream.seek(position)
+        return _exactly(self._stream, count)
 
     def close(self) -> None:
         self._stream.close()
+
+
+class _InOrder(_Seekable):
+    """A member that is read from its beginning on. Its first bytes can be read again."""
+
+    @override
+    def _read(self, position: int, count: int) -> bytes:
+        if not self._position:
+            self._head = self._next(min(_STEP, self._size))
+        data = self._head[position : position + count]
+        if len(data) >= count:
+            return data
+        position += len(data)
+        if position < self._position:
+            raise EOFError(f"its first record begins behind its first {_STEP:,} bytes")
+        while position > self._position:
+            self._next(min(_STEP, position - self._position))
+        return data + self._next(count - len(data))
+
+    def _next(self, count: int) -> bytes:
+        data = _exactly(self._stream, count)
+        self._position += len(data)
+        return data
 
 
 def _exactly(stream: IO[bytes], count: int) -> bytes:
@@ -310,20 +311,9 @@ def _unreadable(path: str, found: str, remedy: str) -> MalformedDataError:
     )
 
 
-_FAULTS = (
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    EOFError,
-    OSError,
-    ValueError,
-    OverflowError,
-    MemoryError,
-    # Unknown methods of compression, and encryption that no flag says.
-    RuntimeError,
-)
+_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error, EOFError)
+# `RuntimeError` comes for encryption without a flag and for methods that are not known.
+_FAULTS = (*_DAMAGE, OSError, ValueError, OverflowError, MemoryError, RuntimeError)
 
 
 @contextmanager

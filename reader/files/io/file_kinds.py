@@ -61,7 +61,12 @@ _KINDS = (
     _Kind("a file compressed with compress", b"\x1f\x9d"),
     _Kind("a zip archive", b"PK\x03\x04", remedy="Unpack it, or end its name in .zip"),
     _Kind("a zip archive without files", b"PK\x05\x06"),
-    _Kind("a tar archive", b"ustar", position=257, remedy="Unpack it, or end its name in .tar"),
+    _Kind(
+        "a tar archive",
+        b"ustar",
+        position=257,
+        remedy="Unpack it, or end its name in .tar or .tar.gz",
+    ),
     _Kind("a 7z archive", b"7z\xbc\xaf\x27\x1c"),
     _Kind("a RAR archive", b"Rar!\x1a\x07"),
     _Kind("a file of Microsoft Office, such as .xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),

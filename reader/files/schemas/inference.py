@@ -118,14 +118,13 @@ def _of_contents(
         if left <= 0:
             break
         with suppress(FileVanishedError, FileChangedError):
-            limit = min(share, left)
-            file_columns = columns_in(file, options, limit, schema)
-            file_columns = aligned(file_columns, kind) if format_type.says_columns else file_columns
-            if pa.types.is_struct(file_columns):
-                columns[file.path] = [field.name for field in file_columns]
-            if not pa.types.is_null(kind):
-                file_columns = format_type.common_columns(kind, file_columns, file, options)
-            kind = file_columns
+            for path, found in columns_in(file, options, min(share, left), schema):
+                file_columns = aligned(found, kind) if format_type.says_columns else found
+                if pa.types.is_struct(file_columns):
+                    columns[path] = [field.name for field in file_columns]
+                if not pa.types.is_null(kind):
+                    file_columns = format_type.common_columns(kind, file_columns, file, options)
+                kind = file_columns
         if not format_type.says_columns:
             left -= min(share, file.size)
     if schema is None and (format_type.says_columns or options.header):

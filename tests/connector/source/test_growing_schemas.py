@@ -30,7 +30,8 @@ from pyspark_sluice.reader.api import (
     SplitUnfinished,
 )
 from pyspark_sluice.reader.budget import RemainingBudget
-from pyspark_sluice.reader.files.testing import CONTEXT, cut
+from pyspark_sluice.reader.files.testing import CONTEXT, cut, whole
+from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 
 pytestmark = pytest.mark.slow
 
@@ -148,6 +149,23 @@ def test_each_of_many_files_may_bring_a_column(tmp_path, ending, rows):
     assert all(row[f"c{row['id'] // 2}"] == row["id"] // 2 for row in query.rows)
     stored = SchemaHistory(query.store).latest()
     assert set(arrow_schema_of(stored.schema).names) == {"id", *(f"c{n}" for n in range(20))}
+
+
+@pytest.mark.parametrize("rows", [None, 5])
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_each_member_of_an_archive_may_bring_a_column(tmp_path, ending, suffix, rows):
+    query = Growing(tmp_path, fileFormat=ending, inferSampleFiles="1")
+    members = {}
+    for n in range(6):
+        values = [{"id": 7 * n + row, f"c{n}": n} for row in range(7)]
+        path = query.write(f"{n}.{ending}", *values)
+        members[path.name] = path.read_bytes()
+    archive = tmp_path / f"a{suffix}"
+    archive.write_bytes(PACKERS[suffix](members))
+    query.read([whole(archive)], rows)
+    assert [row["id"] for row in query.rows] == list(range(42))
+    assert all(row[f"c{row['id'] // 7}"] == row["id"] // 7 for row in query.rows)
 
 
 def test_bad_records_before_the_column_are_recorded_once(tmp_path):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.errors import FileChangedError, FileVanishedError
 from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
+from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
+from pyspark_sluice.tests.reader.files.reading import read
 
 pytestmark = pytest.mark.slow
 
@@ -71,6 +75,24 @@ class FilesOfAStore:
             SourceFile(file, bucket.options).native() as opened,
         ):
             pq.read_table(opened)
+
+    @pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz"])
+    def test_members_of_an_archive_are_read_in_one_version(self, bucket, suffix):
+        data = PACKERS[suffix]({f"{n}.csv": b"%d\n" % n * 9_000 for n in range(3)})
+        bucket.put(f"in/a{suffix}", data)
+        (file,) = bucket.found()
+        boundaries = [0, len(data) // 2, len(data)] if suffix == ".zip" else [0, len(data)]
+        splits = [FileSplit(file, a, b) for a, b in pairwise(boundaries)]
+        schema, options = pa.schema([("n", pa.int64())]), {"storage_options": bucket.options}
+        rows, _ = read(splits, schema, file_format="csv", **options)
+        assert rows["n"].to_pylist() == [n for n in range(3) for _ in range(9_000)]
+        bucket.put(f"in/a{suffix}", PACKERS[suffix]({"b.csv": b"7\n"}))
+        if suffix != ".zip":
+            # As any file of which no row is read yet.
+            assert read(splits, schema, file_format="csv", **options)[0].num_rows == 1
+            return
+        with pytest.raises(FileChangedError):
+            read(splits[-1:], schema, file_format="csv", **options)
 
     @pytest.mark.parametrize("now", [b"xyz", b"longer", b"x", b""])
     def test_a_file_in_another_version_is_refused(self, bucket, now):
