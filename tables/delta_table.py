@@ -16,6 +16,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ..checkpoint_meta.storage.client_options import client_config
+from ..checkpoint_meta.storage.hdfs_storage import SCHEME
 from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
 from ..errors import TableError
 from ..reader.direct_write.field_ids import to_text
@@ -43,6 +44,8 @@ class DeltaSink(TableSink):
         scheme = scheme_of(self._name)
         if not scheme or scheme == "file":
             return None
+        if scheme == SCHEME:
+            return {name: str(value) for name, value in self._storage_options.items()}
         config = client_config(scheme, self._storage_options)
         found = {name: str(value) for name, value in config.store.items()}
         if config.connections.get("allow_http"):

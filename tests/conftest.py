@@ -16,7 +16,13 @@ from hypothesis import HealthCheck, settings
 
 from pyspark_sluice.tests import answers
 from pyspark_sluice.tests.spark_home import use_a_quick_home
-from pyspark_sluice.tests.thorough import AZURE, GOOGLE, mark_what_is_not_sampled, without_reason
+from pyspark_sluice.tests.thorough import (
+    AZURE,
+    GOOGLE,
+    HDFS,
+    mark_what_is_not_sampled,
+    without_reason,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark_sluice.tests.answers import AnswerFile, SparkAnswers
     from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import Azurite
     from pyspark_sluice.tests.checkpoint_meta.storage.faulty_server import FaultyServer
+    from pyspark_sluice.tests.checkpoint_meta.storage.mini_hdfs import MiniHdfs
     from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
 
 use_a_quick_home()
@@ -102,6 +109,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         callspec = getattr(item, "callspec", None)
         server = callspec and callspec.params.get("any_server")
+        if "hdfs" in asked:
+            item.add_marker(HDFS)
         if server == "azure" or "azurite" in asked or "azurite_queues" in asked:
             item.add_marker(AZURE)
         item.add_marker(pytest.mark.xdist_group(_group(item)))
@@ -180,6 +189,20 @@ def _azurite(kind: str, folder: Path) -> Iterator[Azurite]:
     except LookupError as error:
         pytest.skip(str(error))
     made = Azurite(command, folder, kind)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniHdfs]:
+    """A NameNode and two DataNodes on loopback."""
+    from pyspark_sluice.tests.checkpoint_meta.storage.mini_hdfs import MiniHdfs, mini_hdfs_command
+
+    try:
+        command = mini_hdfs_command()
+    except LookupError as error:
+        pytest.skip(str(error))
+    made = MiniHdfs(command, tmp_path_factory.mktemp("hdfs"))
     yield made
     made.close()
 

@@ -12,6 +12,8 @@ T = TypeVar("T")
 AZURE = pytest.mark.thorough("Azurite is a process that npm fetches; S3 takes the same way")
 GOOGLE = pytest.mark.thorough("one client serves all object stores, and S3 is in make test")
 
+HDFS = pytest.mark.thorough("Hadoop's mini cluster takes ten seconds, and an archive from Maven")
+
 
 def sampled(cases: Iterable[T], kept: Callable[[T], object], *, reason: str) -> list[Any]:
     """All of the cases, for `parametrize`; those that are not `kept` are `thorough`.

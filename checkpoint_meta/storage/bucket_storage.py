@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -16,10 +14,10 @@ from typing_extensions import override
 
 from .aws import as_os_errors as as_errors_of_aws
 from .aws import aws_client, shared_credentials
-from .contract import PART, Draft, FileStatus, Page, Part, Storage, microseconds
+from .contract import PART, Data, Draft, FileStatus, Page, Part, SpooledDraft, Storage, microseconds
 from .providers import BY_SCHEME, S3, ClientConfig
 from .s3_listing import INCOMPLETE, complete, s3_pages
-from .storage_errors import BeyondTheEnd, as_os_errors, patiently
+from .storage_errors import as_os_errors, patiently
 
 if TYPE_CHECKING:
     from obstore import GetOptions
@@ -97,24 +95,13 @@ class BucketStorage(Storage):
             return Part(answer.bytes().to_bytes(), _status(answer.meta))
 
     @override
-    def whole(self, name: str) -> bytes:
-        try:
-            first = self.read(name)
-        except BeyondTheEnd:
-            return b""
-        starts = range(len(first.data), first.status.size, PART)
-        # The etag keeps the parts of one version, and fails if the object was replaced meanwhile.
-        rest = [self.read(name, start, PART, first.status.etag).data for start in starts]
-        return b"".join([first.data, *rest])
-
-    @override
     def is_directory_mark(self, name: str) -> bool:
         key = self._key(name)
         page = next(self._objects(key), None)
         return page is not None and page.num_rows > 0 and page.column("path")[0].as_py() == key
 
     @override
-    def create(self, name: str, data: bytes | mmap) -> None:
+    def create(self, name: str, data: Data) -> None:
         import obstore
 
         store, key = self._store if len(data) <= PART else self._slow_store, self._key(name)
@@ -124,7 +111,7 @@ class BucketStorage(Storage):
 
     @override
     def begin(self, name: str) -> Draft:
-        return _BucketDraft(self, name)
+        return SpooledDraft(self, name)
 
     @override
     def copy(self, name: str, target: str) -> None:
@@ -321,29 +308,6 @@ class BucketStorage(Storage):
             folders or (),
             is_there,
         )
-
-
-class _BucketDraft(Draft):
-    """In a temporary file without a name, of which nothing is left after any end of the process."""
-
-    def __init__(self, storage: BucketStorage, name: str) -> None:
-        self._storage, self._name = storage, name
-        self.sink = tempfile.TemporaryFile(prefix="sluice-write-")  # noqa: SIM115 - closed by both ends
-
-    @override
-    def publish(self) -> str:
-        self.sink.flush()
-        # The client sends the pages of the file itself, which the system can take back at any time.
-        data = mmap(self.sink.fileno(), 0, access=ACCESS_READ)
-
-        def create() -> None:
-            # An earlier try of this very call, whose answer was lost.
-            with contextlib.suppress(FileExistsError):
-                self._storage.create(self._name, data)
-
-        patiently(create)
-        self.sink.close()
-        return self._storage.url(self._name)
 
 
 def before(prefix: str) -> str:

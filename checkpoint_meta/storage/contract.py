@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import compress
-from typing import IO, Any, Final, NamedTuple
+from mmap import ACCESS_READ, mmap
+from typing import IO, Any, Final, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
-from .storage_errors import patiently
+from .storage_errors import BeyondTheEnd, patiently
+
+Data: TypeAlias = bytes | mmap
+"""What is created: in memory, or in a file of this machine."""
 
 PART: Final = 8 * 1024 * 1024
 """Most bytes of one request for reading; what is larger takes several."""
@@ -171,13 +176,24 @@ class Storage(ABC):
             BeyondTheEnd: it ends before `start`, or there.
         """
 
-    @abstractmethod
-    def whole(self, name: str) -> bytes:
-        """All bytes of a file, of one version.
+    def parts(self, name: str) -> Iterator[bytes]:
+        """All bytes of a file, of one version, in order.
 
         Raises:
             FileNotFoundError: there is no such file.
         """
+        try:
+            first = self.read(name)
+        except BeyondTheEnd:
+            return
+        yield first.data
+        # The etag keeps the parts of one version, and fails if the file was replaced meanwhile.
+        for start in range(len(first.data), first.status.size, PART):
+            yield self.read(name, start, PART, first.status.etag).data
+
+    def whole(self, name: str) -> bytes:
+        """All bytes of a file, of one version; raises like `parts`."""
+        return b"".join(self.parts(name))
 
     def open(self, name: str, etag: str = "") -> OpenFile:
         """Open a file that is read in several requests; `etag` as in `read`.
@@ -197,7 +213,7 @@ class Storage(ABC):
         return False
 
     @abstractmethod
-    def create(self, name: str, data: bytes) -> None:
+    def create(self, name: str, data: Data) -> None:
         """Create a file with `data`, whole or not at all; durable when this returns.
 
         Raises:
@@ -284,3 +300,26 @@ class _ByRequests(OpenFile):
     @override
     def read(self, position: int, length: int) -> Part:
         return patiently(lambda: self._storage.read(self._name, position, length, self._etag))
+
+
+class SpooledDraft(Draft):
+    """In a temporary file without a name, of which nothing is left after any end of the process."""
+
+    def __init__(self, storage: Storage, name: str) -> None:
+        self._storage, self._name = storage, name
+        self.sink = tempfile.TemporaryFile(prefix="sluice-write-")  # noqa: SIM115 - closed by both ends
+
+    @override
+    def publish(self) -> str:
+        self.sink.flush()
+        # The client sends the pages of the file itself, which the system can take back at any time.
+        data = mmap(self.sink.fileno(), 0, access=ACCESS_READ)
+
+        def create() -> None:
+            # An earlier try of this very call, whose answer was lost.
+            with contextlib.suppress(FileExistsError):
+                self._storage.create(self._name, data)
+
+        patiently(create)
+        self.sink.close()
+        return self._storage.url(self._name)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from ...errors import StateError
-from .contract import PART, FileStatus, OpenFile, Page, Part, Storage, microseconds
+from .contract import PART, Data, FileStatus, OpenFile, Page, Part, Storage, microseconds
 from .providers import BY_SCHEME
 from .s3_listing import complete, s3_pages
 from .storage_errors import BeyondTheEnd, patiently
@@ -80,7 +80,7 @@ class FsspecStorage(Storage):
         return patiently(lambda: _Opened(self._files, name))
 
     @override
-    def create(self, name: str, data: bytes) -> None:
+    def create(self, name: str, data: Data) -> None:
         try:
             with _as_os_errors():
                 self._files.pipe_file(name, data, mode="create")

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from ...errors import StateError
 from . import durable
-from .contract import PART, Draft, FileStatus, Page, Part, Storage
+from .contract import PART, Data, Draft, FileStatus, Page, Part, Storage
 from .storage_errors import BeyondTheEnd
 from .urls import local_name, written_path
 
@@ -71,7 +71,7 @@ class LocalStorage(Storage):
         return Path(name).read_bytes()
 
     @override
-    def create(self, name: str, data: bytes) -> None:
+    def create(self, name: str, data: Data) -> None:
         target = Path(name)
         temporary = _temporary(target)
         # The directory comes first: a file in it is durable only if its own entry in its parent is.

@@ -1,4 +1,4 @@
-"""Opens the storage of a path or URL: local files, a bucket by obstore, or fsspec."""
+"""Opens the storage of a path or URL: local files, a bucket by obstore, HDFS, or fsspec."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ from .bucket_storage import BucketStorage
 from .client_options import by_fsspec, client_config, uses_fsspec
 from .contract import Storage
 from .fsspec_storage import FsspecStorage
+from .hdfs_storage import SCHEME, HdfsStorage
 from .local_storage import LocalStorage
 from .providers import BY_SCHEME
 from .urls import local_path, scheme_of, storage_url
 
 
-def is_bucket(url: str, storage_options: Mapping[str, Any]) -> bool:
-    """Return True for URLs of object stores, unless `storageOptions` leave them to fsspec."""
+def takes_whole_files(url: str, storage_options: Mapping[str, Any]) -> bool:
+    """Return True where `Storage.begin` works: on no file system of fsspec."""
+    local = local_path(url) is not None
+    return local or scheme_of(url) == SCHEME or _is_bucket(url, storage_options)
+
+
+def _is_bucket(url: str, storage_options: Mapping[str, Any]) -> bool:
+    # Unless `storageOptions` leave it to fsspec.
     return scheme_of(url) in BY_SCHEME and not uses_fsspec(storage_options)
 
 
@@ -41,7 +48,11 @@ def open_storage(
     url = storage_url(url)
     # Clients have threads, which a forked process does not inherit.
     process = os.getpid()
-    if not is_bucket(url, storage_options):
+    if scheme_of(url) == SCHEME:
+        authority = url.partition("://")[2].partition("/")[0]
+        hdfs = _of_hdfs(authority, json.dumps(dict(storage_options), sort_keys=True), process)
+        return hdfs, hdfs.name(url)
+    if not _is_bucket(url, storage_options):
         files, name = by_fsspec(url, storage_options)
         return _of_fsspec(files, process), name
     bucket, _, key = url.partition("://")[2].partition("/")
@@ -57,6 +68,11 @@ def open_storage(
 @lru_cache(maxsize=64)
 def _of_fsspec(files: Any, _process: int) -> FsspecStorage:
     return FsspecStorage(files)
+
+
+@lru_cache(maxsize=64)
+def _of_hdfs(authority: str, options: str, _process: int) -> HdfsStorage:
+    return HdfsStorage(authority, json.loads(options))
 
 
 @lru_cache(maxsize=64)

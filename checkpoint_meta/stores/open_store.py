@@ -1,7 +1,7 @@
 """The one door to durable state: names below a path or URL, in any storage.
 
-On a local, or locally mounted, file system; in a bucket; or on an object store by fsspec, if its
-create is atomic.
+On a local, or locally mounted, file system; in a bucket; on HDFS; or on an object store by fsspec,
+if its create is atomic.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from ...errors import StateError
+from ..storage.hdfs_storage import SCHEME
 from ..storage.open_storage import open_storage
 from ..storage.providers import PROVIDERS
 from ..storage.storage_errors import BeyondTheEnd
@@ -64,11 +65,11 @@ class StorageStateStore(StateStore):
 
 ATOMIC_CREATE: Final = {
     known: provider.create for provider in PROVIDERS for known in provider.schemes.values()
-}
+} | {SCHEME: "a rename of the NameNode that replaces nothing"}
 """File systems that state may be kept on, in addition to local ones -> why their create is atomic.
 
 The base class of fsspec looks first and writes then, so that two coordinators could both believe
-that an epoch is theirs; what inherits that (HDFS, WebHDFS, FTP, SFTP, SMB, the Azure Data Lake
+that an epoch is theirs; what inherits that (WebHDFS, FTP, SFTP, SMB, the Azure Data Lake
 of the first generation, OSS, the in-memory one) is not in the list.
 """
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...checkpoint_meta.storage.contract import Draft
-from ...checkpoint_meta.storage.open_storage import is_bucket, open_storage
+from ...checkpoint_meta.storage.hdfs_storage import SCHEME
+from ...checkpoint_meta.storage.open_storage import open_storage, takes_whole_files
 from ...checkpoint_meta.storage.providers import BY_SCHEME
 from ...checkpoint_meta.storage.storage_errors import patiently
-from ...checkpoint_meta.storage.urls import local_path
 from ...errors import OptionError
 
 
@@ -30,12 +30,13 @@ class Place:
             OptionError: a file system on which no file can be created whole or not at all.
         """
         # Before it is opened: a file system that cannot be written to may not be installed either.
-        if local_path(url) is None and not is_bucket(url, storage_options):
+        if not takes_whole_files(url, storage_options):
             raise OptionError(
                 f"{option}: data files cannot be written there",
                 url,
                 "a file system that can leave partly written files",
-                "a local path, or one of " + ", ".join(f"{scheme}://" for scheme in BY_SCHEME),
+                "a local path, or one of "
+                + ", ".join(f"{name}://" for name in (*BY_SCHEME, SCHEME)),
             )
         self._storage, self._root = open_storage(url, storage_options)
 

@@ -1,4 +1,4 @@
-"""The contract of storage: local files, fsspec, and each of the object stores by either client."""
+"""The contract of storage: local files, fsspec, HDFS, and each object store by either client."""
 
 from __future__ import annotations
 
@@ -215,6 +215,12 @@ class TestEachStore(StorageSuite):
     @pytest.fixture
     def location(self, any_server, any_bucket):
         return f"{any_server.scheme}://{any_bucket}/lake", any_server.options
+
+
+class TestHdfs(StorageSuite):
+    @pytest.fixture
+    def location(self, hdfs):
+        return f"hdfs://{hdfs.authority}/{uuid.uuid4().hex}/lake", {}
 
 
 @pytest.mark.slow

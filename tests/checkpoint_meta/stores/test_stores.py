@@ -211,7 +211,6 @@ def test_our_own_success_that_comes_back_as_exists_is_a_success(faulty):
 @pytest.mark.parametrize(
     "url",
     [
-        "hdfs://namenode/state",
         "webhdfs://namenode:9870/state",
         "ftp://host/state",
         "sftp://host/state",
@@ -227,7 +226,7 @@ def test_a_file_system_whose_create_is_not_atomic_is_refused_by_name(url):
     with pytest.raises(StateError, match="its create is not known to be atomic") as error:
         open_store(url)
     assert f"found the file system '{url.partition(':')[0]}'" in str(error.value)
-    assert "a local path or one of s3, gs, gcs, abfs, az" in str(error.value)
+    assert "a local path or one of s3, gs, gcs, abfs, az, hdfs" in str(error.value)
 
 
 def test_a_failed_precondition_of_any_server_means_that_the_object_is_there():

@@ -142,7 +142,7 @@ def test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way(landing):
         ({"writeTo": None}, "writeSchema: found without writeTo"),
         ({"writeTo": "{in}/table"}, "expected a separate directory"),
         ({"writeTransform": "a:b"}, "found without writeTransformSchema"),
-        ({"writeTo": "hdfs://host/x"}, "data files cannot be written there"),
+        ({"writeTo": "webhdfs://host/x"}, "data files cannot be written there"),
         ({"writeSchema": "v variant"}, "variant columns cannot be written to data files"),
         ({"writePartitionBy": "nowhere"}, "writePartitionBy"),
         ({"writeCopy": "never"}, "found never with fileFormat=json; expected fileFormat=parquet"),

@@ -298,7 +298,7 @@ def test_a_format_without_malformed_records_takes_it_for_bad_files():
 
 
 def test_a_place_that_cannot_take_files_is_refused_with_the_option_named(begin, tmp_path):
-    stream = begin(badRecordsPath="hdfs://host/bad")
+    stream = begin(badRecordsPath="webhdfs://host/bad")
     (tmp_path / "in" / "a.json").write_text(good("json", 1))
     stream.await_batch()
     with pytest.raises(Exception, match="badRecordsPath: data files cannot be written there"):

@@ -212,7 +212,7 @@ def test_packages_that_places_and_options_need_are_looked_for():
     assert "state from the driver" not in found
     other = in_a_process("nosuch://host/ck")
     assert other["client for nosuch://"]["verdict"] == "failed"
-    assert in_a_process("hdfs://host/ck")["state from the driver"]["verdict"] == "failed"
+    assert in_a_process("webhdfs://host/ck")["state from the driver"]["verdict"] == "failed"
 
 
 def test_a_bucket_is_tried_like_a_directory(any_server, any_bucket, capsys):

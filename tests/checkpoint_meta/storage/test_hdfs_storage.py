@@ -1,0 +1,259 @@
+"""HDFS: the faults of a real NameNode and real DataNodes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from pyspark_sluice.checkpoint_meta.storage import hdfs_storage
+from pyspark_sluice.checkpoint_meta.storage.contract import PART
+from pyspark_sluice.checkpoint_meta.storage.hdfs_storage import HdfsStorage
+from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
+from pyspark_sluice.checkpoint_meta.storage.storage_errors import (
+    AnotherVersion,
+    RefusedRequest,
+    patiently,
+)
+from pyspark_sluice.errors import OptionError
+
+pytest.importorskip("hdfs_native")
+
+ODD_NAMES = ["a b", "a%20b", "a#b", "a?b=c&d", "a*b", "ä ö", "{x}", "day=2026-01-01", "x" * 200]
+
+
+@pytest.fixture
+def root():
+    return f"/{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def storage(hdfs):
+    return HdfsStorage(hdfs.authority, {})
+
+
+def test_odd_names_are_listed_and_read_as_they_are(storage, root):
+    for name in ODD_NAMES:
+        storage.create(f"{root}/{name}", name.encode())
+    assert storage.names(root) == sorted(ODD_NAMES)
+    assert [storage.whole(f"{root}/{name}").decode() for name in ODD_NAMES] == ODD_NAMES
+
+
+def test_a_large_file_is_read_and_copied_in_parts_of_one_version(storage, root):
+    data = os.urandom(PART + 1000)
+    storage.create(f"{root}/a", data)
+    storage.copy(f"{root}/a", f"{root}/b")
+    assert storage.whole(f"{root}/b") == data
+    parts = storage.parts(f"{root}/a")
+    next(parts)
+    time.sleep(0.01)
+    storage.delete(f"{root}/a")
+    storage.create(f"{root}/a", data)
+    with pytest.raises(AnotherVersion):
+        next(parts)
+
+
+def test_of_two_writers_exactly_one_wins_each_time(hdfs, root):
+    writers = [HdfsStorage(hdfs.authority, {}) for _ in range(2)]
+    start = threading.Barrier(2)
+    end = time.monotonic() + 60
+
+    def write(at):
+        outcomes = []
+        for number in range(10_000):
+            # Both stop at the same number: the first one says so while the second one waits.
+            start.wait(60)
+            if stop.is_set():
+                break
+            try:
+                writers[at].create(f"{root}/{number % 100}/{number}", b"%d" % at)
+                outcomes.append(True)
+            except FileExistsError:
+                outcomes.append(False)
+            if at == 0 and time.monotonic() > end:
+                stop.set()
+            start.wait(60)
+        return outcomes
+
+    stop = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        one, two = pool.map(write, range(2))
+    print(f"{len(one)} races")
+    assert len(one) == len(two) > 200
+    assert all(first != second for first, second in zip(one, two, strict=True))
+    for number, first in enumerate(one):
+        content = writers[0].whole(f"{root}/{number % 100}/{number}")
+        assert content == (b"0" if first else b"1")
+    assert not [name for name in writers[0].files(root) if name.endswith(".tmp")]
+
+
+def test_a_restart_of_the_name_node_loses_no_publish_and_doubles_none(hdfs, storage, root):
+    restarts = threading.Thread(target=lambda: [hdfs.tell("restart") for _ in range(2)])
+    created = []
+
+    def write(at):
+        number = 0
+        while restarts.is_alive() or number < 5:
+            name, data = f"{root}/{at}/{number}", b"%d %d" % (at, number)
+            try:
+                patiently(partial(storage.create, name, data))
+            except FileExistsError:
+                # Its own: the answer to an earlier try was lost.
+                assert storage.whole(name) == data
+            created.append((name, data))
+            number += 1
+
+    restarts.start()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    restarts.join()
+    assert {name: storage.whole(name) for name, _ in created} == dict(created)
+
+
+def test_safe_mode_is_waited_out_and_named_in_the_end(hdfs, storage, root):
+    hdfs.tell("safe on")
+    try:
+        with pytest.raises(OSError, match=r"SafeModeException.*safe mode") as error:
+            patiently(lambda: storage.create(f"{root}/a", b"x"), attempts=2)
+        assert error.value.filename.startswith(f"hdfs://{hdfs.authority}/")
+        assert not storage.exists(f"{root}/a")
+        threading.Timer(1.0, lambda: hdfs.tell("safe off")).start()
+        patiently(lambda: storage.create(f"{root}/a", b"x"))
+    finally:
+        hdfs.tell("safe off")
+    assert storage.whole(f"{root}/a") == b"x"
+
+
+def test_missing_permission_is_final_and_names_the_user(hdfs, storage, root, monkeypatch):
+    storage.create(f"{root}/d/a", b"x")
+    hdfs.tell(f"mode {root}/d 755")
+    hdfs.tell(f"mode {root}/d/a 600")
+    monkeypatch.setenv("HADOOP_USER_NAME", "eve")
+    eve = HdfsStorage(hdfs.authority, {})
+    for action in (
+        lambda: eve.create(f"{root}/d/b", b""),
+        lambda: eve.read(f"{root}/d/a"),
+        lambda: eve.delete(f"{root}/d/a"),
+        lambda: eve.rename(f"{root}/d/a", f"{root}/d/c"),
+    ):
+        with pytest.raises(PermissionError, match="Permission denied: user=eve"):
+            patiently(action)
+    assert storage.names(f"{root}/d") == ["a"]
+
+
+def test_a_quota_is_named_and_leaves_nothing(hdfs, storage, root):
+    hdfs.tell(f"quota {root} 3")
+    for name in ("a", "b"):
+        storage.create(f"{root}/{name}", b"x")
+    with pytest.raises(OSError, match=r"NSQuotaExceeded.*quota"):
+        storage.create(f"{root}/c", b"x")
+    hdfs.tell(f"quota {root}-bytes 9 1000")
+    with pytest.raises(OSError, match=r"DSQuotaExceeded.*quota"):
+        storage.create(f"{root}-bytes/c", b"x")
+    assert list(storage.files(root)) == [f"{root}/a", f"{root}/b"]
+    assert list(storage.files(f"{root}-bytes")) == []
+
+
+def test_a_lost_data_node_is_read_around_and_a_lost_block_is_named(hdfs, storage, root):
+    data = os.urandom(3 * PART)
+    storage.create(f"{root}/two", data)
+    storage.create(f"{root}/one", data)
+    hdfs.tell(f"copies {root}/one 1")
+    # Its second copy is deleted some heartbeats later.
+    time.sleep(5)
+    parts = storage.parts(f"{root}/two")
+    read = next(parts)
+    hdfs.tell(f"stop {root}/one")
+    try:
+        assert read + b"".join(parts) == data
+        patiently(lambda: storage.create(f"{root}/three", b"x"))
+        with pytest.raises(OSError, match="All DataNodes failed") as error:
+            storage.whole(f"{root}/one")
+        assert "\n" not in str(error.value)
+    finally:
+        hdfs.tell("start")
+    assert patiently(lambda: storage.whole(f"{root}/one")) == data
+
+
+def test_a_name_node_that_does_not_answer_is_given_up(hdfs, storage, root, monkeypatch):
+    monkeypatch.setattr(hdfs_storage, "_SECONDS", 1.0)
+    storage.create(f"{root}/a", b"x")
+    os.kill(hdfs.process, signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        with pytest.raises(OSError, match="did not answer within 1 seconds"):
+            storage.create(f"{root}/b", b"x")
+        assert time.monotonic() - started < 5
+    finally:
+        os.kill(hdfs.process, signal.SIGCONT)
+    assert patiently(lambda: storage.whole(f"{root}/a")) == b"x"
+
+
+def test_a_hundred_thousand_files_are_listed_in_pages(hdfs, storage, root):
+    hdfs.tell(f"fill {root} 100000")
+    started = time.monotonic()
+    pages = list(storage.pages(f"{root}/"))
+    print(f"{time.monotonic() - started:.1f} s")
+    assert max(len(page.names) for page in pages) == hdfs_storage._PAGE
+    names = [name for page in pages for name in page.names]
+    assert names == [f"{root}/{number:06}.txt" for number in range(100_000)]
+
+
+def test_what_a_crash_left_is_deleted_after_a_day(hdfs, storage, root):
+    for name in (".a.1.tmp", ".b.2.tmp", ".c", "d.tmp"):
+        storage.create(f"{root}/{name}", b"")
+    for name in (".a.1.tmp", ".c", "d.tmp"):
+        hdfs.tell(f"age {root}/{name} 1000")
+    HdfsStorage(hdfs.authority, {}).create(f"{root}/e", b"")
+    left = [f"{root}/{name}" for name in (".b.2.tmp", ".c", "d.tmp", "e")]
+    assert list(storage.files(root)) == left
+
+
+def test_a_name_service_and_the_default_come_from_the_configuration(
+    hdfs, root, tmp_path, monkeypatch
+):
+    def properties(file, **values):
+        lines = "".join(
+            f"<property><name>{name}</name><value>{value}</value></property>"
+            for name, value in values.items()
+        )
+        (tmp_path / file).write_text(f"<configuration>{lines}</configuration>")
+
+    # The first one is not there, as after a failover.
+    nodes = {"a": "127.0.0.1:1", "b": hdfs.authority}
+    properties("core-site.xml", **{"fs.defaultFS": "hdfs://lake"})
+    properties(
+        "hdfs-site.xml",
+        **{"dfs.nameservices": "lake", "dfs.ha.namenodes.lake": "a,b"},
+        **{f"dfs.namenode.rpc-address.lake.{name}": place for name, place in nodes.items()},
+    )
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    for url in (f"hdfs://lake{root}/a", f"hdfs://{root}/b"):
+        storage, name = open_storage(url, {"dfs.client.use.datanode.hostname": "false"})
+        storage.create(name, b"x")
+        assert storage.whole(name) == b"x"
+        assert storage.url(name) == url
+    assert HdfsStorage(hdfs.authority, {}).names(root) == ["a", "b"]
+
+
+def test_without_a_cluster_places_and_options_are_refused_by_name(monkeypatch):
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    with pytest.raises(OptionError, match="HADOOP_CONF_DIR"):
+        HdfsStorage("", {})
+    with pytest.raises(OptionError, match=r"not known to the client of hdfs.*endpoint, key"):
+        HdfsStorage("namenode:8020", {"key": "x", "endpoint": "y", "dfs.replication": 1})
+
+
+def test_without_a_cluster_an_absent_name_node_is_an_error_in_bounded_time(monkeypatch):
+    monkeypatch.setattr(hdfs_storage, "_SECONDS", 0.3)
+    storage, name = open_storage("hdfs://127.0.0.1:1/lake/a", {})
+    with pytest.raises(OSError, match=r"refused|did not answer") as error:
+        storage.create(name, b"x")
+    assert not isinstance(error.value, RefusedRequest | FileNotFoundError)
+    assert error.value.filename == "hdfs://127.0.0.1:1/lake/.a" + error.value.filename[26:]
