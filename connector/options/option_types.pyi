@@ -30,6 +30,8 @@ class OptionTypes(TypedDict, total=False):
     allow_unquoted_control_chars: bool
     allow_unquoted_field_names: bool
     allow_unread_batches: bool
+    archivePathFilter: str
+    archive_path_filter: str
     attributePrefix: str
     attribute_prefix: str
     availableNow: bool

@@ -6,19 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
+from ....checkpoint_meta.storage.name_globs import BoundedPattern, Glob
 from ....checkpoint_meta.storage.units import ByteSize, Milliseconds
-from .selection.name_patterns import IGNORED, BoundedPattern, ReadyMarker, glob_pattern
+from .selection.name_patterns import IGNORED, ReadyMarker
 
 _MILLISECONDS: dict[str, JsonValue] = {"unit": "milliseconds"}
-
-
-def _glob(value: str) -> str:
-    try:
-        glob_pattern(value)
-    except ValueError as error:
-        # What pydantic puts into its error: it has to say what was expected.
-        raise ValueError(f"a pattern such as *.json or part-[0-9]* ({error})") from None
-    return value
 
 
 def _expression(value: str) -> str:
@@ -50,7 +42,7 @@ class DiscoveryOptions(BaseModel):
     fail_on_missing_path: bool = Field(
         True, description="Fail if the path does not exist; false waits for it."
     )
-    path_glob_filter: Annotated[str, AfterValidator(_glob)] | None = Field(
+    path_glob_filter: Glob | None = Field(
         None,
         description="Read only files whose name matches this pattern, in Hadoop's syntax: "
         "*.{json,csv}, part-[0-9]*, ?.txt.",

@@ -42,7 +42,7 @@ _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     _EVERY: "file_format ignore_corrupt_files ignore_missing_files bad_records_path batch_bytes "
     "storage_options base_path recursive_file_lookup filter time_zone",
     # A file of binaryFile is one value, and its size is known before it is read.
-    _MANY_ROWS: "max_record_bytes",
+    _MANY_ROWS: "max_record_bytes archive_path_filter",
     (*_LINES, *_XML): "compression encoding",
     _LINES: "line_sep",
     (*_RECORDS, *_XML): "mode column_name_of_corrupt_record date_format timestamp_format "

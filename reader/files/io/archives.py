@@ -23,6 +23,7 @@ from typing import IO, cast
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.storage.name_globs import glob_pattern
 from ....errors import MalformedDataError, SluiceError
 from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import is_built_in
@@ -85,7 +86,8 @@ class Member:
 def members(split: FileSplit, options: ReaderOptions, first: int = 0) -> Iterator[Member]:
     """Open the members that belong to `split` in their order, from the one numbered `first` on.
 
-    Directories, links, and names of which a part begins with `_` or `.` are left out.
+    Directories, links, names that `archivePathFilter` does not match, and names of which a part
+    begins with `_` or `.` are left out.
 
     Raises:
         SplitReadError: the archive is damaged, encrypted or a bomb, or it cannot be opened.
@@ -100,7 +102,7 @@ def members(split: FileSplit, options: ReaderOptions, first: int = 0) -> Iterato
 def _of_zip(
     split: FileSplit, source: RandomAccess, options: ReaderOptions, first: int
 ) -> Iterator[Member]:
-    file = split.file
+    file, is_selected = split.file, _selection(options)
     with _naming(file.path):
         # One request brings the directory of most archives.
         source.read_at(max(0, file.size - _TAIL), _TAIL)
@@ -115,7 +117,7 @@ def _of_zip(
     for ordinal, entry in enumerate(sorted(own, key=lambda entry: entry.header_offset)):
         mode = stat.S_IFMT(entry.external_attr >> 16)
         is_file = not entry.is_dir() and mode in (0, stat.S_IFREG)
-        if ordinal < first or not is_file or _is_hidden(entry.filename):
+        if ordinal < first or not is_file or not is_selected(entry.filename):
             continue
         with ExitStack() as stack:
             path = f"{file.path}!/{entry.filename}"
@@ -137,7 +139,8 @@ def _share(begin: int, share: float, content: int) -> int:
 def _of_tar(
     split: FileSplit, source: RandomAccess, options: ReaderOptions, first: int
 ) -> Iterator[Member]:
-    file, codec = split.file, _tar_codec(split.file.path) or Compression.NONE
+    file, is_selected = split.file, _selection(options)
+    codec = _tar_codec(file.path) or Compression.NONE
     with StoredFile(file, source, codec).stream() as stream:
         with _naming(file.path):
             archive = _open_tar(file, source, stream, codec)
@@ -154,7 +157,7 @@ def _of_tar(
                 return
             ordinal += 1
             _refuse_ratio(file, entry.offset_data + entry.size)
-            if ordinal < first or not entry.isreg() or _is_hidden(entry.name):
+            if ordinal < first or not entry.isreg() or not is_selected(entry.name):
                 continue
             path = f"{file.path}!/{entry.name}"
             if entry.issparse():
@@ -280,8 +283,16 @@ def _exactly(stream: IO[bytes], count: int) -> bytes:
     return b"".join(parts)
 
 
-def _is_hidden(name: str) -> bool:
-    return any(part[:1] in ("_", ".") for part in name.split("/") if part not in ("", ".", ".."))
+def _selection(options: ReaderOptions) -> Callable[[str], bool]:
+    glob = options.archive_path_filter
+    pattern = None if glob is None else glob_pattern(glob)
+
+    def is_selected(name: str) -> bool:
+        parts = (part for part in name.split("/") if part not in ("", ".", ".."))
+        is_hidden = any(part.startswith(("_", ".")) for part in parts)
+        return not is_hidden and (pattern is None or bool(pattern.fullmatch(name)))
+
+    return is_selected
 
 
 def _refuse_ratio(file: FileVersion, content: int) -> None:

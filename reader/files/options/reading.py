@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pydantic import AliasChoices, BaseModel, Field, JsonValue
 
+from ....checkpoint_meta.storage.name_globs import Glob
 from ....checkpoint_meta.storage.units import ByteSize
 from .schema_options import SchemaOptions
 from .values import (
@@ -114,6 +115,13 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
         "",
         description="Directory below which key=value path parts are partition columns; if empty, "
         "each loaded path, up to its first wildcard.",
+    )
+    archive_path_filter: Glob | None = Field(
+        None,
+        description="Of zip and tar archives, read only members whose whole name, directories "
+        "included, matches this pattern, in Hadoop's syntax: *.json, stops.txt, data/{a,b}*. Here "
+        "* matches slashes, too.",
+        json_schema_extra={"spark": "archivePathFilter"},
     )
     recursive_file_lookup: bool | None = Field(
         None,

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from .....checkpoint_meta.storage.name_globs import glob_pattern
 from .....errors import SourceUnavailable
 from .event_times import EventTimes
-from .name_patterns import IGNORED, NameRule, glob_pattern
+from .name_patterns import IGNORED, NameRule
 
 TAKEN = ""
 OUTSIDE = "outside"

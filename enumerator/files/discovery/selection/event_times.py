@@ -15,9 +15,9 @@ from urllib.parse import unquote
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileVersion
+from .....checkpoint_meta.storage.name_globs import without_retries
 from .....checkpoint_meta.storage.urls import shown_path
 from .....errors import SourceUnavailable
-from .name_patterns import without_retries
 
 Moment: TypeAlias = Callable[[str], int]
 """Text such as 2026-01-02T03:00:00 -> microseconds since the epoch, in the zone of the paths."""

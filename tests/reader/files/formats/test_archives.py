@@ -245,6 +245,13 @@ def test_links_and_directories_are_left_out(tmp_path):
     assert read([whole(path)], ID, file_format="json")[0].num_rows == 0
 
 
+def test_members_are_selected_by_their_names(archive):
+    path = archive({"f/a.txt": b"1", "b.txt": b"2", "b.csv": b"3", "c.txt": b"4", "_d.txt": b"5"})
+    for glob, rows in {"*.txt": "124", "b.*": "23", "{f/a,c}.txt": "14", "a.txt": ""}.items():
+        table, _ = read([whole(path)], ONE, file_format="text", archive_path_filter=glob)
+        assert table["value"].to_pylist() == list(rows), glob
+
+
 def test_a_binary_file_is_the_archive(tmp_path):
     path = tmp_path / "a.zip"
     path.write_bytes(zipped({"a": b"x"}))

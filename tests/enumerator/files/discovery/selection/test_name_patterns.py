@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import NameRule, glob_pattern
+from pyspark_sluice.checkpoint_meta.storage.name_globs import glob_pattern
+from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import NameRule
 
 NAMES = [
     *("a", "a.json", "_a", ".a", "_SUCCESS", "_a=1", "_=", "=_", "a=1", ".a=1", "._a=1"),

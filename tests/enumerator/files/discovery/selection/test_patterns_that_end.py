@@ -9,12 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_sluice.checkpoint_meta.storage.name_globs import PATTERN_SECONDS, glob_pattern
 from pyspark_sluice.enumerator.files.discovery.selection.event_times import pattern_expression
-from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import (
-    PATTERN_SECONDS,
-    NameRule,
-    glob_pattern,
-)
+from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import NameRule
 from pyspark_sluice.errors import OptionError
 
 
