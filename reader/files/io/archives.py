@@ -151,9 +151,8 @@ def _of_tar(
                 # It would keep all entries otherwise; `members` is not in its stub.
                 vars(archive)["members"].clear()
             if entry is None:
-                # The checksum of a codec is at its end.
-                while codec is not Compression.NONE and stream.read(_STEP):
-                    pass
+                if codec is not Compression.NONE:
+                    _read_checksum(stream)
                 return
             ordinal += 1
             _refuse_ratio(file, entry.offset_data + entry.size)
@@ -175,6 +174,17 @@ def _of_tar(
                 begin = entry.offset_data
                 read = partial(_share, begin, 1) if codec is Compression.NONE else _position(stream)
                 yield Member(entry.name, ordinal, member, read)
+
+
+def _read_checksum(stream: Stream) -> None:
+    """Read to the end of a codec, where its checksum is."""
+    try:
+        while stream.read(_STEP):
+            pass
+    except MalformedDataError as err:
+        # The end mark of the archive says that all members are whole, which is what tar checks.
+        if not isinstance(err.__cause__, EOFError):
+            raise
 
 
 def _position(stream: Stream) -> Callable[[int], int]:

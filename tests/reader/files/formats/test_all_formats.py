@@ -352,14 +352,17 @@ class TestAvroInTar(Archived, TestAvro):
 
 class TestJsonInTarGz(Archived, TestJson):
     suffix, member = ".tar.gz", ".json"
+    notices_its_end = False  # Behind the end mark of the archive.
 
 
 @OTHER_MEMBERS
 class TestArrowInTgz(Archived, TestArrowFile):
     suffix, member = ".tgz", ".arrow"
+    notices_its_end = False
 
 
 @OTHER_MEMBERS
 class TestTextInTarBz2(Archived, TestText):
     suffix, member = ".tar.bz2", ".log"
+    notices_its_end = False
     memory_is_flat = False  # A block of bzip2 holds 900 kB of content.

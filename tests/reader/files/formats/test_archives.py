@@ -115,6 +115,16 @@ def test_a_large_member_is_read_behind_its_header_and_from_its_middle(archive):
     assert found == [*range(300_000), 7]
 
 
+def test_a_codec_that_is_cut_behind_the_end_of_the_archive_loses_no_row(tmp_path):
+    path = tmp_path / "a.tar.gz"
+    data = PACKERS[".tar.gz"]({"a.json": lines(0, 5), "b.json": lines(5, 5)})
+    path.write_bytes(data[:-8])
+    assert read([whole(path)], ID, file_format="json")[0].num_rows == 10
+    path.write_bytes(data[:-8] + b"\1" * 4 + data[-4:])
+    with pytest.raises(MalformedDataError, match="cannot be decompressed as gzip"):
+        read([whole(path)], ID, file_format="json")
+
+
 class Unseekable(io.RawIOBase):
     """A pipe: zipfile writes sizes behind the data, as others do."""
 
