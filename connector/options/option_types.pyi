@@ -194,6 +194,8 @@ class OptionTypes(TypedDict, total=False):
     quote: str
     readyMarker: str
     ready_marker: str
+    recordPath: str
+    record_path: str
     recursiveFileLookup: bool
     recursive_file_lookup: bool
     rescuedDataColumn: str

@@ -124,6 +124,9 @@ OF_FILES: Final = (
         OnOverwrite.APPEND_TAIL,
         _LINES,
     ),
+    Rule("record_path", "multi_line"),
+    Rule("record_path", "line_sep", ("",)),
+    Rule("record_path", "allow_comments", (False,), reason=", which may hold quotes and brackets"),
     Rule("on_overwrite", "wholetext", (False,), OnOverwrite.APPEND_TAIL, _LINES),
     Rule("on_overwrite", "multi_line", (False,), OnOverwrite.APPEND_TAIL, _LINES),
 )

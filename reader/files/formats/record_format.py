@@ -164,7 +164,8 @@ class RecordFormat(FileFormat):
             except NewColumnsSeen as seen:
                 # The rest of the split is looked through, so that the query stops once for all that
                 # is new in it.
-                raise self.all_new_columns(seen, chain([block], blocks)) from None
+                more = (each.data for each in chain([block], blocks))
+                raise self.all_new_columns(seen, more) from None
 
     def decode_records(self, split: FileSplit, block: LineBlock, begin: int, end: int) -> Decoded:
         """Return the records in some bytes of a block, which begin and end with records."""
@@ -220,7 +221,7 @@ class RecordFormat(FileFormat):
         begins = [0, *accumulate(map(len, parts))][:-1]
         return self.parse(b"".join(parts), Source(files, begins))
 
-    def all_new_columns(self, seen: NewColumnsSeen, blocks: Iterable[LineBlock]) -> NewColumnsSeen:
+    def all_new_columns(self, seen: NewColumnsSeen, blocks: Iterable[bytes]) -> NewColumnsSeen:
         """`seen` with types for all that `blocks` hold; they begin with the one it was seen in."""
         del blocks
         return seen

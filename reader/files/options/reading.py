@@ -159,6 +159,12 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
 class JsonOptions(CommonOptions):
     """What JSON is taken as a record, by the names of Spark's reader."""
 
+    record_path: str = Field(
+        "",
+        pattern=r"^(\$|[^.$*\[\]]+(\.[^.$*\[\]]+)*)?$",
+        description="JSON with multiLine: the array in each document that holds the records, such "
+        "as Records or response.items; $ if documents are the records, even on one line.",
+    )
     # Spark's readers have it, and what it asks for happens in any case.
     primitives_as_string: bool = Field(False, json_schema_extra=_HIDDEN)
     single_variant_column: str = Field(

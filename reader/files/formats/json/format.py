@@ -14,18 +14,17 @@ With `multiLine` each file is one document: arrays are read element by element, 
 once. For Spark a document is one record. If a value of one element does not fit, the document is
 bad: under `DROPMALFORMED` all of its rows go, under `PERMISSIVE` each gets the document's text. So
 under these modes rows wait, beyond a few in a temporary file, until the document's end is seen. An
-array is cut into lines of one element each without parsing it: quotes and brackets are counted over
-whole pieces at once, so that neither the document nor its elements are held as objects. It is
-enough for JSON that is well formed; what might not be is `Odd`, and is read at once.
+array is cut into lines of one element each without parsing it (`record_path.py`); what might not be
+one is read at once. With `recordPath` the elements are records themselves, as lines are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
@@ -33,17 +32,17 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError, SluiceError
 from ...evolution.new_columns import NewColumnsSeen
 from ...evolution.type_growth import merged, wider_or_text
-from ...io.lines import LineBlock, content, whole_content
-from ...io.memory_bounds import Spool, too_long
-from ...io.whole_records import Limit
+from ...io.lines import content, whole_content
+from ...io.memory_bounds import Spool
 from ...options import ParseMode, ReaderOptions
 from ...values.times.temporal import Temporal
 from ..api import NO_CONTEXT, BadRecord, Decoded, FormatContext, Parsed
-from ..record_format import BLOCK_BYTES, RecordFormat, Source, beginning, data_schema
+from ..record_format import BLOCK_BYTES, RecordFormat, Source, beginning, data_schema, malformed
 from ..text_driver import (
     Cut,
     Partial,
     RecordOutcome,
+    RecordRows,
     TextDriver,
     TextParser,
     TextRecord,
@@ -51,8 +50,8 @@ from ..text_driver import (
 )
 from .fast_parsers import FastRecords, parseable, rows_by_file
 from .json_rows import JsonRows
-from .json_text import is_wide
-from .json_values import MAX_DEPTH, nesting, type_of_json, without_escapes
+from .json_values import type_of_json
+from .record_path import ROOT, Odd, records_at
 from .tokenizer import UnknownJsonFields, tree_of_record
 
 
@@ -96,18 +95,35 @@ class JsonFormat(RecordFormat, TextParser):
 
     @override
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
+        if self.options.record_path:
+            return self._at_path(split.file)
         return self._documents.read(split.file) if self.spans_lines else super().decode(split)
 
+    def _at_path(self, file: FileVersion) -> Iterator[Parsed]:
+        blocks = _records_at_path(file, self.options, self._block_bytes)
+        try:
+            for data, source in blocks:
+                try:
+                    yield self.parse(data, source)
+                except NewColumnsSeen as seen:
+                    more = chain([data], (each for each, _ in blocks))
+                    raise self.all_new_columns(seen, more) from None
+        except Odd as err:
+            text, source = err.text.decode("utf-8", "replace"), Source((file,), (0,), err.position)
+            rows, dropped = self._rows.refuse([{}], text, str(err), lambda: source.locate(0)[1])
+            bad = [source.bad_record(0, text, dropped)] * bool(self.options.bad_records_path)
+            yield Parsed(self._rows.batch(rows), int(bool(dropped)), bad)
+
     @override
-    def all_new_columns(self, seen: NewColumnsSeen, blocks: Iterable[LineBlock]) -> NewColumnsSeen:
+    def all_new_columns(self, seen: NewColumnsSeen, blocks: Iterable[bytes]) -> NewColumnsSeen:
         columns, left = seen.found, self.options.infer_sample_bytes
         with suppress(ValueError, SluiceError):  # What cannot be read is named when it is its turn.
             for block in blocks:
-                records = (record.text for record in self.records(block.data))
+                records = (record.text for record in self.records(block))
                 columns = merged(
                     columns, self._rows.unknown_fields.of_records(records), wider_or_text
                 )
-                left -= len(block.data)
+                left -= len(block)
                 if left <= 0:
                     break
         return NewColumnsSeen(seen.where, columns)
@@ -146,12 +162,33 @@ class JsonFormat(RecordFormat, TextParser):
 
 def json_texts(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
     """Yield the text of each record in the first `limit` bytes."""
+    if options.record_path:
+        # What cannot be read is named, or dropped, when it is its turn.
+        with suppress(Odd):
+            for data, _ in _records_at_path(file, options, min(BLOCK_BYTES, limit)):
+                yield from data.split(b"\n")
+                limit -= len(data)
+                if limit <= 0:
+                    break
+        return
     if options.multi_line:
         yield whole_content(file, options)
         return
     separator = options.line_sep.encode()
     for data in beginning(file, options, limit):
         yield from data.split(separator) if separator else data.splitlines()
+
+
+def _records_at_path(
+    file: FileVersion, options: ReaderOptions, step: int
+) -> Iterator[tuple[bytes, Source]]:
+    try:
+        yield from records_at(options.record_path, file, content(file, options, step), options)
+    except Odd as err:
+        if options.mode is ParseMode.FAILFAST:
+            where = f"{file.path}, byte {err.position}"
+            raise malformed(where, str(err), RecordRows.expected) from err
+        raise
 
 
 def _records(text: bytes, options: ReaderOptions) -> Iterator[dict[str, object]]:
@@ -168,7 +205,6 @@ def _records(text: bytes, options: ReaderOptions) -> Iterator[dict[str, object]]
 
 
 _ROWS = 8192
-_BLANKS = b" \t\r\n"
 
 
 class Documents:
@@ -203,9 +239,9 @@ class Documents:
         driver = TextDriver(parser, rows, options, b"\n")
         outcome: RecordOutcome | None = None
         with Spool(4 * options.batch_bytes) as spool:
-            pieces = _plain(content(file, options, step))
-            for lines, position in elements(pieces, step, self._limit(file)):
-                parsed = driver.parse(lines, Source((file,), (0,), position))
+            pieces = content(file, options, step)
+            for lines, source in records_at(ROOT, file, pieces, options):
+                parsed = driver.parse(lines, source)
                 if parser.problem and outcome is None:
                     outcome = rows.refuse((), b"", parser.problem, lambda: file.path)
                 # Nothing has to wait for the end: the first value that does not fit fails the
@@ -220,14 +256,6 @@ class Documents:
             text = self._text(file) if outcome and rows.keeps_text else None
             for batch in spool.batches():
                 yield from map(Parsed, rows.with_text(batch, text, options.batch_bytes))
-
-    def _limit(self, file: FileVersion) -> Limit:
-        options = self._options
-
-        def error(position: int) -> Exception:
-            return too_long(file.path, f"byte {position}", options, what="element of a document")
-
-        return Limit(options.max_record_bytes, error)
 
     def _at_once(self, file: FileVersion, done: int) -> Iterator[Parsed]:
         """Yield all of a document as one record, but for the rows that are out already."""
@@ -247,13 +275,6 @@ class Documents:
 
     def _text(self, file: FileVersion) -> str:
         return whole_content(file, self._options).decode("utf-8", "replace")
-
-
-def _plain(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    for number, piece in enumerate(pieces):
-        if number == 0 and is_wide(piece):
-            raise Odd("another encoding")
-        yield piece
 
 
 FastLines = Callable[[bytes, Source], Cut | None]
@@ -292,96 +313,3 @@ class _ElementParser(TextParser):
             return RecordOutcome([err.value])
         except ValueError as err:
             raise Odd(str(err)) from err
-
-
-class Odd(ValueError):
-    """The document is no plain array of objects, or not certainly."""
-
-
-def elements(pieces: Iterable[bytes], step: int, limit: Limit) -> Iterator[tuple[bytes, int]]:
-    """Yield blocks of about `step` bytes with the elements of an array, a line each.
-
-    With each block comes the place of its first element in the document.
-
-    Raises:
-        Odd: the document is something else, or ends otherwise. Earlier elements may be out by then.
-        Exception: an element is longer than `limit` says; its own error.
-    """
-    scanner, lines, whole, position, has_comma = _Scanner(), bytearray(), 0, 0, False
-    for piece in pieces:
-        begin, more, commas = scanner.scan(piece)
-        position += begin
-        if len(commas):
-            whole, has_comma = len(lines) + int(commas[-1]) + 1, True
-        lines += more
-        if whole and len(lines) >= step:
-            yield bytes(lines[:whole]), position
-            del lines[:whole]
-            position, whole = position + whole, 0
-        if len(lines) - whole > limit.bytes:
-            raise limit.error(position + whole)
-    if not scanner.ended:
-        raise Odd("the array does not end")
-    if lines[whole:].strip():
-        yield bytes(lines), position
-    elif has_comma:
-        raise Odd("a comma before the array's end")
-
-
-class _Scanner:
-    """Knows at the end of each piece how deep it is nested, and whether it is in a string."""
-
-    def __init__(self) -> None:
-        self.ended = False
-        self._depth = 0
-        self._in_string = False
-        self._held = b""
-
-    def scan(self, piece: bytes) -> tuple[int, bytes, np.ndarray]:
-        """Bytes left out before the elements, the lines, and where the commas between them were."""
-        data, begin = self._held + piece, 0
-        self._held = b""
-        if not self._depth and not self.ended:
-            begin = len(data) - len(data.lstrip(_BLANKS))
-            if begin == len(data):
-                return begin, b"", np.empty(0, np.int64)
-            if data[begin] != ord("["):
-                raise Odd("no array")
-            begin, self._depth = begin + 1, 1
-        if self.ended:
-            if data.strip(_BLANKS):
-                raise Odd("text after the array")
-            return 0, b"", np.empty(0, np.int64)
-        return begin, *self._lines(data[begin:])
-
-    def _lines(self, data: bytes) -> tuple[bytes, np.ndarray]:
-        plain = without_escapes(data)
-        # The piece was cut within an escape, whose second byte comes with the next one.
-        if plain.endswith(b"\\"):
-            plain, data, self._held = plain[:-1], data[:-1], b"\\"
-        raw = np.frombuffer(plain, np.uint8)
-        inside, depth = nesting(raw, in_string=self._in_string)
-        depth += self._depth
-        ends = np.flatnonzero(depth == 0)
-        if len(ends):
-            end = int(ends[0])
-            if raw[end] != ord("]") or data[end + 1 :].strip(_BLANKS):
-                raise Odd("another end than the array's")
-            data, raw, inside, depth = data[:end], raw[:end], inside[:end], depth[:end]
-            self.ended = True
-        elif len(raw):
-            self._depth, self._in_string = int(depth[-1]), bool(inside[-1])
-        if len(depth) and depth.max() > MAX_DEPTH:
-            raise Odd("nested too deeply")
-        feeds = (raw == ord("\n")) | (raw == ord("\r"))
-        # A line feed in a string is malformed, and would end a line here; single quotes are for the
-        # exact path.
-        if (feeds & inside).any() or ((raw == ord("'")) & ~inside).any():
-            raise Odd("a string that is not plain")
-        commas = np.flatnonzero((raw == ord(",")) & ~inside & (depth == 1))
-        lines = np.frombuffer(data, np.uint8).copy()
-        # Elements become lines: breaks within them are blanks, and the commas between them are
-        # breaks.
-        lines[feeds] = ord(" ")
-        lines[commas] = ord("\n")
-        return lines.tobytes(), commas

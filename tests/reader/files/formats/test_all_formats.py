@@ -93,6 +93,28 @@ class TestJsonDocuments(Columns):
         path.write_text(json.dumps(rows, indent=1, ensure_ascii=False, default=_text))
 
 
+class TestJsonAtPath(Columns):
+    options = {"file_format": "json", "multi_line": True, "record_path": "of.Records"}
+    suffix = ".json"
+    notices_its_end = True
+
+    def write(self, path, rows):
+        with path.open("w", encoding="utf-8") as out:
+            for at in range(0, len(rows), 1500):
+                records = {"n": [1], "Records": rows[at : at + 1500]}
+                document = {"Records": [{"id": 0}], "of": records, "x": []}
+                json.dump(document, out, ensure_ascii=False, default=_text)
+
+
+class TestJsonJoined(TestJson):
+    options = {"file_format": "json", "multi_line": True, "record_path": "$"}
+    notices_its_end = False  # A file may end between two documents.
+
+    def write(self, path, rows):
+        super().write(path, rows)
+        path.write_bytes(path.read_bytes().replace(b"\n", b""))
+
+
 class MeasuredLater(Columns):
     """Formats that Python reads, whose memory takes long to trace."""
 

@@ -127,7 +127,8 @@ def test_any_bytes_end_in_rows_or_in_an_error_of_this_package(tmp_path_factory, 
     options = {
         "file_format": name,
         "mode": draw.draw(st.sampled_from(MODES)),
-        "multi_line": draw.draw(st.booleans()),
+        "multi_line": (is_multi_line := draw.draw(st.booleans())),
+        "record_path": draw.draw(st.sampled_from(["", "$", "b"])) if is_multi_line else "",
         "header": draw.draw(st.booleans()),
         "escape": draw.draw(st.sampled_from(["\\", '"'])),
     }

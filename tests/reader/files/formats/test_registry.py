@@ -75,6 +75,8 @@ def test_an_option_that_a_format_does_not_know_is_refused_by_name(name, file_for
     given = {"path": "/in", "fileFormat": file_format, alias: _other_value(name)}
     if name == "filter":
         given[alias] = "a = 1"
+    if name == "record_path" and file_format in ("json", "csv"):
+        given["multiLine"] = "true"
     if FORMATS[file_format] in formats_of(name):
         parse_options(given, streaming=False)
         return
@@ -314,6 +316,7 @@ CASES: list[Case] = [
     ("json", "rescued_data_column", "b", b'{"a":1,"c":2}\n', AB, {}),
     ("csv", "rescued_data_column", "b", b"1,2\n", AB, {}),
     ("json", "multi_line", True, b'{"a":\n1}\n', AB, {}),
+    ("json", "record_path", "r", b'{"r":[{"a":1}]}', AB, {"multi_line": True}),
     ("csv", "multi_line", True, b'1,"x\ny"\n', AB, {"mode": "PERMISSIVE"}),
     *(("json", option, "dd.MM.yyyy", b'{"t":"02.01.2024"}\n', pa.schema([("t", kind)]), {}) for option, kind in TIMES.items()),
     *(("csv", option, "dd.MM.yyyy", b"02.01.2024\n", pa.schema([("t", kind)]), {}) for option, kind in TIMES.items()),
