@@ -12,11 +12,21 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .....checkpoint_meta.storage.urls import written_path
 from .....errors import SourceUnavailable
 from ..api import FoundFiles, KnownFiles, SkipCounter, SkippedFile
-from ..selection.criteria import OUTSIDE, REASONS, SETTLING, TAKEN, UNMARKED, Criteria, Scope
+from ..selection.criteria import (
+    CHANGED,
+    OUTSIDE,
+    REASONS,
+    SETTLING,
+    TAKEN,
+    UNMARKED,
+    Criteria,
+    Scope,
+)
 from ..selection.name_patterns import ReadyMarker
 from .listing_cache import Record, SkipCache, Trail, times_of
 
@@ -147,8 +157,15 @@ class LocalFiles:
         """Look at everything again."""
         self._left_out = SkipCache()
 
-    def judged(self, pieces: Iterable[Piece], known: KnownFiles, skips: SkipCounter) -> FoundFiles:
-        """The files that are taken; the others are counted."""
+    def judged(
+        self,
+        pieces: Iterable[Piece],
+        known: KnownFiles,
+        skips: SkipCounter,
+        *,
+        counts_changed: bool = False,
+    ) -> FoundFiles:
+        """The files that are taken; the others are counted, known ones if they have changed."""
         paths: list[str] = []
         places: list[tuple[Visit, str]] = []
         for visit, names, _, refused in pieces:
@@ -158,6 +175,9 @@ class LocalFiles:
                 visit.leave_out(name, reason)
                 skips.add(os.path.join(written_path(visit.path), name), reason)
         mask = known.are_known(paths)
+        if counts_changed and not self._wants_versions:
+            again = [(paths[at], *places[at]) for at in np.flatnonzero(mask).tolist()]
+            self._count_changed(again, known, skips)
         wanted = range(len(paths)) if self._wants_versions else np.flatnonzero(~mask).tolist()
         found = [
             _Found(paths[at], *places[at], is_known=bool(mask[at]), status=status)
@@ -168,6 +188,21 @@ class LocalFiles:
         taken = self._taken(found, skips)
         skips.saw(paths, mask, taken.paths)
         return taken
+
+    def _count_changed(
+        self, again: Sequence[tuple[str, Visit, str]], known: KnownFiles, skips: SkipCounter
+    ) -> None:
+        found = [
+            _Found(path, visit, name, is_known=True, status=status)
+            for path, visit, name in again
+            if (status := self._status(visit, name)) is not None
+        ]
+        sizes, modified = _sizes_and_times(found)
+        _, changed = known.compare(FoundFiles([one.path for one in found], sizes, modified))
+        for at in np.flatnonzero(changed).tolist():
+            one = found[at]
+            one.visit.leave_out(one.name, CHANGED)
+            skips.add(one.path, CHANGED)
 
     def _is_wanted(self, path: str, visit: Visit, name: str, skips: SkipCounter) -> bool:
         reason = self._refusal(visit, name)
@@ -211,8 +246,7 @@ class LocalFiles:
             return None
 
     def _taken(self, found: Sequence[_Found], skips: SkipCounter) -> FoundFiles:
-        sizes = np.fromiter((one.status.st_size for one in found), np.int64, len(found))
-        modified = np.fromiter((one.status.st_mtime_ns // 1000 for one in found), np.int64)
+        sizes, modified = _sizes_and_times(found)
         changed = np.fromiter((one.status.st_ctime_ns // 1000 for one in found), np.int64)
         now = time.time_ns()
         paths = [one.path for one in found]
@@ -258,6 +292,11 @@ class _Found(NamedTuple):
     name: str
     is_known: bool
     status: os.stat_result
+
+
+def _sizes_and_times(found: Sequence[_Found]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    sizes = np.fromiter((one.status.st_size for one in found), np.int64)
+    return sizes, np.fromiter((one.status.st_mtime_ns // 1000 for one in found), np.int64)
 
 
 def _written(directory: str, names: Sequence[str]) -> list[str]:

@@ -18,6 +18,9 @@ from .local_files import Links, LocalFiles, Piece, Visit
 _WORKERS = 8
 """Directories read at a time where each answer comes over a network."""
 
+_MOST_COMPARED = 5_000
+"""Known files up to which changed ones are counted, which costs a stat of each on a local disk."""
+
 
 class _Place(NamedTuple):
     path: str
@@ -65,7 +68,9 @@ class LocalTree(Tree):
         yield self._judged(pieces, known, skips)
 
     def _judged(self, pieces: list[Piece], known: KnownFiles, skips: SkipCounter) -> FoundFiles:
-        found = self._files.judged(pieces, known, skips)
+        is_local = all(self._cache.is_local(piece.visit.status) for piece in pieces)
+        few = is_local and len(known) <= _MOST_COMPARED
+        found = self._files.judged(pieces, known, skips, counts_changed=few)
         for piece in pieces:
             visit = piece.visit
             if visit.record_before is not None:

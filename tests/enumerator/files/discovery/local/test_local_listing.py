@@ -8,12 +8,15 @@ import time
 import pytest
 
 from pyspark_sluice.enumerator.files.discovery.api import CHUNK
+from pyspark_sluice.enumerator.files.discovery.local import local_tree
 from pyspark_sluice.enumerator.files.discovery.local.listing_cache import (
     DirectoryCache,
     Record,
     SkipCache,
     times_of,
 )
+from pyspark_sluice.enumerator.files.ledger.ledger import Ledger as FileLedger
+from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
     Ledger,
     calls,
@@ -33,7 +36,8 @@ def aged(monkeypatch):
     return lambda: time.sleep(0.05)
 
 
-def test_a_file_that_is_known_or_left_out_by_name_costs_no_stat(tmp_path, calls):
+def test_a_file_that_is_known_or_left_out_by_name_costs_no_stat(tmp_path, calls, monkeypatch):
+    monkeypatch.setattr(local_tree, "_MOST_COMPARED", 0)
     for name in ("a", "b", "_c", "d.csv"):
         land(tmp_path, name)
     discovery, ledger = make_discovery(tmp_path, glob="?"), Ledger()
@@ -42,6 +46,33 @@ def test_a_file_that_is_known_or_left_out_by_name_costs_no_stat(tmp_path, calls)
     land(tmp_path, "e")
     assert len(ledger.take(discovery)) == 1
     assert calls["lstat"] == 3
+
+
+def test_files_that_were_delivered_again_and_are_not_read_are_counted(tmp_path, aged):
+    discovery, ledger = make_discovery(tmp_path), FileLedger(LedgerPolicy())
+
+    def listed():
+        portions = [ledger.sift([files], 0) for files in discovery.listing(ledger.seen)]
+        for sifted in portions:
+            ledger.enter(sifted)
+        return sum(sifted.new for sifted in portions)
+
+    paths = [land(tmp_path, f"{n}.csv") for n in range(3)]
+    aged()
+    assert listed() == 3
+    assert discovery.skipped.counts == {}
+    land(tmp_path, "upload", "longer")
+    os.replace(tmp_path / "upload", paths[1])
+    aged()
+    for _ in range(3):
+        # Also where the directory has not changed since the pass before.
+        assert listed() == 0
+        assert discovery.skipped.counts == {"onOverwrite": 1}
+        assert [one.path for one in discovery.skipped.sample] == [paths[1]]
+    # A new process, as with each run that ends.
+    discovery = make_discovery(tmp_path)
+    assert listed() == 0
+    assert discovery.skipped.counts == {"onOverwrite": 1}
 
 
 def test_a_file_that_is_left_out_permanently_costs_one_stat_until_the_next_full_pass(
