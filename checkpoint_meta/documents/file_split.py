@@ -81,6 +81,7 @@ class FileSplit(NamedTuple):
 
     skip: int = 0
     """How much from `start` on was read already: bytes of content in formats of lines, else rows.
+    In an archive, this much of a member, plus 2**40 for each entry before it.
 
     Where a file cannot be entered in the middle, this is decoded again and dropped."""
 

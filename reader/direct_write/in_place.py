@@ -16,6 +16,7 @@ from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.written_file import WrittenFile
 from ...errors import SchemaMismatchError
 from ..files.formats.api import Decoded
+from ..files.formats.blocks import reading
 from ..files.formats.parquet import int96
 from ..files.io.source_file import SourceFile
 from ..files.reader import FileSplitReader
@@ -49,7 +50,8 @@ class InPlaceReader(FileSplitReader):
         way = self._way_of(split)
         # For its error only: a new column has to stop the query before the task commits.
         self._watch.format_for(split.file, way.file_format, way.data)
-        with SourceFile(split.file, self._options.storage_options).native() as source:
+        stored = SourceFile(split.file, self._options.storage_options)
+        with reading(split.file, "Parquet file"), stored.native() as source:
             parquet = pq.ParquetFile(source)
             file_schema = parquet.schema_arrow
             old = int96.paths_of(parquet)

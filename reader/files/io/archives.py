@@ -33,6 +33,9 @@ from .source_file import AsFile, MemberFile, RandomAccess, SourceFile
 MAX_MEMBERS = 100_000
 """Members of a zip archive at most: its directory, which is held in memory, names them all."""
 
+MAX_ENTRIES = 4_000_000
+"""Entries of a tar archive at most, which are numbered."""
+
 MAX_RATIO = 1000
 """Content at most, as a multiple of the stored bytes: of a deflated file that is possible."""
 
@@ -155,6 +158,8 @@ def _of_tar(
                     _read_checksum(stream)
                 return
             ordinal += 1
+            if ordinal >= MAX_ENTRIES:
+                raise _bomb(file.path, "more members", f"at most {MAX_ENTRIES:,}")
             _refuse_ratio(file, entry.offset_data + entry.size)
             if ordinal < first or not entry.isreg() or not is_selected(entry.name):
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits, StartingState
+from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.connector.source import courses
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 
@@ -32,10 +34,17 @@ LIMITS = [BatchLimits(bytes=600), BatchLimits(bytes=3000), BatchLimits(rows=17)]
 class Course(courses.Course):
     """One query over a directory of archives, and what happens to it."""
 
-    def __init__(self, place: Path, limits: BatchLimits, ahead: int = 1) -> None:
+    def __init__(
+        self,
+        path: str,
+        put: Callable[[str, bytes], object],
+        limits: BatchLimits,
+        ahead: int = 1,
+        **options: str,
+    ) -> None:
         super().__init__()
-        self.place, self.ahead = place, ahead
-        given = {"fileFormat": "json", "path": str(place), "stateLocation": "unused"}
+        self.put, self.ahead = put, ahead
+        given = {"fileFormat": "json", "path": path, "stateLocation": "unused", **options}
         # Small, so that several readers share an archive.
         given |= {"onSplitError": "return", "maxSplitBytes": "1k"}
         self.options = parse_options(given, streaming=True)
@@ -56,12 +65,16 @@ class Course(courses.Course):
         lines = [json.dumps(row).encode() + b"\n" for row in new]
         parts = range(0, rows, 25)
         contents = {f"{at}.json": b"".join(lines[at : at + 25]) for at in parts}
-        path = self.place / f"{first}{suffix}"
-        path.write_bytes(PACKERS[suffix]({"__MACOSX/x": b"{", **contents, "empty.json": b""}))
+        data = PACKERS[suffix]({"__MACOSX/x": b"{", **contents, "empty.json": b""})
+        self.put(f"{first}{suffix}", data)
         self.landed += new
 
     def fork(self, savepoint: StartingState) -> Trial:
         return self.begin(BatchLimits(bytes=1200), savepoint)
+
+
+def local_course(place: Path, limits: BatchLimits, ahead: int) -> Course:
+    return Course(str(place), lambda name, data: (place / name).write_bytes(data), limits, ahead)
 
 
 @settings(max_examples=12)
@@ -74,19 +87,38 @@ class Course(courses.Course):
 )
 def test_every_row_is_read_exactly_once(moves, limit, suffix, ahead, pick):
     with tempfile.TemporaryDirectory() as place:
-        course = Course(Path(place), limit, ahead)
+        course = local_course(Path(place), limit, ahead)
         course.land(60, suffix)
         course.run(moves, pick, course.fork)
+
+
+def kill(course: Course, number: int, suffix: str) -> None:
+    """Kill it before or after one of its first fifty operations."""
+    kind = ("crash before", "crash after")[number % 2]
+    course.land(60, suffix)
+    moves = [("kill", kind, number // 2), ("step", 2, []), ("land", 40, suffix), ("step", 3, [])]
+    course.run(moves, number, course.fork)
 
 
 @pytest.mark.thorough("a hundred kills in a row; courses have some of them")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_nothing_is_lost_or_doubled_by_a_kill_at_each_operation(tmp_path, suffix):
-    kills = [(kind, after) for kind in ("crash before", "crash after") for after in range(50)]
-    for number, (kind, after) in enumerate(kills):
+    for number in range(100):
         place = tmp_path / str(number)
         place.mkdir()
-        course = Course(place, LIMITS[number % len(LIMITS)], number % 3)
-        course.land(60, suffix)
-        moves = [("kill", kind, after), ("step", 2, []), ("land", 40, suffix), ("step", 3, [])]
-        course.run(moves, number, course.fork)
+        course = local_course(place, LIMITS[number % len(LIMITS)], number % 3)
+        kill(course, number, suffix)
+
+
+@pytest.mark.thorough("the same in a bucket")
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
+def test_nothing_is_lost_or_doubled_in_a_bucket(server, bucket, suffix):
+    for number in range(100):
+        folder = f"{suffix[1:]}-{number}"
+
+        def put(name: str, data: bytes, folder: str = folder) -> None:
+            server.put(bucket, f"{folder}/{name}", data)
+
+        path, limits = f"s3://{bucket}/{folder}", LIMITS[number % len(LIMITS)]
+        options = {"storageOptions": as_json(server.options)}
+        kill(Course(path, put, limits, number % 3, **options), number, suffix)

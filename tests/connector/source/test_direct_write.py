@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.connector.stream import next_offset
+from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 
 pytestmark = pytest.mark.slow
 
@@ -165,6 +166,17 @@ def test_a_schema_for_the_stream_and_a_batch_read_are_refused_by_name(landing):
         landing.source().streamReader(rows).initialOffset()
     with pytest.raises(SluiceError, match=r"spark\.read hands rows to Spark"):
         landing.source().reader(rows).partitions()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("a.zip", PACKERS[".zip"]({"a.parquet": b"PAR1"})), ("a.parquet", b"no Parquet at all")],
+)
+def test_an_archive_and_what_is_no_parquet_are_named(landing, name, data):
+    (landing.data / "0.json").unlink()
+    (landing.data / name).write_bytes(data)
+    with pytest.raises(SluiceError, match=rf"not a readable Parquet file: .*{name}"):
+        landing.land(writeTo=landing.data, **IN_PLACE)
 
 
 @pytest.mark.parametrize(

@@ -232,10 +232,12 @@ def test_bombs_are_refused_with_the_limit(tmp_path, monkeypatch):
         with pytest.raises(MalformedDataError, match="expected at most 20 times as many"):
             read([whole(path)], ID, file_format="json")
     monkeypatch.setattr(archives, "MAX_MEMBERS", 10)
-    path = tmp_path / "many.zip"
-    path.write_bytes(zipped(many))
-    with pytest.raises(MalformedDataError, match="found 11 members; expected at most 10"):
-        read([whole(path)], ID, file_format="json")
+    monkeypatch.setattr(archives, "MAX_ENTRIES", 10)
+    for suffix, problem in {".zip": "11 members", ".tar": "more members"}.items():
+        path = tmp_path / f"many{suffix}"
+        path.write_bytes(PACKERS[suffix](many))
+        with pytest.raises(MalformedDataError, match=f"found {problem}; expected at most 10"):
+            read([whole(path)], ID, file_format="json")
 
 
 def test_links_and_directories_are_left_out(tmp_path):
