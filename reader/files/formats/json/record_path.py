@@ -153,7 +153,7 @@ class _Scanner:
         elif not self._leads(self.text[since - self.begin : at - self.begin], depth):
             return
         if bracket != ("[" if depth == self._level else "{"):
-            raise Odd(f"a document without an array at {self._path!r}", at)
+            raise Odd(f"a document without an array at recordPath={self._path}", at)
         self._on_path = depth
         if depth == self._level:
             self._drop(at + 1)
@@ -175,7 +175,7 @@ class _Scanner:
         if bracket == "]" and (self._has_record or self.text[: at - self.begin].strip(b" \t")):
             self._take(at)
         elif depth == 0 and not self.has_array:
-            raise Odd(f"a document without an array at {self._path!r}", at)
+            raise Odd(f"a document without an array at recordPath={self._path}", at)
         self._on_path = depth
 
     def _take(self, end: int) -> None:

@@ -29,7 +29,7 @@ LONGER = (
     '{"x":[{"Records":[1]}],"Records" : [ {"a":"]},\\"{"}, {"a":[1,2]}\n ,{}],"t":[[1]]}\n'
     '{"Records":[ ]}{"Records":[{"a":3}]}'
 )
-NO_ARRAY = "a document without an array at 'Records'"
+NO_ARRAY = "a document without an array at recordPath=Records"
 FOUND: list[tuple[str, str, list[str]]] = [
     ("Records", LONGER, ['{"a":"]},\\"{"}', '{"a":[1,2]}', "{}", '{"a":3}']),
     ("$", '{"a":1}{"a":"}{"} {"a":[{}]}\n[{"a":4}]',
@@ -179,7 +179,9 @@ def test_columns_are_inferred_from_records_and_a_wrong_path_is_named(tmp_path):
     schema = inferred_schema([file], ReaderOptions(**RECORDS))
     assert {"id", "at"} <= set(schema.names)
     assert "n" not in schema.names
-    with pytest.raises(MalformedDataError, match=r"a\.json, byte .*without an array at 'records'"):
+    with pytest.raises(
+        MalformedDataError, match=r"a\.json, byte .*without an array at recordPath=records"
+    ):
         inferred_schema([file], ReaderOptions(multi_line=True, record_path="records"))
 
 
