@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 import zipfile
 from itertools import repeat
@@ -19,6 +20,7 @@ from pyspark_sluice.reader.files.io import archives
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS, tarred, zipped
 from pyspark_sluice.tests.reader.files.parts import read_parts
 from pyspark_sluice.tests.reader.files.reading import cut, read, whole
+from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +32,7 @@ def lines(first, count):
     return b"".join(b'{"id":%d}\n' % n for n in range(first, first + count))
 
 
-@pytest.fixture(params=PACKERS)
+@pytest.fixture(params=sampled(PACKERS, (".zip", ".tar.gz").__contains__, reason="other codecs"))
 def archive(request, tmp_path):
     """Writes an archive, and returns its path."""
 
@@ -99,6 +101,17 @@ def test_stored_members_and_each_method_of_zip_are_read(tmp_path):
         path.write_bytes(zipped({"a.json": lines(0, 5), "b.json": lines(5, 5)}, method))
         splits = cut(path, [40, path.stat().st_size // 2])
         assert read(splits, ID, file_format="json")[0]["id"].to_pylist() == list(range(10))
+
+
+def test_documents_with_records_are_read_in_parts(archive):
+    records = [[{"id": 1000 * n + at} for at in range(1000)] for n in range(3)]
+    path = archive(
+        {f"{n}.json": json.dumps({"Records": r}).encode() for n, r in enumerate(records)}
+    )
+    options = {"file_format": "json", "multi_line": True, "record_path": "Records"}
+    budgets = repeat(PartBudget(rows=700), 9)
+    parts = [table for table, _ in read_parts([whole(path)], ID, budgets, **options)]
+    assert pa.concat_tables(parts).to_pylist() == [row for part in records for row in part]
 
 
 def test_a_large_member_is_read_behind_its_header_and_from_its_middle(archive):
