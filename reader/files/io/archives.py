@@ -113,13 +113,17 @@ def _of_zip(
         entries = archive.infolist()
         if any(not 0 <= entry.header_offset < file.size for entry in entries):
             raise zipfile.BadZipFile("a member begins outside of the file")
+        # The record at the end says how many there are, in 16 bits; `zipfile` does not compare it.
+        record = source.read_at(file.size - len(archive.comment) - 12, 2)
+        if int.from_bytes(record, "little") not in (0xFFFF, len(entries) & 0xFFFF):
+            raise zipfile.BadZipFile(f"{len(entries)} members, which is not how many it says")
     if len(entries) > MAX_MEMBERS:
         raise _bomb(file.path, f"{len(entries):,} members", f"at most {MAX_MEMBERS:,}")
     _refuse_ratio(file, sum(entry.file_size for entry in entries))
     own = [entry for entry in entries if split.start <= entry.header_offset < split.end]
     for ordinal, entry in enumerate(sorted(own, key=lambda entry: entry.header_offset)):
         mode = stat.S_IFMT(entry.external_attr >> 16)
-        is_file = not entry.is_dir() and mode in (0, stat.S_IFREG)
+        is_file = not entry.filename.endswith("/") and mode in (0, stat.S_IFREG)
         if ordinal < first or not is_file or not is_selected(entry.filename):
             continue
         with ExitStack() as stack:
@@ -127,6 +131,8 @@ def _of_zip(
             if entry.flag_bits & 1:
                 raise _unreadable(path, "it is encrypted", "Unpack it with its password")
             with _naming(path):
+                if entry.CRC and not entry.file_size:
+                    raise zipfile.BadZipFile("a size of 0, and a checksum of some content")
                 stream = stack.enter_context(archive.open(entry))
                 content = _content(stream, path, entry.file_size, options, stack)
             member = MemberFile.of(file, path, entry.file_size, content)

@@ -184,6 +184,13 @@ def with_wrong_content():
     return bytes(data)
 
 
+def changed(position, byte):
+    """The first entry of the directory with another byte."""
+    data = bytearray(zipped({"a.json": lines(0, 5), "b.json": lines(5, 5)}))
+    data[data.index(b"PK\1\2") + position] = byte
+    return bytes(data)
+
+
 def with_a_damaged_header():
     data = bytearray(tarred({"a.json": lines(0, 5), "b.json": lines(5, 5)}))
     data[1024 + 3] ^= 1
@@ -204,6 +211,9 @@ BAD = {
     "method": ("a.zip", of_unknown_method, r"a\.zip!/a\.json.*compression method"),
     "checksum": ("a.zip", with_wrong_content, r"a\.zip!/a\.json.*Bad CRC-32"),
     "directory": ("a.zip", lambda: zipped({"a": b"x"})[:-9], "not a zip file"),
+    "comment": ("a.zip", lambda: changed(32, 52), "1 members, which is not how many it says"),
+    "size": ("a.zip", lambda: changed(24, 0), r"a\.zip!/a\.json; found a size of 0"),
+    "name": ("a.zip", lambda: changed(46, 0), "differ"),
     "no zip": ("a.zip", lambda: lines(0, 5), "not a zip file"),
     "empty": ("a.zip", lambda: b"", "not a zip file"),
     "header": ("a.tar", with_a_damaged_header, "a.tar; found bad checksum"),
