@@ -16,9 +16,9 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ..checkpoint_meta.storage.client_options import client_config
-from ..checkpoint_meta.storage.hdfs_storage import SCHEME
+from ..checkpoint_meta.storage.providers import BY_SCHEME
 from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
-from ..errors import TableError
+from ..errors import OptionError, TableError
 from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.statistics import Path
 from .table_sink import TableSink
@@ -36,7 +36,21 @@ class DeltaSink(TableSink):
     _final = ("Unsupported table features",)
 
     def __init__(self, table: str, storage_options: Mapping[str, Any]) -> None:
+        """Touches nothing.
+
+        Raises:
+            OptionError: a file system that deltalake does not know, or on which it can hang.
+        """
         super().__init__(storage_url(absolute(table)), storage_options)
+        if scheme_of(self._name) not in ("", "file", *BY_SCHEME):
+            # Its client for HDFS waits for ever where a connection to a DataNode breaks.
+            raise OptionError(
+                "a Delta table cannot be written there",
+                table,
+                f"the file system {scheme_of(self._name)!r}",
+                "a local path, or one of " + ", ".join(f"{scheme}://" for scheme in BY_SCHEME),
+                "Keep the table there, or write Parquet files with manifests.",
+            )
 
     @property
     def client_options(self) -> dict[str, str] | None:
@@ -44,8 +58,6 @@ class DeltaSink(TableSink):
         scheme = scheme_of(self._name)
         if not scheme or scheme == "file":
             return None
-        if scheme == SCHEME:
-            return {name: str(value) for name, value in self._storage_options.items()}
         config = client_config(scheme, self._storage_options)
         found = {name: str(value) for name, value in config.store.items()}
         if config.connections.get("allow_http"):

@@ -5,6 +5,7 @@ A name that means nothing here is refused, never dropped: it may be what keeps d
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -34,6 +35,17 @@ def uses_fsspec(storage_options: Mapping[str, Any]) -> bool:
             f"storageOptions: {CLIENT} is not a known client", "", repr(client), "obstore or fsspec"
         )
     return bool(client == "fsspec")
+
+
+def check_installed(package: str, extra: str, url: str) -> None:
+    """Raise OptionError unless the client of a file system is installed."""
+    if importlib.util.find_spec(package) is None:
+        raise OptionError(
+            f"the client for {urlsplit(url).scheme}:// is not installed",
+            url,
+            f"no package {package}",
+            f"pip install 'pyspark-sluice[{extra}]' on the driver and the executors",
+        )
 
 
 def check_known_to_fsspec(scheme: str) -> None:

@@ -182,14 +182,13 @@ class Storage(ABC):
         Raises:
             FileNotFoundError: there is no such file.
         """
-        try:
-            first = self.read(name)
-        except BeyondTheEnd:
-            return
-        yield first.data
-        # The etag keeps the parts of one version, and fails if the file was replaced meanwhile.
-        for start in range(len(first.data), first.status.size, PART):
-            yield self.read(name, start, PART, first.status.etag).data
+        start, end, etag = 0, -1, ""
+        with contextlib.suppress(BeyondTheEnd):
+            # The etag keeps the parts of one version, and fails if the file was replaced meanwhile.
+            while start != end:
+                data, (end, _, etag) = self.read(name, start, PART, etag)
+                start += len(data)
+                yield data
 
     def whole(self, name: str) -> bytes:
         """All bytes of a file, of one version; raises like `parts`."""

@@ -9,12 +9,13 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from typing_extensions import override
 
 from ...errors import OptionError
+from .client_options import check_installed
 from .contract import PART, Data, Draft, FileStatus, Page, Part, SpooledDraft, Storage
 from .storage_errors import AnotherVersion, BeyondTheEnd, RefusedRequest
 
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SCHEME: Final = "hdfs"
-
-EXTRA: Final = "hdfs"
-"""The extra of this package that installs the client."""
+"""Also the name of the extra of this package that installs the client."""
 
 _PORT: Final = 8020
 """Hadoop's, where neither the URL nor a configuration says one."""
@@ -52,27 +51,19 @@ _LEFT_OVER: Final = 86_400_000_000
 _KERBEROS: Final = ("kerberos_principal", "kerberos_keytab", "kerberos_cache")
 _HADOOP: Final = ("dfs.", "fs.", "hadoop.")
 
-_JAVA: Final = re.compile(r'^(\w+)\(?(?:"([\w.$]+)", )?"?(.*)', re.DOTALL)
+_JAVA: Final = re.compile(r'^(\w*)\(?(?:"([\w.$]+)", )?"?(.*)', re.DOTALL)
 """How the client writes what is no error of the operating system: kind, Java's class, text."""
-
-_SHOWN: Final = 400
 
 _KINDS: Final[Mapping[str, tuple[type[OSError], int]]] = {
     "AccessControlException": (PermissionError, errno.EACCES),
-    "AuthorizationException": (PermissionError, errno.EACCES),
-    "InvalidToken": (PermissionError, errno.EACCES),
     "SASLError": (PermissionError, errno.EACCES),
     "GSSAPIError": (PermissionError, errno.EACCES),
     "NoSASLMechanism": (PermissionError, errno.EACCES),
     "InvalidPathException": (RefusedRequest, errno.EINVAL),
     "PathComponentTooLongException": (RefusedRequest, errno.ENAMETOOLONG),
     "ParentNotDirectoryException": (RefusedRequest, errno.ENOTDIR),
-    "PathIsNotEmptyDirectoryException": (RefusedRequest, errno.ENOTEMPTY),
-    # These may pass, as a full disk may.
-    "NSQuotaExceededException": (OSError, errno.EDQUOT),
-    "DSQuotaExceededException": (OSError, errno.EDQUOT),
-    "SafeModeException": (OSError, errno.EROFS),
 }
+"""What no other try changes. Safe mode and a quota may pass, as a full disk may."""
 
 
 class HdfsStorage(Storage):
@@ -130,35 +121,36 @@ class HdfsStorage(Storage):
         temporary = f"{directory}/.{leaf}.{uuid.uuid4().hex}.tmp"
         try:
             self._write(temporary, data)
-            self._rename(temporary, name)
+            self._ask(name, lambda: self._client.rename(temporary, name))
         except OSError as error:
+            if isinstance(error, FileNotFoundError) and self.exists(name):
+                # The client has repeated a request whose answer was lost.
+                raise FileExistsError(errno.EEXIST, str(error), self.url(name)) from error
             # Where nobody answers another request would wait as long; a later creation deletes it.
             if not isinstance(error.__cause__, TimeoutError):
                 with contextlib.suppress(OSError):
                     self.delete(temporary)
             raise
         if directory not in self._cleaned:
-            self._delete_left_over(directory, self.stat(name).modified)
+            with contextlib.suppress(OSError):
+                self._delete_left_over(directory, self.stat(name).modified)
             self._cleaned.add(directory)
 
     def _write(self, name: str, data: Data) -> None:
         from hdfs_native import WriteOptions
 
-        writer = self._ask(
-            name, lambda: self._client.create(name, WriteOptions(create_parent=True))
-        )
-        for start in range(0, len(data), PART):
-            part = data[start : start + PART]
-            self._ask(name, lambda part=part: writer.write(part))  # type: ignore[misc]
-
-        def finish() -> None:
+        def write() -> None:
+            writer = self._client.create(name, WriteOptions(create_parent=True))
+            for start in range(0, len(data), PART):
+                writer.write(data[start : start + PART])
             # Files that are coded for erasures have none; there closing is all that can be had.
             with contextlib.suppress(NotImplementedError):
                 if data:
                     writer.hsync()
             writer.close()
 
-        self._ask(name, finish)
+        # At a mebibyte a second, if not faster.
+        self._ask(name, write, len(data) / 2**20)
 
     @override
     def begin(self, name: str) -> Draft:
@@ -168,7 +160,7 @@ class HdfsStorage(Storage):
     def rename(self, name: str, target: str) -> None:
         directory = target.rpartition("/")[0]
         self._ask(directory, lambda: self._client.mkdirs(directory, create_parent=True))
-        self._rename(name, target)
+        self._ask(target, lambda: self._client.rename(name, target))
 
     @override
     def copy(self, name: str, target: str) -> None:
@@ -186,8 +178,8 @@ class HdfsStorage(Storage):
 
     @override
     def names(self, directory: str) -> list[str]:
-        pages = self._listed(directory)
-        names = (status.path.rpartition("/")[2] for page in pages for status in page)
+        listed = chain.from_iterable(self._listed(directory))
+        names = (status.path.rpartition("/")[2] for status in listed)
         return sorted(name for name in names if not name.startswith("."))
 
     @override
@@ -203,18 +195,16 @@ class HdfsStorage(Storage):
                 [version.modified for version in versions],
                 [version.etag for version in versions],
                 [f"{status.path}/" for status in listed if status.isdir],
+                bool(listed),
             )
 
     @override
     def exists(self, prefix: str) -> bool:
         try:
-            self._ask(prefix, self._info(prefix.rstrip("/") or "/"))
+            self._ask(prefix, lambda: self._client.get_file_info(prefix.rstrip("/") or "/"))
         except FileNotFoundError:
             return False
         return True
-
-    def _info(self, name: str) -> Callable[[], hdfs_native.FileStatus]:
-        return lambda: self._client.get_file_info(name)
 
     def _listed(self, directory: str) -> Iterator[list[hdfs_native.FileStatus]]:
         """What is in a directory, in pages of bounded size; at least one."""
@@ -224,30 +214,21 @@ class HdfsStorage(Storage):
             return list(islice(statuses, _PAGE))
 
         listed = self._ask(directory, page)
-        yield listed
+        # A file is listed as itself.
+        yield [status for status in listed if status.path != directory]
         while len(listed) == _PAGE:
             listed = self._ask(directory, page)
             yield listed
 
-    def _rename(self, name: str, target: str) -> None:
-        try:
-            self._ask(target, lambda: self._client.rename(name, target))
-        except FileNotFoundError as error:
-            # The client has repeated a request whose answer was lost: it was renamed by then.
-            if not self.exists(name) and self.exists(target):
-                raise FileExistsError(errno.EEXIST, str(error), self.url(target)) from error
-            raise
-
     def _delete_left_over(self, directory: str, now: int) -> None:
-        for page in self._listed(directory):
-            for status in page:
-                leaf = status.path.rpartition("/")[2]
-                is_old = _status(status).modified < now - _LEFT_OVER
-                if is_old and leaf.startswith(".") and leaf.endswith(".tmp"):
-                    self.delete(status.path)
+        for status in chain.from_iterable(self._listed(directory)):
+            leaf = status.path.rpartition("/")[2]
+            is_old = _status(status).modified < now - _LEFT_OVER
+            if is_old and leaf.startswith(".") and leaf.endswith(".tmp"):
+                self.delete(status.path)
 
-    def _ask(self, name: str, action: Callable[[], T]) -> T:
-        """One request, which ends in bounded time."""
+    def _ask(self, name: str, action: Callable[[], T], more: float = 0.0) -> T:
+        """One request, which ends in bounded time: `more` seconds later than most."""
         answer = Future[T]()
 
         def ask() -> None:
@@ -259,19 +240,13 @@ class HdfsStorage(Storage):
         # The end of the process waits for no such thread.
         threading.Thread(target=ask, daemon=True).start()
         with _as_os_errors(self.url(name)):
-            return answer.result(_SECONDS)
+            return answer.result(_SECONDS + more)
 
 
 def _client(authority: str, options: Mapping[str, Any]) -> hdfs_native.Client:
-    try:
-        from hdfs_native import Client
-    except ImportError as error:
-        raise OptionError(
-            "the client for HDFS is not installed",
-            f"{SCHEME}://{authority}",
-            "no package hdfs_native",
-            f"pip install 'pyspark-sluice[{EXTRA}]' on the driver and the executors",
-        ) from error
+    check_installed("hdfs_native", SCHEME, f"{SCHEME}://{authority}")
+    from hdfs_native import Client
+
     known = {key: str(value) for key, value in options.items() if key in _KERBEROS}
     config = {key: str(value) for key, value in options.items() if key.startswith(_HADOOP)}
     unknown = sorted(options.keys() - known.keys() - config.keys())
@@ -282,10 +257,7 @@ def _client(authority: str, options: Mapping[str, Any]) -> hdfs_native.Client:
             ", ".join(unknown),
             ", ".join(_KERBEROS) + ", and Hadoop's own that begin " + ", ".join(_HADOOP),
         )
-    places = (
-        [authority, f"{authority}:{_PORT}"] if authority and ":" not in authority else [authority]
-    )
-    for place in places:
+    for place in (authority, authority and f"{authority}:{_PORT}"):
         try:
             return Client(f"{SCHEME}://{place}/", {**_PATIENCE, **config}, **known)
         except (RuntimeError, OSError, ValueError) as error:
@@ -293,7 +265,7 @@ def _client(authority: str, options: Mapping[str, Any]) -> hdfs_native.Client:
     raise OptionError(
         "the configuration of HDFS does not name this place",
         f"{SCHEME}://{authority}",
-        _first_line(str(reason)),
+        _parsed(reason)[1],
         "host and port of a NameNode, or a name of core-site.xml and hdfs-site.xml in "
         "HADOOP_CONF_DIR",
     ) from reason
@@ -320,12 +292,16 @@ def _as_os_errors(where: str) -> Iterator[None]:
     except OSError as error:
         raise OSError(errno.EIO, _first_line(str(error)), where) from error
     except RuntimeError as error:
-        kind, java, text = cast("re.Match[str]", _JAVA.match(str(error))).groups()
-        name = re.split(r"[.$]", java or kind)[-1]
+        name, text = _parsed(error)
         found, number = _KINDS.get(name, (OSError, errno.EIO))
-        raise found(number, f"{name}: {_first_line(text)}", where) from error
+        raise found(number, f"{name}: {text}", where) from error
+
+
+def _parsed(error: Exception) -> tuple[str, str]:
+    kind, java, text = cast("re.Match[str]", _JAVA.match(str(error))).groups()
+    return re.split(r"[.$]", java or kind)[-1], _first_line(text)
 
 
 def _first_line(text: str) -> str:
     # The client writes line breaks of Java's texts as Rust does.
-    return re.split(r"\\n|\n", text)[0].removesuffix('")').strip()[:_SHOWN]
+    return re.split(r"\\n|\n", text)[0].removesuffix('")').strip()[:400]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from typing import Any
 
 from ...errors import OptionError
 from .bucket_storage import BucketStorage
-from .client_options import by_fsspec, client_config, uses_fsspec
+from .client_options import by_fsspec, check_installed, client_config, uses_fsspec
 from .contract import Storage
 from .fsspec_storage import FsspecStorage
 from .hdfs_storage import SCHEME, HdfsStorage
@@ -22,13 +21,10 @@ from .urls import local_path, scheme_of, storage_url
 
 def takes_whole_files(url: str, storage_options: Mapping[str, Any]) -> bool:
     """Return True where `Storage.begin` works: on no file system of fsspec."""
-    local = local_path(url) is not None
-    return local or scheme_of(url) == SCHEME or _is_bucket(url, storage_options)
-
-
-def _is_bucket(url: str, storage_options: Mapping[str, Any]) -> bool:
-    # Unless `storageOptions` leave it to fsspec.
-    return scheme_of(url) in BY_SCHEME and not uses_fsspec(storage_options)
+    scheme = scheme_of(url)
+    if scheme in BY_SCHEME:
+        return not uses_fsspec(storage_options)
+    return scheme == SCHEME or local_path(url) is not None
 
 
 def open_storage(
@@ -52,7 +48,7 @@ def open_storage(
         authority = url.partition("://")[2].partition("/")[0]
         hdfs = _of_hdfs(authority, json.dumps(dict(storage_options), sort_keys=True), process)
         return hdfs, hdfs.name(url)
-    if not _is_bucket(url, storage_options):
+    if not takes_whole_files(url, storage_options):
         files, name = by_fsspec(url, storage_options)
         return _of_fsspec(files, process), name
     bucket, _, key = url.partition("://")[2].partition("/")
@@ -77,14 +73,7 @@ def _of_hdfs(authority: str, options: str, _process: int) -> HdfsStorage:
 
 @lru_cache(maxsize=64)
 def _of_bucket(scheme: str, bucket: str, options: str, _process: int) -> BucketStorage:
-    if importlib.util.find_spec("obstore") is None:
-        extra = BY_SCHEME[scheme].extra
-        raise OptionError(
-            "the client for object stores is not installed",
-            f"{scheme}://{bucket}",
-            "no package obstore",
-            f"pip install 'pyspark-sluice[{extra}]' on the driver and the executors",
-        )
+    check_installed("obstore", BY_SCHEME[scheme].extra, f"{scheme}://{bucket}")
     from obstore.exceptions import BaseError
 
     try:

@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from pyspark_sluice.checkpoint_meta.documents.written_file import WrittenFile
-from pyspark_sluice.errors import TableError
+from pyspark_sluice.errors import OptionError, TableError
 from pyspark_sluice.tables import table_sink
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tables.written_batch import WrittenBatch
@@ -279,3 +279,10 @@ def test_a_colon_below_a_folder_is_no_scheme(tmp_path):
     (tmp_path / "x").mkdir()
     DeltaSink(str(tmp_path), {}).add(in_place(tmp_path, "x/a:b.parquet"))
     assert rows_of(tmp_path) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("table", ["hdfs://namenode:8020/table", "sftp://host/table"])
+def test_a_place_that_deltalake_does_not_know_is_refused_by_name(table):
+    with pytest.raises(OptionError, match="a Delta table cannot be written there") as error:
+        DeltaSink(table, {})
+    assert f"found the file system {table.partition(':')[0]!r}" in str(error.value)

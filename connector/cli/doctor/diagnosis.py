@@ -15,7 +15,7 @@ from typing import Any, Final
 import typer
 
 from ....checkpoint_meta.storage.client_options import check_known_to_fsspec
-from ....checkpoint_meta.storage.hdfs_storage import EXTRA, SCHEME
+from ....checkpoint_meta.storage.hdfs_storage import SCHEME
 from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME, S3
 from ....checkpoint_meta.storage.urls import absolute, join, local_path, scheme_of, storage_url
 from ....checkpoint_meta.stores.open_store import open_store
@@ -260,7 +260,7 @@ def _client(scheme: str) -> Finding:
     if scheme in BY_SCHEME:
         return _needed(what, _CLIENT, BY_SCHEME[scheme].extra)
     if scheme == SCHEME:
-        return _needed(what, ("hdfs_native",), EXTRA)
+        return _needed(what, ("hdfs_native",), SCHEME)
     try:
         check_known_to_fsspec(scheme)
     except (ImportError, ValueError) as error:
