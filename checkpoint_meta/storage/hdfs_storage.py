@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -64,6 +65,10 @@ _KINDS: Final[Mapping[str, tuple[type[OSError], int]]] = {
     "ParentNotDirectoryException": (RefusedRequest, errno.ENOTDIR),
 }
 """What no other try changes. Safe mode and a quota may pass, as a full disk may."""
+
+
+_under_way: Final = set[Future[Any]]()
+_ending: Final = threading.Event()
 
 
 class HdfsStorage(Storage):
@@ -237,10 +242,22 @@ class HdfsStorage(Storage):
             except BaseException as error:  # noqa: BLE001 - it is raised where the answer is awaited
                 answer.set_exception(error)
 
-        # The end of the process waits for no such thread.
+        _under_way.add(answer)
+        answer.add_done_callback(_under_way.discard)
+        if _ending.is_set() and threading.current_thread() is not threading.main_thread():
+            # This thread is nobody's any more.
+            answer.set_exception(SystemExit())
+            threading.Event().wait()
         threading.Thread(target=ask, daemon=True).start()
         with _as_os_errors(self.url(name)):
             return answer.result(_SECONDS + more)
+
+
+@atexit.register
+def _end() -> None:
+    # A thread that comes back from the client while the interpreter goes down aborts the process.
+    _ending.set()
+    wait(tuple(_under_way), _SECONDS)
 
 
 def _client(authority: str, options: Mapping[str, Any]) -> hdfs_native.Client:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -195,6 +197,24 @@ def test_a_name_node_that_does_not_answer_is_given_up(hdfs, storage, root, monke
     finally:
         os.kill(hdfs.process, signal.SIGCONT)
     assert patiently(lambda: storage.whole(f"{root}/a")) == b"x"
+
+
+def test_the_process_ends_while_threads_make_requests(hdfs):
+    program = f"""
+import threading, time
+from pyspark_sluice.checkpoint_meta.storage.hdfs_storage import HdfsStorage
+storage = HdfsStorage("{hdfs.authority}", {{}})
+def look():
+    while True:
+        storage.exists("/")
+for _ in range(8):
+    threading.Thread(target=look, daemon=True).start()
+time.sleep(0.1)
+"""
+    command = [sys.executable, "-c", program]
+    for _ in range(20):
+        done = subprocess.run(command, check=False, capture_output=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_hundred_thousand_files_are_listed_in_pages(hdfs, storage, root):
