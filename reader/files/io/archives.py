@@ -43,7 +43,9 @@ _SMALL = 100 * 1024 * 1024
 """Content that is read at any ratio."""
 
 _MAX_DIRECTORY = 16 * 1024 * 1024
-_TAIL = 64 * 1024
+_TAIL = 22 + 65_535
+"""The record at the end of a zip archive, and the longest comment behind it."""
+
 _STEP = 256 * 1024
 _TAR_SUFFIXES = (".tar", ".tgz")
 _LINES = tuple(map(FileFormatName, ("json", "csv", "text")))
@@ -108,14 +110,14 @@ def _of_zip(
     file, is_selected = split.file, _selection(options)
     with _naming(file.path):
         # One request brings the directory of most archives.
-        source.read_at(max(0, file.size - _TAIL), _TAIL)
+        tail = source.read_at(max(0, file.size - _TAIL), _TAIL)
         archive = zipfile.ZipFile(_Directory(source, file.size))
         entries = archive.infolist()
         if any(not 0 <= entry.header_offset < file.size for entry in entries):
             raise zipfile.BadZipFile("a member begins outside of the file")
         # The record at the end says how many there are, in 16 bits; `zipfile` does not compare it.
-        record = source.read_at(file.size - len(archive.comment) - 12, 2)
-        if int.from_bytes(record, "little") not in (0xFFFF, len(entries) & 0xFFFF):
+        at = tail.rfind(b"PK\5\6") + 10
+        if int.from_bytes(tail[at : at + 2], "little") not in (0xFFFF, len(entries) & 0xFFFF):
             raise zipfile.BadZipFile(f"{len(entries)} members, which is not how many it says")
     if len(entries) > MAX_MEMBERS:
         raise _bomb(file.path, f"{len(entries):,} members", f"at most {MAX_MEMBERS:,}")
@@ -208,7 +210,7 @@ def _open_tar(
     if codec is Compression.NONE:
         return tarfile.open(fileobj=AsFile(source, file.size), mode="r:", tarinfo=_Header)
     in_order = cast("IO[bytes]", stream)
-    return tarfile.open(fileobj=in_order, mode="r|", bufsize=_TAIL, tarinfo=_Header)
+    return tarfile.open(fileobj=in_order, mode="r|", bufsize=_STEP // 4, tarinfo=_Header)
 
 
 class _Header(tarfile.TarInfo):

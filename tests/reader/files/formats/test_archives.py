@@ -152,7 +152,7 @@ class Unseekable(io.RawIOBase):
         return len(data)
 
 
-def test_sizes_behind_the_data_zip64_and_bytes_before_the_archive_are_read(tmp_path):
+def test_sizes_behind_the_data_zip64_and_bytes_around_the_archive_are_read(tmp_path):
     out = Unseekable()
     with (
         zipfile.ZipFile(out, "w") as archive,
@@ -160,7 +160,8 @@ def test_sizes_behind_the_data_zip64_and_bytes_before_the_archive_are_read(tmp_p
     ):
         member.write(lines(0, 5))
     path = tmp_path / "a.zip"
-    for data in (out.data, b"#!/bin/sh\n" + out.data):
+    # A line feed behind the archive is in many that are published.
+    for data in (out.data, b"#!/bin/sh\n" + out.data, out.data + b"\n"):
         path.write_bytes(data)
         assert read([whole(path)], ID, file_format="json")[0].num_rows == 5
 
