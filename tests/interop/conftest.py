@@ -1,0 +1,119 @@
+"""Spark with Delta's and Iceberg's connectors, and a feed that Sluice brings into their tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import pyspark_sluice
+from pyspark_sluice import tables
+from pyspark_sluice.tests import maven
+
+RELEASE = "4.1"
+"""The newest Spark for which both connectors exist."""
+
+ARTIFACTS = (
+    "io.delta:delta-spark_4.1_2.13:4.4.0",
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+    "org.xerial:sqlite-jdbc:3.50.3.0",
+)
+GROUPS = ("io.delta", "io.unitycatalog", "org.apache.iceberg", "org.xerial")
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="session")
+def lake(home: Path) -> Iterator[Any]:
+    """A session that has both connectors, and Iceberg's catalog `lake`, which pyiceberg shares."""
+    if not pyspark.__version__.startswith(RELEASE + "."):
+        pytest.skip(f"needs Spark {RELEASE}, as `make interop` brings it: this is another Spark")
+    from pyspark.sql import SparkSession
+
+    jars = ",".join(map(str, maven.jars(ARTIFACTS, groups=GROUPS)))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    catalog = "spark.sql.catalog.lake"
+    settings = {
+        "spark.jars": jars,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
+        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        # VACUUM without a retention.
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "jdbc",
+        f"{catalog}.uri": f"jdbc:sqlite:{home}/catalog.db",
+        f"{catalog}.warehouse": str(home / "iceberg"),
+        f"{catalog}.jdbc.schema-version": "V1",
+        f"{catalog}.cache-enabled": "false",
+    }
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    session.sql("create namespace lake.db")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def catalog(lake: Any, home: Path) -> Iterator[SqlCatalog]:
+    """The catalog `lake` as pyiceberg opens it."""
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}")
+    yield catalog
+    catalog.close()
+
+
+class Feed:
+    """Files that land in one directory, and one query that brings them into one table."""
+
+    def __init__(self, root: Path, **options: str) -> None:
+        self.root = root
+        self.landing = root / "landing"
+        self.landing.mkdir()
+        self.options = {"fileFormat": "json", **options}
+
+    def land(self, *rows: dict[str, Any]) -> None:
+        name = f"{len(list(self.landing.iterdir()))}.json"
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (self.landing / name).write_text(lines, encoding="utf-8")
+
+    def run(self, to: Any, **options: str) -> int:
+        """Read what is new; the number of its rows."""
+        own = {"path": str(self.landing), "checkpointLocation": str(self.root / "checkpoint")}
+        return pyspark_sluice.run({**own, **self.options, **options}, to=to).rows
+
+    def run_into(self, table: Any, **options: str) -> int:
+        """The same into a table of Iceberg."""
+        table.refresh()
+        return self.run(tables.iceberg(table), writeTo=str(self.root / "files"), **options)
+
+
+@pytest.fixture
+def feed(tmp_path: Path) -> Feed:
+    return Feed(tmp_path, writeSchema="id long, name string, day date")
+
+
+def rows(frame: Any) -> list[dict[str, Any]]:
+    """The rows of a data frame by `id`."""
+    found = [row.asDict(recursive=True) for row in frame.collect()]
+    return sorted(found, key=lambda row: row["id"])

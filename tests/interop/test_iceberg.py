@@ -1,0 +1,208 @@
+"""Iceberg tables between Sluice and Spark's own connector: who reads what the other has written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from pyspark_sluice.errors import TableError
+from pyspark_sluice.tests.interop.conftest import rows
+from pyspark_sluice.tests.interop.every_type import write_every_type
+
+pytestmark = [
+    pytest.mark.drivers,
+    pytest.mark.thorough("needs Maven, and a Spark that both connectors know: `make interop`"),
+]
+
+DAY = "2024-03-01"
+
+
+def row(number: int, name: str | None = "n", **more: Any) -> dict[str, Any]:
+    return {"id": number, "name": name, "day": DAY, **more}
+
+
+class Table:
+    """A table that Spark's connector makes, and both open."""
+
+    def __init__(self, lake: Any, catalog: SqlCatalog, name: str) -> None:
+        self.lake, self.catalog = lake, catalog
+        self.name = name
+
+    def sql(self, statement: str) -> Any:
+        return self.lake.sql(statement.format(table=f"lake.db.{self.name}", name=f"db.{self.name}"))
+
+    @property
+    def ours(self) -> Any:
+        return self.catalog.load_table(f"db.{self.name}")
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return rows(self.sql("SELECT * FROM {table}"))
+
+    @property
+    def ids(self) -> list[int]:
+        return [one["id"] for one in self.rows]
+
+
+@pytest.fixture
+def table(lake: Any, catalog: SqlCatalog, request: pytest.FixtureRequest) -> Table:
+    table = Table(lake, catalog, f"t{abs(hash(request.node.nodeid))}")
+    definition = getattr(request, "param", "(id bigint, name string, day date) USING iceberg")
+    table.sql(f"CREATE TABLE {{table}} {definition}")
+    return table
+
+
+def test_spark_and_pyiceberg_read_every_type_of_our_table(lake, catalog, feed):
+    written = write_every_type(feed.landing / "0.parquet", small=False)
+    source = lake.read.parquet(str(feed.landing))
+    source.limit(0).writeTo("lake.db.types").using("iceberg").create()
+    feed.options = {"fileFormat": "parquet"}
+    table = Table(lake, catalog, "types")
+    feed.run_into(table.ours)
+    assert repr(table.rows) == repr(rows(source))
+    by_pyiceberg = table.ours.scan().to_arrow().sort_by("id").cast(written.schema)
+    assert repr(by_pyiceberg.to_pylist()) == repr(written.to_pylist())
+
+
+PARTITIONS = [
+    "day", "name", "bucket(4, id)", "bucket(4, name)", "truncate(10, id)", "truncate(2, name)",
+    "years(day)", "months(day)", "days(day)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "table",
+    [f"(id bigint, name string, day date) USING iceberg PARTITIONED BY ({p})" for p in PARTITIONS],
+    indirect=True,
+    ids=PARTITIONS,
+)
+def test_spark_finds_the_rows_of_each_partition(table, feed):
+    names = ["", None, "ä 日本", "a/b=c?%", "abc", "abd", "x" * 200]
+    days = ["0001-01-01", None, "1969-12-31", "1970-01-01", "2024-02-29", DAY, "9999-12-31"]
+    landed = [
+        {"id": number, "name": name, "day": day}
+        for number, (name, day) in enumerate(zip(names, days, strict=True), start=-3)
+    ]
+    feed.land(*landed)
+    feed.run_into(table.ours)
+    assert table.ids == [one["id"] for one in landed]
+    for one in landed:
+        # Spark leaves out each partition that its own transform says cannot have the row.
+        name = f"name = '{one['name']}'" if one["name"] is not None else "name IS NULL"
+        day = f"day = DATE '{one['day']}'" if one["day"] is not None else "day IS NULL"
+        for where in (f"id = {one['id']}", name, day):
+            found = rows(table.sql(f"SELECT * FROM {{table}} WHERE {where}"))
+            assert one["id"] in [other["id"] for other in found], where
+
+
+MERGE_ON_READ = (
+    "ALTER TABLE {table} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read', "
+    "'write.update.mode' = 'merge-on-read', 'write.merge.mode' = 'merge-on-read')"
+)
+EXPIRE = (
+    "CALL lake.system.expire_snapshots(table => '{name}', retain_last => 1, "
+    "older_than => TIMESTAMP '2999-01-01')"
+)
+STATEMENTS = {
+    "rewrite": ["CALL lake.system.rewrite_data_files('{name}')"],
+    "rewrite manifests": ["CALL lake.system.rewrite_manifests('{name}')"],
+    "expire": [EXPIRE],
+    "delete": ["DELETE FROM {table} WHERE id = 1"],
+    "position deletes": [MERGE_ON_READ, "DELETE FROM {table} WHERE id = 1"],
+    "update": [MERGE_ON_READ, "UPDATE {table} SET name = 'u' WHERE id = 2"],
+    "merge": [
+        "MERGE INTO {table} t USING (SELECT 2L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    ],
+    "add a column": ["ALTER TABLE {table} ADD COLUMN added int"],
+    "drop a column": ["ALTER TABLE {table} DROP COLUMN day"],
+    "reorder": ["ALTER TABLE {table} ALTER COLUMN day FIRST"],
+    "widen": ["ALTER TABLE {table} ALTER COLUMN small TYPE bigint"],
+    "partition": ["ALTER TABLE {table} ADD PARTITION FIELD bucket(4, id)"],
+    "order": ["ALTER TABLE {table} WRITE ORDERED BY id"],
+    "tag": ["ALTER TABLE {table} CREATE TAG kept", "ALTER TABLE {table} CREATE BRANCH other"],
+}
+SMALL = "(id bigint, name string, day date, small int) USING iceberg"
+
+
+@pytest.mark.parametrize("table", [SMALL], indirect=True, ids=[""])
+@pytest.mark.parametrize("statements", STATEMENTS.values(), ids=STATEMENTS)
+def test_our_query_goes_on_after_statements_of_spark(table, feed, statements):
+    for number in (1, 2):
+        feed.land(row(number))
+        feed.run_into(table.ours)
+    for statement in statements:
+        table.sql(statement)
+    before = table.rows
+    feed.land(row(3))
+    assert feed.run_into(table.ours) == 1
+    assert feed.run_into(table.ours) == 0
+    after = table.rows
+    assert [{k: one[k] for k in before[0]} for one in after if one["id"] != 3] == before
+    assert [one["id"] for one in after].count(3) == 1
+    assert table.sql("SELECT * FROM {table}.snapshots").count() >= 2
+
+
+def test_a_renamed_column_keeps_its_values(table, feed):
+    feed.land(row(1))
+    feed.run_into(table.ours)
+    table.sql("ALTER TABLE {table} RENAME COLUMN name TO old")
+    feed.land(row(2))
+    feed.run_into(table.ours)
+    kept, new = table.rows
+    assert (kept["old"], kept["name"]) == ("n", None)
+    assert (new["old"], new["name"]) == (None, "n")
+
+
+def test_spark_reads_as_of_each_of_our_batches(table, feed):
+    for number in (1, 2):
+        feed.land(row(number))
+        feed.run_into(table.ours)
+    found = table.sql("SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
+    counts = [
+        table.sql(f"SELECT * FROM {{table}} VERSION AS OF {one.snapshot_id}").count()
+        for one in found
+    ]
+    assert counts[-1] == 2
+    assert 1 in counts
+
+
+COLUMNS = "(id bigint, name string, day date) USING iceberg"
+WRITTEN = {
+    "version 1": f"{COLUMNS} TBLPROPERTIES ('format-version' = '1')",
+    "required column": "(id bigint NOT NULL, name string, day date) USING iceberg",
+    "two partition fields": f"{COLUMNS} PARTITIONED BY (days(day), bucket(2, id))",
+    "statistics off": f"{COLUMNS} TBLPROPERTIES ('write.metadata.metrics.default' = 'none')",
+}
+
+
+@pytest.mark.parametrize("table", WRITTEN.values(), indirect=True, ids=WRITTEN)
+def test_our_query_writes_into_a_table_that_spark_has_made(table, feed):
+    feed.land(row(1), row(2))
+    feed.run_into(table.ours)
+    assert table.ids == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "table", [f"{COLUMNS} TBLPROPERTIES ('format-version' = '3')"], indirect=True, ids=["version 3"]
+)
+def test_a_table_of_version_3_is_refused_by_name(table, feed):
+    feed.land(row(1))
+    with pytest.raises(TableError, match="version 3"):
+        feed.run_into(table.ours)
+    assert table.rows == []
+
+
+def test_a_stream_of_rows_into_spark_s_sink_goes_on_as_a_direct_write(table, feed):
+    checkpoint = str(feed.root / "checkpoint-rows")
+    for number in (1, 2):
+        feed.land(row(number))
+        frame = table.lake.readStream.format("sluice").schema("id long, name string, day date")
+        frame = frame.option("fileFormat", "json").option("checkpointLocation", checkpoint)
+        query = frame.load(str(feed.landing)).writeStream.format("iceberg")
+        query = query.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+        query.toTable(f"lake.db.{table.name}").awaitTermination(120)
+    feed.land(row(3))
+    feed.run_into(table.ours, startingState=checkpoint)
+    assert table.ids == [1, 2, 3]

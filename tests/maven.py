@@ -1,0 +1,52 @@
+"""Jars for tests, by Maven; a test that needs them skips by name where they cannot be had."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+_SECONDS = 300
+_POM = """<project><modelVersion>4.0.0</modelVersion>
+<groupId>tests</groupId><artifactId>tests</artifactId><version>1</version>
+<dependencies>{}</dependencies></project>"""
+_DEPENDENCY = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+)
+
+
+def jars(artifacts: Sequence[str], *, groups: Sequence[str]) -> list[Path]:
+    """Return the jars of `group:name:version` and what they need, all of these groups.
+
+    They are fetched once a machine.
+    """
+    key = hashlib.sha256(repr((artifacts, groups)).encode()).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir()) / f"sluice-jars-{key}"
+    if not folder.is_dir():
+        _fetch(artifacts, groups, folder)
+    return sorted(folder.glob("*.jar"))
+
+
+def _fetch(artifacts: Sequence[str], groups: Sequence[str], folder: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        pytest.skip("needs Maven, whose command mvn is not here")
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        dependencies = "".join(_DEPENDENCY.format(*one.split(":")) for one in artifacts)
+        Path(scratch, "pom.xml").write_text(_POM.format(dependencies), encoding="utf-8")
+        call = [maven, "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"]
+        call += [f"-DoutputDirectory={scratch}/jars", f"-DincludeGroupIds={','.join(groups)}"]
+        try:
+            ran = subprocess.run(
+                call, cwd=scratch, timeout=_SECONDS, check=False, capture_output=True, text=True
+            )
+        except subprocess.TimeoutExpired:
+            pytest.skip(f"needs {', '.join(artifacts)}; Maven fetched none in {_SECONDS} s")
+        if ran.returncode:
+            pytest.skip(f"needs {', '.join(artifacts)}; Maven: {ran.stdout.strip()[:300]}")
+        Path(scratch, "jars").replace(folder)
