@@ -12,7 +12,7 @@ DEMO := $(if $(wildcard $(READY)),$(READY),$(VENV)/.ready-demo)
 # Hundreds of Python processes start below; without bytecode each compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick thorough answers docs test-versions soak simulate prove fuzz format bench clean
+.PHONY: help demo test quick thorough answers docs test-versions interop soak simulate prove fuzz format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -39,6 +39,10 @@ docs: $(DOCS)/.ready  ## Make the site of the documentation: build/site/index.ht
 
 test-versions:  ## Run the tests on every supported Python and PySpark (VERSIONS="--pairs 3.13/4.3 -- tests/spark")
 	@python3 tools/test_versions.py $(VERSIONS)
+
+interop:  ## Read and write tables together with Spark's Delta and Iceberg connectors (fetched by Maven)
+	@if command -v mvn >/dev/null; then exec python3 tools/test_versions.py --pairs 3.11/4.1 -- -m thorough tests/interop; \
+		else echo "skipped: it needs Maven, whose command mvn is not here"; fi
 
 soak: $(READY)  ## Kill driver, coordinator and workers at random (SOAK="--kills 200 --minutes 120 --cluster-share 0.5")
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \

@@ -16,6 +16,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 import pyspark_sluice
 from pyspark_sluice import tables
 from pyspark_sluice.tests import maven
+from pyspark_sluice.tests.interop.stream import session_with
 
 RELEASE = "4.1"
 """The newest Spark for which both connectors exist."""
@@ -35,41 +36,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def lake(home: Path) -> Iterator[Any]:
-    """A session that has both connectors, and Iceberg's catalog `lake`, which pyiceberg shares."""
+    """A session that has both connectors."""
     if not pyspark.__version__.startswith(RELEASE + "."):
         pytest.skip(f"needs Spark {RELEASE}, as `make interop` brings it: this is another Spark")
-    from pyspark.sql import SparkSession
-
     jars = ",".join(map(str, maven.jars(ARTIFACTS, groups=GROUPS)))
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    catalog = "spark.sql.catalog.lake"
-    settings = {
-        "spark.jars": jars,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "1g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": str(home / "warehouse"),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
-        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "2",
-        # VACUUM without a retention.
-        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-        catalog: "org.apache.iceberg.spark.SparkCatalog",
-        f"{catalog}.type": "jdbc",
-        f"{catalog}.uri": f"jdbc:sqlite:{home}/catalog.db",
-        f"{catalog}.warehouse": str(home / "iceberg"),
-        f"{catalog}.jdbc.schema-version": "V1",
-        f"{catalog}.cache-enabled": "false",
-    }
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    session = session_with(jars, home)
     session.sql("create namespace lake.db")
     yield session
     session.stop()
@@ -117,3 +89,10 @@ def rows(frame: Any) -> list[dict[str, Any]]:
     """The rows of a data frame by `id`."""
     found = [row.asDict(recursive=True) for row in frame.collect()]
     return sorted(found, key=lambda row: row["id"])
+
+
+def newest_state(checkpoint: str) -> str:
+    """Where a query that has ended got to, as `startingState` names it."""
+    state = Path(checkpoint, "sluice", "source")
+    newest = max(path.name for path in (state / "checkpoints").glob("*.arrow"))
+    return f"{state}@{int(newest.partition('-')[0])}"

@@ -189,23 +189,3 @@ def test_a_table_with_what_we_cannot_keep_is_refused_by_name(lake, feed, steps, 
     with pytest.raises(TableError, match=named):
         feed.run(f"delta:{path}")
     assert rows(lake.read.format("delta").load(path)) == []
-
-
-def test_a_stream_of_rows_into_spark_s_sink_goes_on_as_a_direct_write(lake, feed):
-    path = str(feed.root / "table")
-    checkpoint = str(feed.root / "checkpoint")
-
-    def stream(into: str) -> None:
-        frame = lake.readStream.format("sluice").schema("id long, name string, day date")
-        frame = frame.option("fileFormat", "json").option("checkpointLocation", into)
-        query = frame.load(str(feed.landing)).writeStream.format("delta")
-        query = query.option("checkpointLocation", into).trigger(availableNow=True)
-        query.start(path).awaitTermination(120)
-
-    for number in (1, 2):
-        feed.land(row(number))
-        stream(checkpoint + "-rows")
-    feed.options["startingState"] = checkpoint + "-rows"
-    feed.land(row(3))
-    feed.run(f"delta:{path}")
-    assert [one["id"] for one in rows(lake.read.format("delta").load(path))] == [1, 2, 3]

@@ -171,7 +171,6 @@ def test_spark_reads_as_of_each_of_our_batches(table, feed):
 COLUMNS = "(id bigint, name string, day date) USING iceberg"
 WRITTEN = {
     "version 1": f"{COLUMNS} TBLPROPERTIES ('format-version' = '1')",
-    "required column": "(id bigint NOT NULL, name string, day date) USING iceberg",
     "two partition fields": f"{COLUMNS} PARTITIONED BY (days(day), bucket(2, id))",
     "statistics off": f"{COLUMNS} TBLPROPERTIES ('write.metadata.metrics.default' = 'none')",
 }
@@ -185,6 +184,19 @@ def test_our_query_writes_into_a_table_that_spark_has_made(table, feed):
 
 
 @pytest.mark.parametrize(
+    "table", ["(id bigint NOT NULL, name string, day date) USING iceberg"], indirect=True, ids=[""]
+)
+def test_a_required_column_needs_a_schema_that_says_so(table, feed):
+    feed.land(row(1))
+    with pytest.raises(TableError, match="id may be null"):
+        feed.run_into(table.ours)
+    feed.root = feed.root / "again"
+    feed.root.mkdir()
+    feed.run_into(table.ours, writeSchema="id long NOT NULL, name string, day date")
+    assert table.ids == [1]
+
+
+@pytest.mark.parametrize(
     "table", [f"{COLUMNS} TBLPROPERTIES ('format-version' = '3')"], indirect=True, ids=["version 3"]
 )
 def test_a_table_of_version_3_is_refused_by_name(table, feed):
@@ -192,17 +204,3 @@ def test_a_table_of_version_3_is_refused_by_name(table, feed):
     with pytest.raises(TableError, match="version 3"):
         feed.run_into(table.ours)
     assert table.rows == []
-
-
-def test_a_stream_of_rows_into_spark_s_sink_goes_on_as_a_direct_write(table, feed):
-    checkpoint = str(feed.root / "checkpoint-rows")
-    for number in (1, 2):
-        feed.land(row(number))
-        frame = table.lake.readStream.format("sluice").schema("id long, name string, day date")
-        frame = frame.option("fileFormat", "json").option("checkpointLocation", checkpoint)
-        query = frame.load(str(feed.landing)).writeStream.format("iceberg")
-        query = query.option("checkpointLocation", checkpoint).trigger(availableNow=True)
-        query.toTable(f"lake.db.{table.name}").awaitTermination(120)
-    feed.land(row(3))
-    feed.run_into(table.ours, startingState=checkpoint)
-    assert table.ids == [1, 2, 3]

@@ -1,0 +1,70 @@
+"""Rows into the sinks of Spark's connectors, killed at any time, and the way to a direct write."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspark_sluice.tests import maven
+from pyspark_sluice.tests.interop import stream
+from pyspark_sluice.tests.interop.conftest import ARTIFACTS, GROUPS, newest_state, rows
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
+
+pytestmark = [
+    pytest.mark.drivers,
+    pytest.mark.thorough("needs Maven, and a Spark that both connectors know: `make interop`"),
+]
+
+FILES, KILLS = 40, 3
+
+
+@pytest.mark.parametrize("sink", ["delta", "iceberg"])
+def test_a_killed_stream_into_spark_s_sink_goes_on_as_a_direct_write(
+    lake, catalog, home, feed, sink
+):
+    if sink == "delta":
+        table = str(feed.root / "table")
+    else:
+        table = "lake.db.streamed"
+        lake.sql(f"CREATE TABLE {table} (id bigint, name string, day date) USING iceberg")
+    for number in range(FILES):
+        feed.land({"id": number, "name": "n", "day": "2024-03-01"})
+    rows_read = str(feed.root / "checkpoint-rows")
+    of_query = (sink, str(feed.landing), rows_read, table)
+    jars = ",".join(map(str, maven.jars(ARTIFACTS, groups=GROUPS)))
+    chance = random.Random(4)
+    call = [sys.executable, "-m", stream.__name__, jars, str(home), *of_query]
+    done = Path(rows_read, "commits")
+    for _ in range(KILLS):
+        before = len([*done.glob("*")])
+        process = subprocess.Popen(call, start_new_session=True)
+        wait_until(lambda before=before: len([*done.glob("*")]) > before, "a batch")
+        time.sleep(chance.uniform(0, 1.5))
+        os.killpg(process.pid, signal.SIGKILL)
+        assert process.wait(PATIENCE) == -signal.SIGKILL
+    assert len([*done.glob("*")]) < FILES, "nothing was left to be read after the kills"
+    query = stream.start(lake, *of_query, processingTime="0 seconds")
+    read = lake.read.format(sink)
+    wait_until(lambda: read.load(table).count() >= FILES, "every file in the table")
+    query.stop()
+    assert ids(read.load(table)) == [*range(FILES)]
+
+    feed.land({"id": FILES, "name": "n", "day": "2024-03-01"})
+    state = {"startingState": newest_state(rows_read)}
+    if sink == "delta":
+        assert feed.run(f"delta:{table}", **state) == 1
+    else:
+        assert feed.run_into(catalog.load_table("db.streamed"), **state) == 1
+    assert ids(read.load(table)) == [*range(FILES + 1)]
+
+
+def ids(frame: Any) -> list[int]:
+    return [row["id"] for row in rows(frame)]
