@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,13 @@ def test_a_killed_stream_into_spark_s_sink_goes_on_as_a_direct_write(
     call = [sys.executable, "-m", stream.__name__, jars, str(home), *of_query]
     done = Path(rows_read, "commits")
     for _ in range(KILLS):
-        before = len([*done.glob("*")])
+        before = batches(done)
         process = subprocess.Popen(call, start_new_session=True)
-        wait_until(lambda before=before: len([*done.glob("*")]) > before, "a batch")
+        wait_until(partial(has_more, done, before), "a batch")
         time.sleep(chance.uniform(0, 1.5))
         os.killpg(process.pid, signal.SIGKILL)
         assert process.wait(PATIENCE) == -signal.SIGKILL
-    assert len([*done.glob("*")]) < FILES, "nothing was left to be read after the kills"
+    assert batches(done) < FILES, "nothing was left to be read after the kills"
     query = stream.start(lake, *of_query, processingTime="0 seconds")
     read = lake.read.format(sink)
     wait_until(lambda: read.load(table).count() >= FILES, "every file in the table")
@@ -68,3 +69,11 @@ def test_a_killed_stream_into_spark_s_sink_goes_on_as_a_direct_write(
 
 def ids(frame: Any) -> list[int]:
     return [row["id"] for row in rows(frame)]
+
+
+def batches(done: Path) -> int:
+    return len([*done.glob("[0-9]*")])
+
+
+def has_more(done: Path, before: int) -> bool:
+    return batches(done) > before
