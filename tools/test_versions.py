@@ -47,8 +47,6 @@ def _passes(pair: str, tests: Sequence[str]) -> bool:
     java = subprocess.run([own, "tools/java_home.py"], cwd=ROOT, check=True, stdout=-1, text=True)
     environment = {**os.environ, "JAVA_HOME": java.stdout.strip()}
     environment.setdefault("HYPOTHESIS_PROFILE", "ci")
-    # Answers are recorded of one line of Spark only.
-    environment.setdefault("SPARK_ANSWERS", "ask")
     run = [str(own), "-m", "pytest", "-c", "pyproject.toml", "--rootdir", "tests", "-q"]
     run += ["-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder", *tests]
     return subprocess.run(run, cwd=ROOT, env=environment, check=False).returncode == 0

@@ -14,6 +14,7 @@ import pytest
 
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END
 
 MARK = "MARKED/secret+of=the&test"
 """Looked for where anybody could read it; its marks are written in other ways in URLs."""
@@ -47,7 +48,7 @@ class Bucket:
             "storageOptions": as_json(self.options),
             "checkpointLocation": str(lake.checkpoint),
             "discoveryInterval": "1000",
-        }
+        } | FOR_RUNS_THAT_END
 
     def put(self, name, ids):
         lines = "".join(json.dumps({"id": i, "text": f"row {i}"}) + "\n" for i in ids)

@@ -6,6 +6,8 @@ from importlib.util import find_spec
 
 import pytest
 
+from pyspark_sluice.tests import answers
+
 HAS_READ_LIMITS = find_spec("pyspark.sql.streaming.datasource") is not None
 """True since Spark 4.2."""
 
@@ -17,4 +19,8 @@ SEVERAL_BATCHES = pytest.mark.skipif(
 )
 REPORTS = pytest.mark.skipif(
     not HAS_READ_LIMITS, reason="Spark before 4.2 does not ask a Python source for its report"
+)
+AS_NEWEST = pytest.mark.skipif(
+    answers.LINE != answers.NEWEST_LINE,
+    reason=f"compares with what Spark {answers.NEWEST_LINE} has, and this one has not or not yet so",
 )

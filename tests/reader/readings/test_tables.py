@@ -14,6 +14,7 @@ from pyspark_sluice.tests.reader.readings.documented import DOCUMENTED
 from pyspark_sluice.tests.reader.readings.of_sluice import Ours
 from pyspark_sluice.tests.reader.readings.of_spark import read_by_spark
 from pyspark_sluice.tests.reader.readings.table_cases import CASES, plain
+from pyspark_sluice.tests.spark.versions import AS_NEWEST
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGE = DOCS / "differences.md"
@@ -61,6 +62,7 @@ def test_spark_and_sluice_do_what_the_table_says(spark_answers, tmp_path, row):
     case(lambda question: spark_answers(question, inspect.getsource(case)), tmp_path)
 
 
+@AS_NEWEST
 @pytest.mark.sample(
     "options that the format does not have",
     "hidden directories that a wildcard matches",

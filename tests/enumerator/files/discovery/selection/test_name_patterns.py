@@ -8,6 +8,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.name_globs import glob_pattern
 from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import NameRule
+from pyspark_sluice.tests.spark.versions import AS_NEWEST
 
 NAMES = [
     *("a", "a.json", "_a", ".a", "_SUCCESS", "_a=1", "_=", "=_", "a=1", ".a=1", "._a=1"),
@@ -96,6 +97,7 @@ def test_patterns_mean_what_they_mean_to_hadoop(spark):
         assert ours == theirs, glob
 
 
+@AS_NEWEST
 @pytest.mark.spark
 @pytest.mark.parametrize("ignored", ["^[._]", "", "^tmp"])
 def test_hidden_names_are_those_that_spark_passes_over(spark, ignored):
