@@ -22,5 +22,5 @@ REPORTS = pytest.mark.skipif(
 )
 AS_NEWEST = pytest.mark.skipif(
     answers.LINE != answers.NEWEST_LINE,
-    reason=f"compares with what Spark {answers.NEWEST_LINE} has, and this one has not or not yet so",
+    reason=f"compares with what Spark {answers.NEWEST_LINE} has, and this one has not",
 )
