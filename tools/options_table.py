@@ -209,6 +209,7 @@ EXPERT = [
     *("discovery_timeout", "discovery_attempts", "max_split_attempts", "log_level"),
     *("clean_source_while_retained", "retain_checkpoints_for", "alignment_idle_timeout"),
     *("infer_sample_files", "infer_sample_bytes", "max_new_columns", "write_sort_by"),
+    "max_bad_record_share",
     *("source", "source_options", "format_options", "starting_state", "available_now"),
     *("allow_unread_batches", "char_to_escape_quote_escaping", "allow_numeric_leading_zeros"),
     *("allow_backslash_escaping_any_character", "allow_unquoted_control_chars"),

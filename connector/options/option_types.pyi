@@ -133,6 +133,7 @@ class OptionTypes(TypedDict, total=False):
     locale: str
     logLevel: Literal["debug", "info", "warning", "error"]
     log_level: Literal["debug", "info", "warning", "error"]
+    maxBadRecordShare: float
     maxBatchDuration: int | str
     maxBytesPerTrigger: int | str
     maxEventTimeSkew: int | str
@@ -144,6 +145,7 @@ class OptionTypes(TypedDict, total=False):
     maxRowsPerTrigger: int
     maxSplitAttempts: int
     maxSplitBytes: int | str
+    max_bad_record_share: float
     max_batch_duration: int | str
     max_bytes_per_trigger: int | str
     max_event_time_skew: int | str

@@ -49,7 +49,7 @@ from .formats.archives import decoder_of
 from .formats.record_format import METADATA, asks_row_index
 from .formats.registry import make_format
 from .io.compressed.cut_places import CutPlaces
-from .io.file_kinds import another_kind, recognised, refuse_unfit
+from .io.file_kinds import another_kind, recognised, refuse_share, refuse_unfit
 from .io.file_version import DirectoryMark
 from .io.memory_bounds import Spool
 from .io.source_file import SourceFile, contents, paced
@@ -293,11 +293,12 @@ class FileSplitReader(SplitReader[FileSplit]):
             yield from _left_out(decoded.bad)
             if batch.num_rows:
                 yield batch
+        # A file that was replaced may be longer than its split says.
+        read = present or split
+        refuse_share(read.file, rows, dropped, self._options.max_bad_record_share)
         if skipped and self._options.bad_records_path:
-            yield _bad_file((present or split).file, skipped)
-        # The length of what was read: a file that was replaced may be longer than its split says.
-        length = (present or split).length
-        done = SplitFinished(split.split_id, rows, length, seconds, dropped, skipped)
+            yield _bad_file(read.file, skipped)
+        done = SplitFinished(split.split_id, rows, read.length, seconds, dropped, skipped)
         yield done if skipped else self._ended(done)
 
     def _ended(self, done: SplitFinished) -> SplitFinished | SplitUnfinished[FileSplit]:

@@ -63,7 +63,8 @@ _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     (FileFormatName.PARQUET, FileFormatName.AVRO): "datetime_rebase_mode",
     (FileFormatName.PARQUET,): "int96_rebase_mode",
     _NAMED: "rescued_data_column schema_hints schema_evolution_mode infer_column_types "
-    "infer_sample_files infer_sample_bytes accept_unrelated_files max_new_columns",
+    "infer_sample_files infer_sample_bytes accept_unrelated_files "
+    "max_bad_record_share max_new_columns",
 }
 _FORMATS = {name: formats for formats, names in _KNOWN.items() for name in names.split()}
 

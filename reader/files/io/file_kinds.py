@@ -152,3 +152,20 @@ def refuse_unfit(file: FileVersion, dropped: int) -> None:
             "It may have another separator, another layout or another format: repair or remove "
             "it. To drop all of its records, set acceptUnrelatedFiles.",
         )
+
+
+def refuse_share(file: FileVersion, rows: int, dropped: int, share: float) -> None:
+    """Refuse a file of which more is dropped than maxBadRecordShare permits.
+
+    Raises:
+        MalformedDataError: a hundred records or more, and more than this share of all.
+    """
+    records = rows + dropped
+    if dropped >= _UNFIT_RECORDS and dropped > share * records:
+        raise MalformedDataError(
+            "more records of the file are malformed than may be dropped",
+            file.path,
+            f"{dropped:,} malformed records of {records:,}",
+            f"at most a share of {share:g}, as maxBadRecordShare says",
+            "Repair or remove the file, or raise maxBadRecordShare.",
+        )

@@ -84,6 +84,14 @@ class SchemaOptions(BaseModel):
         "records and more are dropped and none fits; by default it is an error, because it is more "
         "often an error page, or has another separator.",
     )
+    max_bad_record_share: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="Share of the records of a file, or of the part of it that is read at once, "
+        "that may be dropped as malformed, if they are a hundred or more. Above it nothing of the "
+        "part is read, and the file is an error: see onSplitError. 0.05 is five percent.",
+    )
     max_new_columns: int = Field(
         1000,
         ge=1,

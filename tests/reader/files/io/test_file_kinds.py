@@ -198,6 +198,19 @@ def test_a_file_of_which_no_record_fits_is_refused_where_records_are_dropped(tmp
     assert [(report.rows, report.dropped_records) for report in done] == [(1, 100)]
 
 
+def test_a_share_of_records_that_may_be_dropped_is_kept(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(LINE * 300 + b"order;customer\n" * 100)
+    dropping = {"fileFormat": "json", "mode": "DROPMALFORMED"}
+    with pytest.raises(MalformedDataError, match=r"100 malformed records of 400.*share of 0\.24"):
+        rows_of(path, **dropping, maxBadRecordShare="0.24")
+    for share in ("0.25", "1"):
+        read_anyway = rows_of(path, **dropping, maxBadRecordShare=share)
+        assert [i.dropped_records for i in read_anyway if isinstance(i, SplitFinished)] == [100]
+    path.write_bytes(LINE + b"order;customer\n" * 99)
+    assert rows_of(path, **dropping, maxBadRecordShare="0")[0].num_rows == 1
+
+
 def test_a_later_part_of_a_file_that_fits_may_have_malformed_records_only(tmp_path):
     path = tmp_path / "data"
     path.write_bytes(LINE * 10 + b"order;customer\n" * 200)
