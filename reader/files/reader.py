@@ -293,8 +293,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             yield from _left_out(decoded.bad)
             if batch.num_rows:
                 yield batch
-        # A file that was replaced may be longer than its split says.
-        read = present or split
+        read = present or split  # A file that was replaced may be longer than its split says.
         refuse_share(read.file, rows, dropped, self._options.max_bad_record_share)
         if skipped and self._options.bad_records_path:
             yield _bad_file(read.file, skipped)
