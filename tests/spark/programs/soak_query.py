@@ -70,7 +70,7 @@ class Soak:
             .option("checkpointLocation", checkpoint)
             .option("maxFilesPerTrigger", "20")
             .option("maxBytesPerTrigger", "60k")
-            .option("maxRowsPerTrigger", "1500")
+            .option("maxRowsPerTrigger", "900")
             .option("discoveryInterval", "100ms")
             # Spark 4.0 and 4.1 do not say it themselves.
             .option("availableNow", str("availableNow" in trigger))
