@@ -28,6 +28,7 @@ def answer(tmp_path, monkeypatch):
 
     def asked(source, value, *inputs):
         monkeypatch.setattr(answers, "SOURCE", source)
+        monkeypatch.setattr(answers, "LINE", answers.NEWEST_LINE)
         file = AnswerFile(tmp_path / "test_it.py")
         try:
             return SparkAnswers(file, "test", lambda: value)(_raised_or_same, *inputs)
