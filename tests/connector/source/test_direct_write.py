@@ -171,6 +171,7 @@ def test_a_schema_for_the_stream_and_a_batch_read_are_refused_by_name(landing):
 @pytest.mark.parametrize(
     ("name", "data"),
     [("a.zip", PACKERS[".zip"]({"a.parquet": b"PAR1"})), ("a.parquet", b"no Parquet at all")],
+    ids=["an archive", "no Parquet"],
 )
 def test_an_archive_and_what_is_no_parquet_are_named(landing, name, data):
     (landing.data / "0.json").unlink()

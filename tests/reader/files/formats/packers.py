@@ -13,7 +13,8 @@ def zipped(contents, method=zipfile.ZIP_DEFLATED):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method, compresslevel=1) as archive:
         for name, content in contents.items():
-            archive.writestr(name, content)
+            # Without a time, so that the same contents are the same bytes.
+            archive.writestr(zipfile.ZipInfo(name), content, method)
     return out.getvalue()
 
 
@@ -30,7 +31,7 @@ def tarred(contents):
 PACKERS = {
     ".zip": zipped,
     ".tar": tarred,
-    ".tar.gz": lambda contents: gzip.compress(tarred(contents), 1),
-    ".tgz": lambda contents: gzip.compress(tarred(contents), 1),
+    ".tar.gz": lambda contents: gzip.compress(tarred(contents), 1, mtime=0),
+    ".tgz": lambda contents: gzip.compress(tarred(contents), 1, mtime=0),
     ".tar.bz2": lambda contents: bz2.compress(tarred(contents), 1),
 }
