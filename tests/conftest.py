@@ -128,6 +128,9 @@ def _group(item: pytest.Item) -> str:
         return "drivers"
     if item.get_closest_marker("spark") is not None:
         return "session"
+    if "hdfs" in getattr(item, "fixturenames", ()):
+        # One cluster for all of them.
+        return "hdfs"
     return item.nodeid.partition("::")[0]
 
 
