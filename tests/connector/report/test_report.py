@@ -95,7 +95,8 @@ def test_the_figures_are_those_of_what_was_ingested(state):
     assert counts["read"] == len(lines)
     # After the last cut everything is known, and what is pending is the backlog.
     assert figures.batches[12].backlog_files == counts.get("pending", 0)
-    assert [row["checkpoint"] for row in figures.quarantine] == [2]
+    # What landed with it may have filled the batch before.
+    assert [row["checkpoint"] for row in figures.quarantine] in ([2], [3])
 
 
 def test_the_page_needs_nothing_else_and_shows_its_input_as_text(written):

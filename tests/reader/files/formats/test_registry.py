@@ -53,6 +53,7 @@ VALUES: dict[str, Any] = {
     "skip_rows": "3",
     "max_record_bytes": "1m",
     "time_zone": "CET",
+    "max_bad_record_share": 0.5,
 }
 """Values other than the default, for options whose type does not show one."""
 
