@@ -83,10 +83,11 @@ def test_the_example_of_a_public_name_runs(names, name):
 
 def test_help_shows_each_public_name():
     text = pydoc.plain(pydoc.render_doc(pyspark_sluice))
-    shown = [line.strip() for line in text.splitlines()]
+    # Since Python 3.13 a long signature has a line for each parameter.
+    shown = " ".join(text.split()).replace("( ", "(")
     for name in ("options(**given", "register(spark", "run_with_evolution(start"):
-        assert any(line.startswith(name) for line in shown), name
-    assert any("DefaultSource = class SluiceDataSource" in line for line in shown)
+        assert f" {name}" in shown, name
+    assert "DefaultSource = class SluiceDataSource" in shown
     assert "__getattr__" not in text
     assert {"errors", "tables", "__version__"} < set(dir(pyspark_sluice))
 
