@@ -161,6 +161,19 @@ def entries_of(
     return part
 
 
+def part_length(checkpoint: Checkpoint, reader: int, find: FindCommit) -> int | None:
+    """The number of entries in the reader's part; None if a commit that decides it is not there."""
+    length: int = sum(batch.num_rows for of, batch in checkpoint.assigned if of == reader)
+    for entry in continuations_of(checkpoint, reader):
+        if entry.index is not None:
+            length += 1
+        elif (commit := find(entry.origin, reader)) is not None:
+            length += len(commit.unfinished) + len(commit.not_begun.indexes)
+        else:
+            return None
+    return length
+
+
 def part_of(
     checkpoint: Checkpoint,
     reader: int,

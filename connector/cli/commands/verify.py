@@ -24,7 +24,7 @@ from ....checkpoint_meta.documents.checksummed_json import without_checksum
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.epochs import FORMAT_DOCUMENT, KEPT, newest_epoch, purpose_of
 from ....checkpoint_meta.documents.orders import Orders
-from ....checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
+from ....checkpoint_meta.documents.reader_assignment import part_length, readers_of
 from ....checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit
 from ....checkpoint_meta.documents.schema_history import SchemaHistory
 from ....checkpoint_meta.stores.contract import StateStore, in_parallel
@@ -224,6 +224,7 @@ class Verification:
         ]
         # There may be thousands, and on a bucket the wait for each is longer than the check.
         in_parallel(lambda name: self._commit(*name), names)
+        self._lengths_of_commits()
         self._absent_commits(set(names))
 
     def _commit(self, ref: CheckpointRef, leaf: str) -> None:
@@ -243,15 +244,25 @@ class Verification:
         wrong = commit.ref != ref or name not in names
         # One of another lineage is of a query that was deleted, and does not count.
         is_ours = checkpoint and commit.lineage in ("", checkpoint.header.lineage)
-        if checkpoint and is_ours and not wrong:
-            # A part is the splits and continuations of the reader.
-            splits = sum(b.num_rows for r, b in checkpoint.assigned if r == commit.reader)
-            wrong = splits + len(continuations_of(checkpoint, commit.reader)) != len(commit.rows)
         if wrong:
-            self._damaged(name, f"it acknowledges reader {commit.reader} of {commit.ref}")
-            self._bad_commits.add(ref)
+            self._wrong(name, ref, commit)
         elif is_ours:
             self._commits.setdefault(ref, []).append(commit)
+
+    def _wrong(self, name: str, ref: CheckpointRef, commit: ReaderCommit) -> None:
+        self._damaged(name, f"it acknowledges reader {commit.reader} of {commit.ref}")
+        self._bad_commits.add(ref)
+
+    def _lengths_of_commits(self) -> None:
+        """Compare what commits acknowledge with the parts, which other commits decide."""
+        read = {(ref, one.reader): one for ref, of in self._commits.items() for one in of}
+        for (ref, reader), commit in read.items():
+            checkpoint = self._checkpoints[ref]
+            length = part_length(checkpoint, reader, lambda *part: read.get(part))
+            if length is not None and length != len(commit.rows):
+                # As if it were not there.
+                self._commits[ref].remove(commit)
+                self._wrong(layout.reader_object(ref, reader, ""), ref, commit)
 
     def _absent_commits(self, there: set[tuple[CheckpointRef, str]]) -> None:
         complete = [link for link in self._snapshots() if link.is_complete]

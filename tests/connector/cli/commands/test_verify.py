@@ -8,18 +8,24 @@ from itertools import count
 
 import pytest
 
+import pyspark_sluice
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    CheckpointRef,
+    refs_in,
+)
 from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
     with_checksum,
     without_checksum,
 )
-from pyspark_sluice.checkpoint_meta.documents.layout import reader_object
+from pyspark_sluice.checkpoint_meta.documents.layout import READERS, reader_object
 from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.index.fingerprints import SeenKeys
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.commands.verify import Verification, verified
@@ -307,3 +313,28 @@ def test_a_commit_that_a_later_checkpoint_has_counted_is_missed_before_any_later
     name = reader_object(first, 0)
     harness.state.delete(name)
     assert [found["object"] for found in verified(harness.state)["findings"]] == [name]
+
+
+def test_a_state_whose_parts_go_on_with_splits_that_were_not_begun_is_whole(tmp_path):
+    """The rest of a part may be several splits, or none: its length follows from a commit."""
+    (tmp_path / "in").mkdir()
+    for name in "abc":
+        lines = "".join(f'{{"id": {number}}}\n' for number in range(40))
+        (tmp_path / "in" / name).write_text(lines)
+    options = {
+        "path": str(tmp_path / "in"),
+        "fileFormat": "json",
+        "checkpointLocation": str(tmp_path / "checkpoint"),
+        "writeSchema": "id long",
+        "maxRowsPerTrigger": 15,
+        "parallelism": 1,
+    }
+    report = pyspark_sluice.run(options, to=f"parquet:{tmp_path / 'table'}", workers=1)
+    assert report.rows == 120
+    store = open_store(str(tmp_path / "checkpoint" / "sluice" / "source"))
+    assert any(
+        commit.unfinished and commit.not_begun.indexes
+        for ref in refs_in(store.list(READERS))
+        for commit in ReaderCommits(store).of(ref)
+    )
+    assert Verification(store).run().findings == []
