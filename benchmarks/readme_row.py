@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .bench import Bench, Result
 from .machine import describe
-from .shape_rows import as_rows
+from .shape_rows import as_rows, means
 from .shapes import SHAPES, Shape
 from .speedup_chart import Bars, chart
 from .table_rows import into_delta
@@ -40,6 +40,9 @@ def readme(bench: Bench) -> Iterator[Result]:
         yield from (table, rows)
         name = f"{_NAMES[shape.file_format]}, {shape.name}"
         bars.append(Bars(name, *((one.peer or 0.0) / one.sluice for one in (table, rows))))
+    yield from means(
+        {"into Delta": [bar.table for bar in bars], "as rows": [bar.rows for bar in bars]}
+    )
     today = datetime.now(UTC).date().isoformat()
     PICTURE.write_text(chart(bars, f"{today}; {describe(bench.spark)}"), encoding="utf-8")
 

@@ -41,7 +41,7 @@ def shapes(bench: Bench, chosen: str = "") -> Iterator[Result]:
             yield from found
             if found[0].peer is not None:
                 ratios[shape.file_format].append(found[0].peer / found[0].sluice)
-    yield from _means(ratios)
+    yield from means(ratios)
 
 
 def as_rows(bench: Bench, shape: Shape) -> Result:
@@ -52,7 +52,8 @@ def as_rows(bench: Bench, shape: Shape) -> Result:
     return bench.throughput(work, read, shape.rows, warm_ups=_WARM_UPS)[0]
 
 
-def _means(ratios: Mapping[str, list[float]]) -> list[Result]:
+def means(ratios: Mapping[str, list[float]]) -> list[Result]:
+    """Return the geometric mean of the ratios of each name."""
     return [
         Result(
             f"{name}: geometric mean of {len(found)} shapes, by batches",

@@ -201,13 +201,9 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniHdfs]:
     """A NameNode and two DataNodes on loopback."""
     from pyspark_sluice.tests.checkpoint_meta.storage.mini_hdfs import MiniHdfs, mini_hdfs_command
 
-    try:
-        command = mini_hdfs_command()
-    except LookupError as error:
-        pytest.skip(str(error))
-    made = MiniHdfs(command, tmp_path_factory.mktemp("hdfs"))
-    yield made
-    made.close()
+    cluster = MiniHdfs(mini_hdfs_command(), tmp_path_factory.mktemp("hdfs"))
+    yield cluster
+    cluster.close()
 
 
 @pytest.fixture(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 import subprocess
@@ -20,8 +21,8 @@ _DEPENDENCY = (
 )
 
 
-def jars(artifacts: Sequence[str], *, groups: Sequence[str]) -> list[Path]:
-    """Return the jars of `group:name:version` and what they need, all of these groups.
+def jars(artifacts: Sequence[str], *, groups: Sequence[str] = ()) -> list[Path]:
+    """Return the jars of `group:name:version`, and what they need of these groups.
 
     They are fetched once a machine.
     """
@@ -40,7 +41,10 @@ def _fetch(artifacts: Sequence[str], groups: Sequence[str], folder: Path) -> Non
         dependencies = "".join(_DEPENDENCY.format(*one.split(":")) for one in artifacts)
         Path(scratch, "pom.xml").write_text(_POM.format(dependencies), encoding="utf-8")
         call = [maven, "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"]
-        call += [f"-DoutputDirectory={scratch}/jars", f"-DincludeGroupIds={','.join(groups)}"]
+        call += ["-Daether.connector.connectTimeout=500", f"-DoutputDirectory={scratch}/jars"]
+        call += ["-Daether.connector.http.retryHandler.count=0"]
+        of_groups = f"-DincludeGroupIds={','.join(groups)}"
+        call.append(of_groups if groups else "-DexcludeTransitive=true")
         try:
             ran = subprocess.run(
                 call, cwd=scratch, timeout=_SECONDS, check=False, capture_output=True, text=True
@@ -49,4 +53,6 @@ def _fetch(artifacts: Sequence[str], groups: Sequence[str], folder: Path) -> Non
             pytest.skip(f"needs {', '.join(artifacts)}; Maven fetched none in {_SECONDS} s")
         if ran.returncode:
             pytest.skip(f"needs {', '.join(artifacts)}; Maven: {ran.stdout.strip()[:300]}")
-        Path(scratch, "jars").replace(folder)
+        # Another process may have been first.
+        with contextlib.suppress(OSError):
+            Path(scratch, "jars").replace(folder)

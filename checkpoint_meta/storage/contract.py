@@ -22,7 +22,7 @@ from typing_extensions import override
 from .storage_errors import BeyondTheEnd, patiently
 
 Data: TypeAlias = bytes | mmap
-"""What is created: in memory, or in a file of this machine."""
+"""Content of a new file: in memory, or in a file of this machine."""
 
 PART: Final = 8 * 1024 * 1024
 """Most bytes of one request for reading; what is larger takes several."""

@@ -32,7 +32,7 @@ _PORT: Final = 8020
 """Hadoop's, where neither the URL nor a configuration says one."""
 
 _SECONDS: Final = 15.0
-"""How long one request may take, a part of a file included: the client itself waits for ever."""
+"""Seconds of one request at most, a part of a file included: the client itself waits for ever."""
 
 _PATIENCE: Final = {
     # Of one DataNode; there are others.
@@ -53,7 +53,7 @@ _KERBEROS: Final = ("kerberos_principal", "kerberos_keytab", "kerberos_cache")
 _HADOOP: Final = ("dfs.", "fs.", "hadoop.")
 
 _JAVA: Final = re.compile(r'^(\w*)\(?(?:"([\w.$]+)", )?"?(.*)', re.DOTALL)
-"""How the client writes what is no error of the operating system: kind, Java's class, text."""
+"""The text of an error that is none of the operating system: kind, Java's class, text."""
 
 _KINDS: Final[Mapping[str, tuple[type[OSError], int]]] = {
     "AccessControlException": (PermissionError, errno.EACCES),
@@ -64,7 +64,7 @@ _KINDS: Final[Mapping[str, tuple[type[OSError], int]]] = {
     "PathComponentTooLongException": (RefusedRequest, errno.ENAMETOOLONG),
     "ParentNotDirectoryException": (RefusedRequest, errno.ENOTDIR),
 }
-"""What no other try changes. Safe mode and a quota may pass, as a full disk may."""
+"""Errors that no other try changes. Safe mode and a quota may pass, as a full disk may."""
 
 
 _under_way: Final = set[Future[Any]]()
@@ -212,7 +212,7 @@ class HdfsStorage(Storage):
         return True
 
     def _listed(self, directory: str) -> Iterator[list[hdfs_native.FileStatus]]:
-        """What is in a directory, in pages of bounded size; at least one."""
+        """Yield what is in a directory, in pages of bounded size; at least one."""
         statuses = self._client.list_status(directory)
 
         def page() -> list[hdfs_native.FileStatus]:
@@ -264,9 +264,9 @@ def _client(authority: str, options: Mapping[str, Any]) -> hdfs_native.Client:
     check_installed("hdfs_native", SCHEME, f"{SCHEME}://{authority}")
     from hdfs_native import Client
 
-    known = {key: str(value) for key, value in options.items() if key in _KERBEROS}
+    kerberos = {key: str(value) for key, value in options.items() if key in _KERBEROS}
     config = {key: str(value) for key, value in options.items() if key.startswith(_HADOOP)}
-    unknown = sorted(options.keys() - known.keys() - config.keys())
+    unknown = sorted(options.keys() - kerberos.keys() - config.keys())
     if unknown:
         raise OptionError(
             f"storageOptions: not known to the client of {SCHEME}://",
@@ -276,7 +276,7 @@ def _client(authority: str, options: Mapping[str, Any]) -> hdfs_native.Client:
         )
     for place in (authority, authority and f"{authority}:{_PORT}"):
         try:
-            return Client(f"{SCHEME}://{place}/", {**_PATIENCE, **config}, **known)
+            return Client(f"{SCHEME}://{place}/", {**_PATIENCE, **config}, **kerberos)
         except (RuntimeError, OSError, ValueError) as error:
             reason = error
     raise OptionError(
@@ -310,8 +310,8 @@ def _as_os_errors(where: str) -> Iterator[None]:
         raise OSError(errno.EIO, _first_line(str(error)), where) from error
     except RuntimeError as error:
         name, text = _parsed(error)
-        found, number = _KINDS.get(name, (OSError, errno.EIO))
-        raise found(number, f"{name}: {text}", where) from error
+        error_type, number = _KINDS.get(name, (OSError, errno.EIO))
+        raise error_type(number, f"{name}: {text}", where) from error
 
 
 def _parsed(error: Exception) -> tuple[str, str]:

@@ -35,11 +35,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def lake(home: Path) -> Iterator[Any]:
-    """A session that has both connectors."""
+def jars() -> str:
+    """The paths of both connectors, as Spark takes them."""
     if not pyspark.__version__.startswith(RELEASE + "."):
         pytest.skip(f"needs Spark {RELEASE}, as `make interop` brings it: this is another Spark")
-    jars = ",".join(map(str, maven.jars(ARTIFACTS, groups=GROUPS)))
+    return ",".join(map(str, maven.jars(ARTIFACTS, groups=GROUPS)))
+
+
+@pytest.fixture(scope="session")
+def lake(home: Path, jars: str) -> Iterator[Any]:
+    """A session that has both connectors."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = session_with(jars, home)
     session.sql("create namespace lake.db")
@@ -87,8 +92,8 @@ def feed(tmp_path: Path) -> Feed:
 
 def rows(frame: Any) -> list[dict[str, Any]]:
     """The rows of a data frame by `id`."""
-    found = [row.asDict(recursive=True) for row in frame.collect()]
-    return sorted(found, key=lambda row: row["id"])
+    records = [row.asDict(recursive=True) for row in frame.collect()]
+    return sorted(records, key=lambda row: row["id"])
 
 
 def newest_state(checkpoint: str) -> str:

@@ -68,8 +68,8 @@ def test_spark_reads_a_table_that_has_grown(lake, feed):
     feed.run(f"delta:{path}")
     feed.land({"id": 2, "note": "new", "inner": {"x": 1}})
     feed.run(f"delta:{path}")
-    found = rows(lake.read.format("delta").load(str(path)))
-    assert found == [
+    grown = rows(lake.read.format("delta").load(str(path)))
+    assert grown == [
         {"id": 1, "note": None, "inner": None},
         {"id": 2, "note": "new", "inner": {"x": 1}},
     ]

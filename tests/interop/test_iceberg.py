@@ -93,8 +93,8 @@ def test_spark_finds_the_rows_of_each_partition(table, feed):
         name = f"name = '{one['name']}'" if one["name"] is not None else "name IS NULL"
         day = f"day = DATE '{one['day']}'" if one["day"] is not None else "day IS NULL"
         for where in (f"id = {one['id']}", name, day):
-            found = rows(table.sql(f"SELECT * FROM {{table}} WHERE {where}"))
-            assert one["id"] in [other["id"] for other in found], where
+            selected = rows(table.sql(f"SELECT * FROM {{table}} WHERE {where}"))
+            assert one["id"] in [other["id"] for other in selected], where
 
 
 MERGE_ON_READ = (
@@ -159,10 +159,12 @@ def test_spark_reads_as_of_each_of_our_batches(table, feed):
     for number in (1, 2):
         feed.land(row(number))
         feed.run_into(table.ours)
-    found = table.sql("SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
+    snapshots = table.sql(
+        "SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at"
+    ).collect()
     counts = [
         table.sql(f"SELECT * FROM {{table}} VERSION AS OF {one.snapshot_id}").count()
-        for one in found
+        for one in snapshots
     ]
     assert counts[-1] == 2
     assert 1 in counts

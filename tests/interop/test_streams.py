@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from pyspark_sluice.tests import maven
 from pyspark_sluice.tests.interop import stream
-from pyspark_sluice.tests.interop.conftest import ARTIFACTS, GROUPS, newest_state, rows
+from pyspark_sluice.tests.interop.conftest import newest_state, rows
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 pytestmark = [
@@ -29,7 +28,7 @@ FILES, KILLS = 40, 3
 
 @pytest.mark.parametrize("sink", ["delta", "iceberg"])
 def test_a_killed_stream_into_spark_s_sink_goes_on_as_a_direct_write(
-    lake, catalog, home, feed, sink
+    lake, catalog, home, jars, feed, sink
 ):
     if sink == "delta":
         table = str(feed.root / "table")
@@ -40,7 +39,6 @@ def test_a_killed_stream_into_spark_s_sink_goes_on_as_a_direct_write(
         feed.land({"id": number, "name": "n", "day": "2024-03-01"})
     rows_read = str(feed.root / "checkpoint-rows")
     of_query = (sink, str(feed.landing), rows_read, table)
-    jars = ",".join(map(str, maven.jars(ARTIFACTS, groups=GROUPS)))
     chance = random.Random(4)
     call = [sys.executable, "-m", stream.__name__, jars, str(home), *of_query]
     done = Path(rows_read, "commits")

@@ -84,10 +84,10 @@ def test_the_example_of_a_public_name_runs(names, name):
 def test_help_shows_each_public_name():
     text = pydoc.plain(pydoc.render_doc(pyspark_sluice))
     # Since Python 3.13 a long signature has a line for each parameter.
-    shown = " ".join(text.split()).replace("( ", "(")
+    words = " ".join(text.split()).replace("( ", "(")
     for name in ("options(**given", "register(spark", "run_with_evolution(start"):
-        assert f" {name}" in shown, name
-    assert "DefaultSource = class SluiceDataSource" in shown
+        assert f" {name}" in words, name
+    assert "DefaultSource = class SluiceDataSource" in words
     assert "__getattr__" not in text
     assert {"errors", "tables", "__version__"} < set(dir(pyspark_sluice))
 

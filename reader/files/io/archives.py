@@ -320,8 +320,8 @@ def _selection(options: ReaderOptions) -> Callable[[str], bool]:
 
 def _refuse_ratio(file: FileVersion, content: int) -> None:
     if content > max(_SMALL, MAX_RATIO * file.size):
-        found = f"{content:,} bytes of content in {file.size:,} stored bytes"
-        raise _bomb(file.path, found, f"at most {MAX_RATIO:,} times as many")
+        sizes = f"{content:,} bytes of content in {file.size:,} stored bytes"
+        raise _bomb(file.path, sizes, f"at most {MAX_RATIO:,} times as many")
 
 
 def _bomb(path: str, found: str, expected: str) -> MalformedDataError:

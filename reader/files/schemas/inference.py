@@ -118,8 +118,8 @@ def _of_contents(
         if left <= 0:
             break
         with suppress(FileVanishedError, FileChangedError):
-            for path, found in columns_in(file, options, min(share, left), schema):
-                file_columns = aligned(found, kind) if format_type.says_columns else found
+            for path, own in columns_in(file, options, min(share, left), schema):
+                file_columns = aligned(own, kind) if format_type.says_columns else own
                 if pa.types.is_struct(file_columns):
                     columns[path] = [field.name for field in file_columns]
                 if not pa.types.is_null(kind):

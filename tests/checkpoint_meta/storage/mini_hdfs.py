@@ -5,17 +5,14 @@ Most of its classes are in PySpark; the rest is one archive, which Maven fetches
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from pyspark_sluice.tests.repository import ROOT
+import pytest
 
-_ARCHIVE = "hadoop-client-minicluster"
-_GROUP = "org.apache.hadoop"
-_REPOSITORY = Path.home() / ".m2" / "repository"
-_FETCH_SECONDS = 300.0
+from pyspark_sluice.tests import maven
+from pyspark_sluice.tests.repository import ROOT
 
 
 class MiniHdfs:
@@ -51,18 +48,14 @@ class MiniHdfs:
 
 
 def mini_hdfs_command() -> list[str]:
-    """How the cluster is started.
-
-    Raises:
-        LookupError: what it needs and is not here.
-    """
+    """How the cluster is started; skips the test, by name, where something it needs is not here."""
     asked = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "java_home.py")],
         check=False, capture_output=True, text=True,
     )  # fmt: skip
     java = Path(asked.stdout.strip()) / "bin"
     if asked.returncode or not (java / "javac").exists():
-        raise LookupError("needs a JDK: its tests start Hadoop's mini cluster from source")
+        pytest.skip("needs a JDK: its tests start Hadoop's mini cluster from source")
     import pyspark
 
     jars = Path(pyspark.__file__).parent / "jars"
@@ -70,27 +63,12 @@ def mini_hdfs_command() -> list[str]:
     classes += [*jars.glob("commons-logging*.jar"), *jars.glob("jsr305*.jar")]
     classes += [*jars.glob("log4j-*.jar"), *jars.glob("snappy-java*.jar")]
     version = next(jars.glob("hadoop-client-api-*.jar")).stem.removeprefix("hadoop-client-api-")
-    path = ":".join(map(str, [_archive(version), *classes]))
+    archive = maven.jars([f"org.apache.hadoop:hadoop-client-minicluster:{version}"])
     source = Path(__file__).with_name("MiniHdfs.java")
-    return [str(java / "java"), "-Xmx512m", "-cp", path, str(source)]
-
-
-def _archive(version: str) -> Path:
-    folder = _REPOSITORY.joinpath(*_GROUP.split("."), _ARCHIVE, version)
-    archive = folder / f"{_ARCHIVE}-{version}.jar"
-    if archive.exists():
-        return archive
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise LookupError(f"needs Maven, which fetches {_ARCHIVE}-{version}.jar")
-    quick = ["connectTimeout=500", "http.retryHandler.count=0"]
-    fetched = subprocess.run(
-        [
-            maven, "-q", "-B", *(f"-Daether.connector.{each}" for each in quick),
-            "dependency:get", "-Dtransitive=false", f"-Dartifact={_GROUP}:{_ARCHIVE}:{version}",
-        ],
-        check=False, capture_output=True, text=True, timeout=_FETCH_SECONDS,
-    )  # fmt: skip
-    if fetched.returncode or not archive.exists():
-        raise LookupError(f"needs {_ARCHIVE}-{version}.jar, which Maven cannot fetch")
-    return archive
+    return [
+        str(java / "java"),
+        "-Xmx512m",
+        "-cp",
+        ":".join(map(str, archive + classes)),
+        str(source),
+    ]

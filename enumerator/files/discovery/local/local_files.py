@@ -192,15 +192,15 @@ class LocalFiles:
     def _count_changed(
         self, again: Sequence[tuple[str, Visit, str]], known: KnownFiles, skips: SkipCounter
     ) -> None:
-        found = [
+        files = [
             _Found(path, visit, name, is_known=True, status=status)
             for path, visit, name in again
             if (status := self._status(visit, name)) is not None
         ]
-        sizes, modified = _sizes_and_times(found)
-        _, changed = known.compare(FoundFiles([one.path for one in found], sizes, modified))
+        sizes, modified = _sizes_and_times(files)
+        _, changed = known.compare(FoundFiles([one.path for one in files], sizes, modified))
         for at in np.flatnonzero(changed).tolist():
-            one = found[at]
+            one = files[at]
             one.visit.leave_out(one.name, CHANGED)
             skips.add(one.path, CHANGED)
 

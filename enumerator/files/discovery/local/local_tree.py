@@ -68,8 +68,9 @@ class LocalTree(Tree):
         yield self._judged(pieces, known, skips)
 
     def _judged(self, pieces: list[Piece], known: KnownFiles, skips: SkipCounter) -> FoundFiles:
-        is_local = all(self._cache.is_local(piece.visit.status) for piece in pieces)
-        few = is_local and len(known) <= _MOST_COMPARED
+        few = len(known) <= _MOST_COMPARED and all(
+            self._cache.is_local(piece.visit.status) for piece in pieces
+        )
         found = self._files.judged(pieces, known, skips, counts_changed=few)
         for piece in pieces:
             visit = piece.visit

@@ -1,4 +1,4 @@
-"""Which names are data: Spark's rule for hidden names, patterns, markers."""
+"""Rules for the names of data: Spark's for hidden names, patterns, markers."""
 
 from __future__ import annotations
 
