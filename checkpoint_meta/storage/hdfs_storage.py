@@ -53,7 +53,7 @@ _KERBEROS: Final = ("kerberos_principal", "kerberos_keytab", "kerberos_cache")
 _HADOOP: Final = ("dfs.", "fs.", "hadoop.")
 
 _JAVA: Final = re.compile(r'^(\w*)\(?(?:"([\w.$]+)", )?"?(.*)', re.DOTALL)
-"""The text of an error that is none of the operating system: kind, Java's class, text."""
+"""The text of an error of the client itself: kind, Java's class, text."""
 
 _KINDS: Final[Mapping[str, tuple[type[OSError], int]]] = {
     "AccessControlException": (PermissionError, errno.EACCES),
