@@ -115,8 +115,7 @@ def test_the_options_without_effect_are_in_one_sentence():
     options_table = tool("options_table")
     hidden = set(SluiceOptions.model_fields) - set(options_table.visible())
     of_spark = {str(SluiceOptions.model_fields[name].alias) for name in hidden}
-    internal = {"paths", "acknowledgementTimeout"}
-    assert set(re.findall(r"`(\w+)`", sentence)) == of_spark - internal | set(WITHOUT_EFFECT)
+    assert set(re.findall(r"`(\w+)`", sentence)) == of_spark - {"paths"} | set(WITHOUT_EFFECT)
 
 
 def test_twelve_options_are_common_and_come_first():

@@ -44,6 +44,8 @@ WITHOUT_EFFECT = ("prefersDecimal", "ignoreNullFields", "dropFieldIfAllNull", "r
 
 SPARK: tuple[KnownName, ...] = (
     KnownName("inferSchema", "inferColumnTypes"),
+    KnownName("maxPartitionBytes", "maxSplitBytes", "As spark.sql.files.maxPartitionBytes."),
+    KnownName("openCostInBytes", "openCostBytes", "As spark.sql.files.openCostInBytes."),
     KnownName(
         "latestFirst",
         "fileOrder",
@@ -173,13 +175,13 @@ AUTO_LOADER: tuple[KnownName, ...] = (
     KnownName(
         "cloudFiles.cleanSource",
         "cleanSource",
-        "Also waits for cleanSourceWhileRetained.",
+        "A file also stays while one of the 100 newest checkpoints needs it.",
         values={"off": "off", "delete": "delete", "move": "archive"},
     ),
     KnownName(
         "cloudFiles.cleanSource.retentionDuration",
         "cleanSourceRetention",
-        "0 by default, and can be short: retained checkpoints keep their files in any case.",
+        "7 days by default, and can be short: retained checkpoints keep their files in any case.",
     ),
     KnownName("cloudFiles.cleanSource.moveDestination", "sourceArchiveDir"),
     *_refused(

@@ -142,14 +142,6 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, WriteOptions, ReaderOpti
         description="Allow batches in which no reader runs, for queries that should read nothing. "
         "Otherwise that is an error: the sink already has that batch number and skipped it.",
     )
-    acknowledgement_timeout: Milliseconds = Field(
-        3000,
-        ge=0,
-        description="How long the driver looks for the commit of a reader before it concludes "
-        "that a limit downstream abandoned it; costs time only in that case.",
-        # The default suits every store; tests shorten it.
-        json_schema_extra={"unit": "milliseconds", "hidden": True},
-    )
     checkpoints_ahead: int = Field(
         1,
         ge=0,

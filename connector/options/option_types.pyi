@@ -8,8 +8,6 @@ class OptionTypes(TypedDict, total=False):
     # All names of options, as in the reference and as in Python.
     acceptUnrelatedFiles: bool
     accept_unrelated_files: bool
-    acknowledgementTimeout: int | str
-    acknowledgement_timeout: int | str
     alignmentGroup: str
     alignmentIdleTimeout: int | str
     alignment_group: str

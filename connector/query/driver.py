@@ -209,7 +209,6 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
         # A file that freshShare wants first must not wait behind batches that are planned already.
         checkpoints_ahead=min(options.checkpoints_ahead, 1 if options.fresh_share else 8),
         retained_seconds=options.retain_checkpoints_for / 1000,
-        commit_patience=options.acknowledgement_timeout / 1000,
         query_without_batches=partial(query_without_batches, options),
         batches_may_be_unread=options.allow_unread_batches,
         clean_after=options.clean_source_retention / 1000,

@@ -41,7 +41,6 @@ class Stream:
             "stateLocation": str(root / "state"),
             "discoveryInterval": "20ms",
             "fileFormat": "json",
-            "acknowledgementTimeout": "0ms",
             **options,
         }
         # As Spark hands them over.

@@ -17,7 +17,7 @@ UNREAD = 1
 """The batch of which one row is wanted: no other reader runs, and none commits."""
 
 
-def run(lake, source, acknowledgement_timeout):
+def run(lake, source):
     for file in range(FILES):
         lake.land(f"{file}.json", range(file * ROWS, file * ROWS + ROWS))
         time.sleep(0.01)  # Files are taken in the order of modification time.
@@ -38,7 +38,6 @@ def run(lake, source, acknowledgement_timeout):
         "maxRowsPerTrigger": LIMIT,
         "parallelism": 2,
         "discoveryInterval": "100ms",
-        "acknowledgementTimeout": acknowledgement_timeout,
     }
     reader = lake.spark.readStream.format(source).schema("id long, text string")
     frame = reader.options(**options).load(str(lake.source))
@@ -49,7 +48,7 @@ def run(lake, source, acknowledgement_timeout):
 
 
 def test_a_part_that_continues_an_unread_one_waits_for_its_gateway(lake):
-    batches = run(lake, "sluice", "1s")
+    batches = run(lake, "sluice")
     assert max(map(len, batches.values())) <= LIMIT
     read = Counter(row for batch in batches.values() for row in batch)
     assert max(read.values()) == 1
@@ -65,5 +64,4 @@ def test_without_gateways_the_query_is_refused_by_name(lake):
 
     lake.spark.dataSource.register(WithoutGateways)
     with pytest.raises(Exception, match="before its reader has committed"):
-        # The driver does not give up the reader before that task runs.
-        run(lake, WithoutGateways.name(), "600s")
+        run(lake, WithoutGateways.name())

@@ -69,7 +69,7 @@ def test_a_query_may_be_permitted_to_read_nothing(lake):
     lake.land("0.json", range(10))
 
     def run(**options):
-        writer = lake.frame(acknowledgementTimeout="0ms", **options).writeStream
+        writer = lake.frame(**options).writeStream
         writer = writer.foreachBatch(lambda frame, number: None).trigger(availableNow=True)
         query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
         assert query.awaitTermination(PATIENCE)

@@ -24,6 +24,8 @@ VALUES = {
     "fileFormat": "csv",
     "cleanSourceRetention": "8 days",
     "sourceArchiveDir": "/old",
+    "maxSplitBytes": "64m",
+    "openCostBytes": "2m",
 }
 TOGETHER = {
     "cleanSource": {"sourceArchiveDir": "/old"},

@@ -14,6 +14,8 @@ import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
+from pyspark_sluice.connector.query import driver
+from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.errors import SluiceError, StateError
 from pyspark_sluice.tests.connector.stream import LONG_AGO
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
@@ -225,16 +227,16 @@ def test_checkpoints_are_retained_by_their_number_and_their_age(begin, tmp_path,
     assert first.exists() == kept
 
 
-def test_commits_of_a_batch_that_nobody_read_are_awaited_for_the_acknowledgement_timeout(begin):
-    unread = {"allowUnreadBatches": "true"}
-    stream = begin(maxFilesPerTrigger="1", acknowledgementTimeout="4s", **unread)
+def test_commits_of_a_batch_that_nobody_read_are_awaited_for_three_seconds(begin, monkeypatch):
+    monkeypatch.setattr(driver, "CoordinatorSettings", CoordinatorSettings)
+    stream = begin(maxFilesPerTrigger="1", allowUnreadBatches="true")
     stream.land("a.json", "b.json")
     stream.until(1)
     stream.at, partitions = stream.plan()
     assert len(partitions) == 1
     began = time.monotonic()
     stream.plan()
-    assert time.monotonic() - began >= 4.0, "by default three seconds"
+    assert time.monotonic() - began >= 3.0
 
 
 def test_a_first_batch_that_nobody_read_may_be_permitted(begin):

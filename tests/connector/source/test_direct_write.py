@@ -41,7 +41,6 @@ class Writing:
             "stateLocation": self.root / "state",
             "writeTo": self.root / "table",
             "writeSchema": "id long, text string",
-            "acknowledgementTimeout": "0ms",
         }
         given = {key: value for key, value in {**usual, **options}.items() if value is not None}
         return SluiceDataSource({key.lower(): str(value) for key, value in given.items()})

@@ -24,7 +24,6 @@ class Query:
             "fileformat": "json",
             "statelocation": str(root / "state"),
             "discoveryinterval": "20ms",
-            "acknowledgementtimeout": "0ms",
             **options,
         }
         self.rows = []
