@@ -20,11 +20,13 @@ query and the checkpoint. If Spark repeats the batch, the sink finds that record
 The examples of the functions use this `writer`.
 
 `delta` and `iceberg` need the extra `tables`. `manifest` needs no table format; `read` returns the
-rows of the files that its manifests list. `frame` is for formats that only Spark can read.
+rows of the files that its manifests list. `frame` is for formats that only Spark can read, and
+`query_id` for sinks of your own.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from .manifests import Manifests
     from .written_batch import FileBatch
 
-__all__ = ["delta", "frame", "iceberg", "manifest", "read"]
+__all__ = ["delta", "frame", "iceberg", "manifest", "query_id", "read"]
 
 Sink = Callable[["DataFrame | FileBatch", int], None]
 """Spark passes a data frame with a row for each file; `pyspark_sluice.run` passes a `FileBatch`."""
@@ -147,3 +149,27 @@ def frame(
     if schema is not None:
         reader = reader.schema(schema)
     return reader.load(paths)
+
+
+def query_id(checkpoint: str, *, storage_options: Mapping[str, Any] | None = None) -> str:
+    """The id of a query: with the number of a batch, the name under which a sink remembers it.
+
+        >>> writer.foreachBatch(delta(table)).start().awaitTermination()
+        >>> len(query_id(checkpoint))
+        36
+
+    A query that starts with a new checkpoint has a new id, and counts its batches from 0 again.
+
+    Args:
+        checkpoint: the `checkpointLocation` of the query. Spark writes the id there at its start.
+        storage_options: like the option `storageOptions` of the stream.
+
+    Raises:
+        FileNotFoundError: no query has been started with this checkpoint.
+    """
+    from ..checkpoint_meta.storage.open_storage import open_storage
+    from ..checkpoint_meta.storage.urls import hadoop_path, join
+
+    # Spark writes it through Hadoop, which knows more stores than obstore does.
+    storage, name = open_storage(join(hadoop_path(checkpoint), "metadata"), storage_options or {})
+    return str(json.loads(storage.whole(name))["id"])

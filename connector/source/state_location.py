@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ...checkpoint_meta.history import CheckpointHistory
-from ...checkpoint_meta.storage.open_storage import open_storage
 from ...checkpoint_meta.storage.urls import absolute, hadoop_path, join
 from ...checkpoint_meta.stores.open_store import StateStore, open_store
 from ...enumerator.coordinator.start_position import taken_up
 from ...enumerator.settings import StartingState
 from ...errors import OptionError, StateError
+from ...tables import query_id
 from ..options.model import SluiceOptions
 
 
@@ -88,9 +86,7 @@ def spark_query_id(options: SluiceOptions) -> str:
         return ""
     where = join(hadoop_path(options.checkpoint_location), "metadata")
     try:
-        # Spark writes this by Hadoop, which knows more stores than obstore does.
-        storage, name = open_storage(where, options.storage_options)
-        return str(json.loads(storage.whole(name)).get("id", ""))
+        return query_id(options.checkpoint_location, storage_options=options.storage_options)
     except FileNotFoundError:
         raise OptionError(
             "checkpointLocation: Spark's checkpoint is missing",

@@ -3,20 +3,18 @@
     pip install 'pyspark-sluice[tables]'
     python delta.py LANDING TABLE CHECKPOINT
 
-A batch has a name: the query's id and the batch's number. It goes into the table in the very
+A batch has a name: the query's id and the batch's number. It goes into the table in the
 commit that adds the rows, as an application transaction of Delta's protocol. When Spark repeats a
 batch after a crash, the name is there already, and nothing is written.
 """
 
-import json
 import sys
 
-import fsspec
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-import pyspark_sluice  # before the session is made
+from pyspark_sluice import tables  # before the session is made
 
 SCHEMA = "id long, at timestamp, name string"
 
@@ -33,12 +31,6 @@ def append(batch: DataFrame, number: int, table: str, query: str) -> None:
     write_deltalake(delta, rows, mode="append", commit_properties=name)
 
 
-def query_id(checkpoint: str) -> str:
-    """The query's id, which Spark keeps in its checkpoint. A new checkpoint is a new query."""
-    with fsspec.open(f"{checkpoint}/metadata") as file:
-        return str(json.load(file)["id"])
-
-
 def start(spark: SparkSession, landing: str, table: str, checkpoint: str) -> StreamingQuery:
     """Ingest what is in `landing`, in batches of at most 64 MiB of files."""
     events = (
@@ -51,7 +43,7 @@ def start(spark: SparkSession, landing: str, table: str, checkpoint: str) -> Str
     )
     return (
         events.writeStream.foreachBatch(
-            lambda batch, number: append(batch, number, table, query_id(checkpoint))
+            lambda batch, number: append(batch, number, table, tables.query_id(checkpoint))
         )
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)

@@ -1,7 +1,7 @@
 """The streaming query, a program of its own: JSON files in, Parquet out, exactly once.
 
-It knows nothing of being killed. Started again with the same arguments it goes on. With `--direct`
-its tasks write the data files, so that `sluice run` can continue it.
+Started again with the same arguments, it continues. With `--direct` its tasks write the data files,
+so that `sluice run` can continue it.
 """
 
 from __future__ import annotations

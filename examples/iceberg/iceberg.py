@@ -3,23 +3,21 @@
     pip install 'pyspark-sluice[tables]'
     python iceberg.py LANDING WAREHOUSE CHECKPOINT
 
-The number of the query's last batch is a property of the table, set in the very commit that adds
+The number of the query's last batch is a property of the table, set in the commit that adds
 the rows. When Spark repeats a batch after a crash, the number is there already, and nothing is
 written. The summary of a snapshot could hold it as well, but snapshots expire, and the guard with
 them.
 """
 
-import json
 import sys
 from pathlib import Path
 
-import fsspec
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-import pyspark_sluice  # before the session is made
+from pyspark_sluice import tables  # before the session is made
 
 SCHEMA = "id long, at timestamp, name string"
 TABLE = "lake.events"
@@ -29,7 +27,7 @@ ONE_TRY = {"commit.retry.num-retries": "0"}
 
 
 def open_catalog(warehouse: str) -> Catalog:
-    """A catalog in one file of SQLite; in earnest it is yours: REST, Hive, Glue."""
+    """A catalog in one file of SQLite. In production, use yours: REST, Hive, Glue."""
     Path(warehouse).mkdir(parents=True, exist_ok=True)
     place = Path(warehouse).absolute()
     return SqlCatalog("lake", uri=f"sqlite:///{place}/catalog.db", warehouse=place.as_uri())
@@ -49,12 +47,6 @@ def append(batch: DataFrame, number: int, warehouse: str, query: str) -> None:
         commit.set_properties({last: str(number)})
 
 
-def query_id(checkpoint: str) -> str:
-    """The query's id, which Spark keeps in its checkpoint. A new checkpoint is a new query."""
-    with fsspec.open(f"{checkpoint}/metadata") as file:
-        return str(json.load(file)["id"])
-
-
 def start(spark: SparkSession, landing: str, warehouse: str, checkpoint: str) -> StreamingQuery:
     """Ingest what is in `landing`, in batches of at most 64 MiB of files."""
     events = (
@@ -67,7 +59,7 @@ def start(spark: SparkSession, landing: str, warehouse: str, checkpoint: str) ->
     )
     return (
         events.writeStream.foreachBatch(
-            lambda batch, number: append(batch, number, warehouse, query_id(checkpoint))
+            lambda batch, number: append(batch, number, warehouse, tables.query_id(checkpoint))
         )
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)

@@ -10,14 +10,12 @@ Spark's own file sink (`writeStream.format("parquet")`) is exactly once too, but
 that know its log `_spark_metadata`: others also see files of attempts that failed.
 """
 
-import json
 import sys
 
-import fsspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-import pyspark_sluice  # before the session is made
+from pyspark_sluice import tables  # before the session is made
 
 SCHEMA = "id long, at timestamp, name string"
 
@@ -25,12 +23,6 @@ SCHEMA = "id long, at timestamp, name string"
 def replace(batch: DataFrame, number: int, table: str, query: str) -> None:
     """Write batch `number` of the query where it belongs, and replace what is there."""
     batch.write.mode("overwrite").parquet(f"{table}/query={query}/batch={number}")
-
-
-def query_id(checkpoint: str) -> str:
-    """The query's id, which Spark keeps in its checkpoint. A new checkpoint is a new query."""
-    with fsspec.open(f"{checkpoint}/metadata") as file:
-        return str(json.load(file)["id"])
 
 
 def start(spark: SparkSession, landing: str, table: str, checkpoint: str) -> StreamingQuery:
@@ -45,7 +37,7 @@ def start(spark: SparkSession, landing: str, table: str, checkpoint: str) -> Str
     )
     return (
         events.writeStream.foreachBatch(
-            lambda batch, number: replace(batch, number, table, query_id(checkpoint))
+            lambda batch, number: replace(batch, number, table, tables.query_id(checkpoint))
         )
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)

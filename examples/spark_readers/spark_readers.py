@@ -8,10 +8,8 @@ Spark's, in `foreachBatch`. So do Parquet and ORC get Spark's vectorised readers
 third parties their place in a stream.
 """
 
-import json
 import sys
 
-import fsspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -28,12 +26,6 @@ def replace(batch: DataFrame, number: int, table: str, query: str) -> None:
     books.write.mode("overwrite").parquet(f"{table}/query={query}/batch={number}")
 
 
-def query_id(checkpoint: str) -> str:
-    """The query's id, which Spark keeps in its checkpoint. A new checkpoint is a new query."""
-    with fsspec.open(f"{checkpoint}/metadata") as file:
-        return str(json.load(file)["id"])
-
-
 def start(spark: SparkSession, landing: str, table: str, checkpoint: str) -> StreamingQuery:
     """Ingest what is in `landing`, in batches of at most 1,000 files and a GiB."""
     files = (
@@ -48,7 +40,7 @@ def start(spark: SparkSession, landing: str, table: str, checkpoint: str) -> Str
     )
     return (
         files.writeStream.foreachBatch(
-            lambda batch, number: replace(batch, number, table, query_id(checkpoint))
+            lambda batch, number: replace(batch, number, table, tables.query_id(checkpoint))
         )
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)
