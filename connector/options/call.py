@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from typing_extensions import Unpack
 
 from ...errors import OptionError
+from ...reader.files.formats.registry import formats_of
+from ...reader.files.options import FileFormatName
 from .model import SluiceOptions, listed, parse_options
 
 if TYPE_CHECKING:
@@ -60,6 +62,13 @@ def checked(given: Mapping[str, object]) -> dict[str, str]:
     # Only `readStream` or `read`, and `.load`, say the rest.
     parse_options(texts, streaming=False, path_follows=True)
     return texts
+
+
+def inferred_types(file_format: str) -> dict[str, str]:
+    """Return the options that infer the types of columns, if the format has any to infer."""
+    formats = {name.value.lower() for name in formats_of("infer_column_types")}
+    known = {*formats, *FileFormatName.other_names()}
+    return {"inferColumnTypes": "true"} if file_format.lower() in known else {}
 
 
 def _text(name: str, value: object) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from ...tables import delta
-from ..options.call import checked
+from ..options.call import checked, inferred_types
 from .registration import register
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class FileStream:
         """Return the rows of the files as a streaming DataFrame."""
         reader = self.spark.readStream.format("sluice")
         if self.schema is None:
-            return reader.options(**{"inferColumnTypes": "true", **self.options}).load(self.path)
+            return reader.options(**{**self._inferred, **self.options}).load(self.path)
         return reader.options(**self.options).schema(self.schema).load(self.path)
 
     def writer(self, rows: DataFrame, every: float | None = None) -> DataStreamWriter:
@@ -103,8 +103,12 @@ class FileStream:
             write_to: directory or URL of the data files.
             every: as in `to_delta`.
         """
-        columns = {"writeSchema": self.schema} if self.schema else {"inferColumnTypes": "true"}
+        columns = {"writeSchema": self.schema} if self.schema else self._inferred
         reader = self.spark.readStream.format("sluice").option("writeTo", write_to)
-        files = reader.options(**columns, **self.options).load(self.path)
+        files = reader.options(**{**columns, **self.options}).load(self.path)
         on_batch = cast("Callable[[Any, int], None]", sink)
         return self.writer(files, every).foreachBatch(on_batch).start()
+
+    @property
+    def _inferred(self) -> dict[str, str]:
+        return inferred_types(self.options["fileFormat"])

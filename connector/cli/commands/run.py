@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ....errors import OptionError, SluiceError, of_system, without_history
+from ...options.call import inferred_types
 from ..arguments import Json
 from ..output import Ended, Exit, print_json
 
@@ -94,7 +95,7 @@ class RunArguments:
             "fileFormat": self.file_format,
             "checkpointLocation": self.checkpoint,
         }
-        columns = {"writeSchema": self.schema} if self.schema else {"inferColumnTypes": "true"}
+        columns = {"writeSchema": self.schema} if self.schema else inferred_types(self.file_format)
         options |= columns
         return options | dict(map(_name_and_value, self.option or ()))
 
