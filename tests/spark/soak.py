@@ -27,7 +27,7 @@ from pathlib import Path
 
 from pyspark_sluice.examples.demo.driver import Driver
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.spark.soak_grounds import Cluster, Ground, OneMachine
+from pyspark_sluice.tests.spark.soak_grounds import Cluster, Ground, InHdfs, OneMachine
 
 PROGRAM = Path(__file__).parent / "programs" / "soak_query.py"
 ENDS_AN_INCARNATION = ("jvm", "driver python")
@@ -201,6 +201,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(16))
     parser.add_argument("--write-to", action="store_true", help="into a Delta table")
+    parser.add_argument(
+        "--hdfs", action="store_true", help="state and data in HDFS, with failovers"
+    )
     parser.add_argument("--cluster-share", type=float, default=0.0)
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
@@ -210,7 +213,8 @@ def main() -> int:
     seconds = arguments.minutes * 60 / max(1, arguments.kills)
     figures = []
     with tempfile.TemporaryDirectory(prefix="sluice-soak-") as root:
-        for kind, kills in ((OneMachine, arguments.kills - on_cluster), (Cluster, on_cluster)):
+        alone = InHdfs if arguments.hdfs else OneMachine
+        for kind, kills in ((alone, arguments.kills - on_cluster), (Cluster, on_cluster)):
             if kills:
                 with contextlib.closing(
                     kind(Path(root) / kind.__name__, direct=arguments.write_to)

@@ -13,16 +13,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
+from pyspark_sluice.checkpoint_meta.storage.storage_errors import patiently
 from pyspark_sluice.checkpoint_meta.stores.open_store import StateStore, open_store
 from pyspark_sluice.examples.demo.driver import descendants
 from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.tables.delta_table import DeltaSink
+from pyspark_sluice.tests.checkpoint_meta.storage.mini_hdfs import MiniHdfs, mini_hdfs_command
 from pyspark_sluice.tests.spark.standalone import BUCKET, S3Server, StandaloneCluster
 
 _DRIVERS = {
@@ -204,6 +208,55 @@ class InS3(OneMachine):
 
     def close(self) -> None:
         self._ends.close()
+
+
+class InHdfs(OneMachine):
+    """Spark in local mode; data and state in HDFS, whose two NameNodes take turns."""
+
+    name = "HDFS"
+
+    def __init__(self, root: Path, *, direct: bool = False) -> None:
+        super().__init__(root, direct=direct)
+        self._cluster = MiniHdfs(mini_hdfs_command(), root, "pair")
+        self._files, _ = open_storage("hdfs://lake/", self.storage_options)
+
+    @property
+    def storage_options(self) -> Mapping[str, Any]:
+        # By HADOOP_CONF_DIR, Spark would take paths of this machine for paths in HDFS.
+        found = ET.parse(self._cluster.configuration / "core-site.xml").iter("property")
+        settings = {one.findtext("name", ""): one.findtext("value", "") for one in found}
+        return {name: value for name, value in settings.items() if ".lake" in name}
+
+    @property
+    def query(self) -> Mapping[str, object]:
+        options = {
+            "storageOptions": json.dumps(self.storage_options),
+            "stateLocation": "hdfs://lake/state",
+            "discoveryInterval": "500ms",
+        }
+        return {**super().query, "source": "hdfs://lake/in", "options": options}
+
+    @property
+    def state(self) -> StateStore:
+        return open_store("hdfs://lake/state/source", self.storage_options)
+
+    def land(self, name: str, text: str) -> None:
+        # If it exists, the answer to an earlier try was lost.
+        with contextlib.suppress(FileExistsError):
+            patiently(lambda: self._files.create(f"/in/{name}", text.encode()))
+
+    def newest_epoch(self) -> int:
+        try:
+            names = patiently(lambda: self._files.names("/state/source/epochs"))
+        except FileNotFoundError:
+            return 0
+        return max((int(Path(name).stem) for name in names), default=0)
+
+    def repair(self) -> None:
+        self._cluster.tell("failover end")
+
+    def close(self) -> None:
+        self._cluster.close()
 
 
 class Cluster(InS3):

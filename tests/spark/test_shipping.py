@@ -6,12 +6,8 @@ The other Python has all that this one has, but for the package.
 from __future__ import annotations
 
 import json
-import os
-import site
 import subprocess
 import sys
-import tarfile
-import venv
 from collections import Counter
 from pathlib import Path
 
@@ -20,42 +16,14 @@ import pytest
 from pyspark.find_spark_home import _find_spark_home
 
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark.shipping import bare, lacking, pack
 from pyspark_sluice.tests.spark.standalone import StandaloneCluster
-from pyspark_sluice.tests.spark.wheel import wheel_files, write_zip
-from pyspark_sluice.tests.spark_home import quick_environment
+from pyspark_sluice.tests.spark.wheel import write_zip
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 
 PROGRAM = Path(__file__).parent / "programs" / "shipped_query.py"
 CONNECT_PROGRAM = PROGRAM.with_name("connect_query.py")
-
-
-def lacking(home: Path) -> Path:
-    """The interpreter of an environment that has everything but this package."""
-    packages = home / "packages"
-    packages.mkdir()
-    for folder in site.getsitepackages():
-        for entry in Path(folder).iterdir():
-            if "sluice" not in entry.name and entry.suffix != ".pth":
-                (packages / entry.name).symlink_to(entry)
-    venv.create(home / "environment", with_pip=False, symlinks=True)
-    (other,) = (home / "environment").glob("lib/python3*/site-packages")
-    (other / "others.pth").write_text(f"{packages}\n")
-    python = home / "environment" / "bin" / "python"
-    looked = [str(python), "-c", "import pyarrow, pyspark, pydantic; import pyspark_sluice"]
-    ran = subprocess.run(looked, env=bare(), capture_output=True, text=True, check=False)
-    assert "No module named 'pyspark_sluice'" in ran.stderr, ran.stderr
-    return python
-
-
-def bare(**more: str) -> dict[str, str]:
-    """The environment without what could help a Python to find the package."""
-    kept = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith(("PYSPARK_", "SPARK_", "PYTHON", "SLUICE_"))
-    }
-    return {**kept, **quick_environment(), **more}
 
 
 @pytest.fixture(scope="module")
@@ -131,27 +99,12 @@ def test_a_zip_file_is_shipped_with_add_py_file(places):
 @pytest.mark.thorough("packs an environment; a zip file is shipped above")
 def test_an_environment_is_shipped_with_archives(places):
     home, _, python = places
-    # An environment that can be moved, as conda-pack and venv-pack make them.
-    made = home / "made" / "environment"
-    (made / "bin").mkdir(parents=True)
-    wrapper = made / "bin" / "python"
-    wrapper.write_text(
-        "#!/bin/sh\n"
-        'PYTHONPATH="$(cd "$(dirname "$0")/../lib" && pwd):$PYTHONPATH" '
-        f'exec {python} "$@"\n'
-    )
-    wrapper.chmod(0o755)
-    for name, path in wheel_files().items():
-        target = made / "lib" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(path.read_bytes())
-    with tarfile.open(home / "environment.tar.gz", "w:gz") as archive:
-        archive.add(made, ".")
+    archive = pack(home, python)
     said = submitted(
         places,
         "find",
-        *("--archives", f"{home / 'environment.tar.gz'}#environment"),
-        cwd=made.parent,
+        *("--archives", f"{archive}#environment"),
+        cwd=archive.parent,
         PYSPARK_PYTHON="./environment/bin/python",
     )
     assert "/environment/lib/pyspark_sluice/__init__.py" in said.partition("task ")[2]

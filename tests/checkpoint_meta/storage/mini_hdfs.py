@@ -1,6 +1,6 @@
 """Hadoop's own mini cluster: a NameNode and two DataNodes in one process of Java.
 
-Most of its classes are in PySpark; the rest is one archive, which Maven fetches once.
+Most of its classes are in PySpark; Maven fetches the rest once.
 """
 
 from __future__ import annotations
@@ -14,14 +14,24 @@ import pytest
 from pyspark_sluice.tests import maven
 from pyspark_sluice.tests.repository import ROOT
 
+_MORE = (
+    "org.junit.jupiter:junit-jupiter-api:5.13.4",
+    "org.bouncycastle:bcprov-jdk18on:1.82",
+    "org.bouncycastle:bcutil-jdk18on:1.82",
+    "org.bouncycastle:bcpkix-jdk18on:1.82",
+)
+"""YARN's mini cluster loads them."""
+
 
 class MiniHdfs:
-    """The cluster; commands are those of `MiniHdfs.java`."""
+    """The cluster; commands and arguments are those of `MiniHdfs.java`."""
 
-    def __init__(self, command: list[str], folder: Path) -> None:
+    def __init__(self, command: list[str], folder: Path, *arguments: str) -> None:
         self._errors = (folder / "errors").open("wb")
+        self.configuration = folder / "cluster"
+        """A value for HADOOP_CONF_DIR, if the cluster is more than one NameNode."""
         self._process = subprocess.Popen(
-            [*command, str(folder / "cluster")],
+            [*command, str(self.configuration), *arguments],
             cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
             text=True,
         )  # fmt: skip
@@ -63,12 +73,12 @@ def mini_hdfs_command() -> list[str]:
     classes += [*jars.glob("commons-logging*.jar"), *jars.glob("jsr305*.jar")]
     classes += [*jars.glob("log4j-*.jar"), *jars.glob("snappy-java*.jar")]
     version = next(jars.glob("hadoop-client-api-*.jar")).stem.removeprefix("hadoop-client-api-")
-    archive = maven.jars([f"org.apache.hadoop:hadoop-client-minicluster:{version}"])
+    archives = maven.jars([f"org.apache.hadoop:hadoop-client-minicluster:{version}", *_MORE])
     source = Path(__file__).with_name("MiniHdfs.java")
     return [
         str(java / "java"),
         "-Xmx512m",
         "-cp",
-        ":".join(map(str, archive + classes)),
+        ":".join(map(str, archives + classes)),
         str(source),
     ]

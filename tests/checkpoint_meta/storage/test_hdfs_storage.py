@@ -24,6 +24,8 @@ from pyspark_sluice.checkpoint_meta.storage.storage_errors import (
     patiently,
 )
 from pyspark_sluice.errors import OptionError
+from pyspark_sluice.tests.checkpoint_meta.storage.mini_hdfs import MiniHdfs, mini_hdfs_command
+from pyspark_sluice.tests.thorough import HDFS
 
 pytest.importorskip("hdfs_native")
 
@@ -97,13 +99,13 @@ def test_of_two_writers_exactly_one_wins_each_time(hdfs, root):
     assert not [name for name in writers[0].files(root) if name.endswith(".tmp")]
 
 
-def test_a_restart_of_the_name_node_loses_no_publish_and_doubles_none(hdfs, storage, root):
-    restarts = threading.Thread(target=lambda: [hdfs.tell("restart") for _ in range(2)])
+def check_publishes(storage, root, faults):
+    """Four writers publish until the thread `faults` has ended: nothing is lost or changed."""
     created = []
 
     def write(at):
         number = 0
-        while restarts.is_alive() or number < 5:
+        while faults.is_alive() or number < 5:
             name, data = f"{root}/{at}/{number}", b"%d %d" % (at, number)
             try:
                 patiently(partial(storage.create, name, data))
@@ -113,11 +115,32 @@ def test_a_restart_of_the_name_node_loses_no_publish_and_doubles_none(hdfs, stor
             created.append((name, data))
             number += 1
 
-    restarts.start()
+    faults.start()
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(4)))
-    restarts.join()
+    faults.join()
     assert {name: storage.whole(name) for name, _ in created} == dict(created)
+
+
+def test_a_restart_of_the_name_node_loses_no_publish_and_doubles_none(hdfs, storage, root):
+    restarts = threading.Thread(target=lambda: [hdfs.tell("restart") for _ in range(2)])
+    check_publishes(storage, root, restarts)
+
+
+@HDFS
+def test_no_failover_loses_a_publish_or_doubles_one(tmp_path, root, monkeypatch):
+    pair = MiniHdfs(mini_hdfs_command(), tmp_path, "pair")
+    try:
+        monkeypatch.setenv("HADOOP_CONF_DIR", str(pair.configuration))
+        storage = HdfsStorage("lake", {})
+
+        def fail_over():
+            for how in ("handover", "end", "end", "handover"):
+                pair.tell(f"failover {how}")
+
+        check_publishes(storage, root, threading.Thread(target=fail_over))
+    finally:
+        pair.close()
 
 
 def test_safe_mode_is_waited_out_and_named_in_the_end(hdfs, storage, root):
