@@ -11,13 +11,13 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ...errors import StateError
 from ..stores.contract import StateStore
-from .checksummed_json import parsed, with_checksum
+from .checksummed_json import Document
 from .layout import ALIGNMENT
 
 _KEPT: Final = 2
@@ -31,10 +31,10 @@ _LOOKS: Final = 10
 """Looks that it takes at least to find a source idle: a process that was paused has not watched."""
 
 
-class _Document(BaseModel):
-    model_config = ConfigDict(frozen=True)
+class _Position(Document):
+    what = "the position of an aligned source"
+    remedy = "Delete it while no query runs: the source publishes its position when it starts."
 
-    format: Literal[1] = 1
     position: Annotated[int | None, Field(strict=True)]
 
 
@@ -90,7 +90,7 @@ class AlignedPositions:
         A crash before it leaves the old message, one after it an old message too many, which the
         next one deletes.
         """
-        data = with_checksum(_Document(position=position).model_dump())
+        data = _Position(position=position).to_bytes()
         own = self._leaves().get(self._source, [])
         # Above what an earlier incarnation left: the newest message is the one that counts.
         number = _number_of(own[-1]) if own else 0
@@ -131,16 +131,7 @@ class AlignedPositions:
             # only.
             watched = min(self.clock() - self._looked_at, self.idle_after / _LOOKS)
             return replace(known, unchanged=known.unchanged + watched)
-        where = f"{self._folder}/{leaf}"
-        data = self._store.read(where)
-        document = parsed(
-            _Document,
-            data,
-            f"{self._store.location}/{where}",
-            "the position of an aligned source",
-            "Delete it while no query runs: the source publishes its position when it starts.",
-        )
-        return Peer(name, document.position, leaf)
+        return Peer(name, _Position.read(self._store, f"{self._folder}/{leaf}").position, leaf)
 
     def _leaves(self) -> Mapping[str, list[str]]:
         """Source -> its messages, oldest first."""

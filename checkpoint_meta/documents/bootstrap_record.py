@@ -8,27 +8,23 @@ made this state of what.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict
+from typing import Any
 
 from ..stores.contract import StateStore
-from .checkpoint_ref import CheckpointIdentity, CheckpointRef
-from .checksummed_json import parsed, with_checksum
+from .checkpoint_ref import CheckpointIdentity
+from .checksummed_json import OfCheckpoint
 from .layout import SEED
 
 
-class Seed(BaseModel):
-    """The document, exactly as on disk. Unknown keys are kept."""
+class Seed(OfCheckpoint):
+    """The record; a query begins after its checkpoint."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
+    what = "the record of how this state was created"
+    remedy = "Restore the object from a copy, or create the state again in another directory."
 
-    format: Literal[1] = 1
     purpose: str
     """Which tool has made it: that of the epoch's claim."""
 
-    checkpoint: int
-    epoch: int
     lineage: str
     checkpoint_checksum: str
     """See `CheckpointIdentity`: what this state is, without the rest of the directory."""
@@ -45,11 +41,6 @@ class Seed(BaseModel):
     user: str
 
     @property
-    def ref(self) -> CheckpointRef:
-        """The checkpoint that a query begins after."""
-        return CheckpointRef(self.checkpoint, self.epoch)
-
-    @property
     def identity(self) -> CheckpointIdentity:
         """The same checkpoint with its lineage and checksum, so that no other one passes for it."""
         return CheckpointIdentity(self.ref, self.lineage, self.checkpoint_checksum)
@@ -62,7 +53,7 @@ def publish_seed(store: StateStore, seed: Seed) -> None:
         FileExistsError: the directory has a seed already.
     """
     # Create-only: of two tools that prepare one directory the second one fails.
-    store.publish(SEED, with_checksum(seed.model_dump(mode="json")))
+    store.publish(SEED, seed.to_bytes())
 
 
 def find_seed(store: StateStore) -> Seed | None:
@@ -72,10 +63,7 @@ def find_seed(store: StateStore) -> Seed | None:
         StateVersionError: written by a newer release.
         StateCorruptError: it is damaged.
     """
-    where = f"{store.location}/{SEED}"
     try:
-        data = store.read(SEED)
+        return Seed.read(store, SEED)
     except FileNotFoundError:
         return None
-    remedy = "Restore the object from a copy, or create the state again in another directory."
-    return parsed(Seed, data, where, "the record of how this state was created", remedy)

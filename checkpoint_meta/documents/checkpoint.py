@@ -20,7 +20,6 @@ from ...errors import StateCorruptError, StateVersionError
 from .attachments import Attachment
 from .checkpoint_ref import CHECKSUM_DIGITS, CheckpointIdentity, CheckpointRef
 from .part_budget import PartBudget
-from .serializer import int32_repeated, text_array
 from .visibility_check import VisibilityCheck
 
 FORMAT_VERSION: Final = 1
@@ -305,11 +304,8 @@ def _section(
     name: str, reader: int | None, filled: pa.Array, empty: pa.DataType, at: int
 ) -> list[pa.Array]:
     rows = len(filled)
-    columns = [
-        text_array([name] * rows),
-        pa.nulls(rows, pa.int32()) if reader is None else int32_repeated(reader, rows),
-        pa.nulls(rows, empty),
-    ]
+    heads = (pa.scalar(name), pa.scalar(reader, pa.int32()))
+    columns = [*(pa.repeat(head, rows) for head in heads), pa.nulls(rows, empty)]
     columns.insert(at, filled)
     return columns
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, Literal, Self
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from xxhash import xxh3_128_hexdigest
 
 from ...errors import StateCorruptError
+from ..stores.contract import StateStore
 from .checkpoint import newer_format
+from .checkpoint_ref import CheckpointRef
 
 KEY: Final = "checksum"
-
-DocumentT = TypeVar("DocumentT", bound=BaseModel)
 
 
 def with_checksum(document: Mapping[str, Any]) -> bytes:
@@ -44,37 +44,65 @@ def without_checksum(data: bytes) -> dict[str, Any]:
     return body
 
 
-def parsed(
-    model: type[DocumentT], data: bytes, where: str, what: str, remedy: str = ""
-) -> DocumentT:
-    """A document as its model; a newer one is reported as newer, even if it cannot be read.
+class Document(BaseModel):
+    """A document of the state, exactly as on disk. Unknown keys are kept."""
 
-    Args:
-        model: what it has to be; `format` has the newest version as its default.
-        data: the object.
-        where: its place, for the error.
-        what: it is, for the error: "a reader commit".
-        remedy: for the error.
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
-    Raises:
-        StateVersionError: written by a newer release.
-        StateCorruptError: it is not what was written.
-    """
-    known: int = model.model_fields["format"].default
-    try:
-        found = json.loads(data)["format"]
-        # Before anything else is looked at: a newer document may have another shape and checksum.
-        if found > known:
-            raise newer_format(where, found, known)
-        return model.model_validate(without_checksum(data))
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
-        raise StateCorruptError(
-            f"{what} is damaged",
-            where,
-            str(error).splitlines()[0],
-            f"a JSON document of format version {known}",
-            remedy,
-        ) from error
+    what: ClassVar[str]
+    """What errors call it, such as "a reader commit"."""
+
+    remedy: ClassVar[str] = ""
+    """What errors advise if it is damaged."""
+
+    format: Literal[1] = 1
+
+    def to_bytes(self) -> bytes:
+        """Canonical JSON with a checksum: sorted keys, UTF-8, one trailing newline."""
+        return with_checksum(self.model_dump(mode="json", by_alias=True))
+
+    @classmethod
+    def read(cls, store: StateStore, name: str) -> Self:
+        """The document of that name; raises FileNotFoundError, or like `from_bytes`."""
+        return cls.from_bytes(store.read(name), f"{store.location}/{name}")
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> Self:
+        """The document in an object at `where`, of any released version.
+
+        A newer one is reported as newer, even if it cannot be read.
+
+        Raises:
+            StateVersionError: written by a newer release.
+            StateCorruptError: it is not what was written.
+        """
+        known: int = cls.model_fields["format"].default
+        try:
+            found = json.loads(data)["format"]
+            # Before anything else is looked at: a newer one may have another shape and checksum.
+            if found > known:
+                raise newer_format(where, found, known)
+            return cls.model_validate(without_checksum(data))
+        except (ValueError, KeyError, TypeError, ValidationError) as error:
+            raise StateCorruptError(
+                f"{cls.what} is damaged",
+                where,
+                str(error).splitlines()[0],
+                f"a JSON document of format version {known}",
+                cls.remedy,
+            ) from error
+
+
+class OfCheckpoint(Document):
+    """A document about one checkpoint."""
+
+    checkpoint: int
+    epoch: int
+
+    @property
+    def ref(self) -> CheckpointRef:
+        """The checkpoint that it is about."""
+        return CheckpointRef(self.checkpoint, self.epoch)
 
 
 def _checksum(body: Mapping[str, Any]) -> str:

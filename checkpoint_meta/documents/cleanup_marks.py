@@ -7,38 +7,28 @@ for what it lists itself. Nothing is lost if marks are: what was done is found d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict
+from typing import Any
 
 from ...errors import StateCorruptError, StateError
 from ..stores.contract import StateStore
 from .checkpoint_ref import CheckpointRef
-from .checksummed_json import parsed, with_checksum
+from .checksummed_json import OfCheckpoint
 from .layout import CLEANED, NumberedObjects
 
 _KEPT = 2
 """The newest marks, so that a damaged one costs little."""
 
 
-class CleanupMark(BaseModel):
-    """One mark, as on disk."""
+class CleanupMark(OfCheckpoint):
+    """One mark: everything up to its checkpoint is done."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
+    what = "a mark of what was cleaned up"
 
-    format: Literal[1] = 1
-    checkpoint: int
-    epoch: int
     lineage: str
     """That of the checkpoint: what another chain has cleaned up says nothing of this one."""
 
     state: Mapping[str, Any]
     """The cleaner's own: what is not done yet, and figures."""
-
-    @property
-    def ref(self) -> CheckpointRef:
-        """The checkpoint up to which all is done."""
-        return CheckpointRef(self.checkpoint, self.epoch)
 
 
 class CleanupMarks:
@@ -58,7 +48,7 @@ class CleanupMarks:
         # Names sort by epoch, then by number: the newest incarnation comes first.
         for leaf in reversed(self._store.list(CLEANED)):
             try:
-                marks.append(self._read(f"{CLEANED}/{leaf}"))
+                marks.append(CleanupMark.read(self._store, f"{CLEANED}/{leaf}"))
             except (FileNotFoundError, StateCorruptError):
                 continue  # The one before it says less, and everything is repeated from there.
         return marks
@@ -71,20 +61,14 @@ class CleanupMarks:
         """The names of those that cannot be read, and why."""
         for leaf in self._store.list(CLEANED):
             try:
-                self._read(f"{CLEANED}/{leaf}")
+                CleanupMark.read(self._store, f"{CLEANED}/{leaf}")
             except StateError as error:
                 yield f"{CLEANED}/{leaf}", error
             except FileNotFoundError:
                 continue
 
-    def _read(self, name: str) -> CleanupMark:
-        where = f"{self._store.location}/{name}"
-        data = self._store.read(name)
-        return parsed(CleanupMark, data, where, "a mark of what was cleaned up")
-
     def publish(self, ref: CheckpointRef, lineage: str, state: Mapping[str, Any]) -> None:
         """Everything up to `ref` is done, but for what `state` says; older marks go."""
         # Written after the files are gone: after a crash before it they are looked for again.
         of = {"checkpoint": ref.checkpoint, "epoch": ref.epoch, "lineage": lineage}
-        mark = CleanupMark(**of, state=state)
-        self._objects.publish(with_checksum(mark.model_dump(mode="json")))
+        self._objects.publish(CleanupMark(**of, state=state).to_bytes())

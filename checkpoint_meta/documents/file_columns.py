@@ -11,7 +11,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from .file_split import FileSplit, FileVersion
-from .serializer import VersionedSerializer, int64_array, text_array
+from .serializer import VersionedSerializer
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -50,18 +50,13 @@ TIMED_CHANGES = pa.schema([*CHANGES, *TIMES])
 
 def file_columns(files: Sequence[FileVersion]) -> list[pa.Array]:
     """The columns of `FILES`."""
-    return [
-        text_array([file.path for file in files]),
-        int64_array([file.size for file in files]),
-        int64_array([file.modified for file in files]),
-        text_array([file.etag for file in files]),
-    ]
+    return [pa.array([file[at] for file in files], of.type) for at, of in enumerate(FILES)]
 
 
 def ranges_of(splits: Sequence[FileSplit]) -> pa.RecordBatch:
     """Splits as rows of `RANGES`."""
     columns = file_columns([split.file for split in splits])
-    columns += [int64_array([getattr(split, name) for split in splits]) for name in _BOUNDS]
+    columns += [pa.array([getattr(s, name) for s in splits], pa.int64()) for name in _BOUNDS]
     return pa.record_batch(columns, schema=RANGES)
 
 
@@ -139,8 +134,7 @@ def flags_in(batch: pa.RecordBatch, name: str) -> Flags:
 
 def numbers_array(values: Numbers) -> pa.Array:
     """A column of 64 bit numbers over the memory of `values`."""
-    kept = np.ascontiguousarray(values, np.int64)
-    return pa.Array.from_buffers(pa.int64(), len(kept), [None, pa.py_buffer(kept)])
+    return pa.array(values, pa.int64())
 
 
 def numbers_in(batch: pa.RecordBatch, name: str) -> Numbers:

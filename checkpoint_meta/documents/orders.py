@@ -13,27 +13,25 @@ opens the state, and its next checkpoint says up to which number they are in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ...errors import StateCorruptError, StateMissingError
 from ..stores.contract import StateStore, next_created
 from .checkpoint_ref import CheckpointRef
-from .checksummed_json import parsed, with_checksum
+from .checksummed_json import Document
 from .layout import ORDERS, numbers_in, order_object
-
-_REMEDY: Final = "Restore the object from a copy; the order cannot be carried out without it."
 
 Action = Literal["requeue", "rewind", "forget", "waive"]
 
 
-class Order(BaseModel):
-    """One order, as on disk. Unknown keys are kept."""
+class Order(Document):
+    """One order."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
+    what = "an order"
+    remedy = "Restore the object from a copy; the order cannot be carried out without it."
 
-    format: Literal[1] = 1
     number: int = Field(default=0, ge=0)
     """The place among the orders of this directory, from 1; 0 before it is published."""
 
@@ -125,19 +123,17 @@ class Orders:
 
     def read(self, number: int) -> Order:
         """The order of that number; raises like `after`."""
-        name = order_object(number)
-        where = f"{self._store.location}/{name}"
+        where = f"{self._store.location}/{order_object(number)}"
         try:
-            data = self._store.read(name)
+            order = Order.read(self._store, order_object(number))
         except FileNotFoundError as error:
             raise StateMissingError(
                 "an order is missing",
                 where,
                 "no such object",
                 "orders numbered consecutively",
-                _REMEDY,
+                Order.remedy,
             ) from error
-        order = parsed(Order, data, where, "an order", _REMEDY)
         # The checksum does not cover the name: a copy under another number would be carried out
         # twice.
         if order.number != number or len({len(of) for of in order.splits.values()}) > 1:
@@ -147,7 +143,7 @@ class Orders:
                 f"order {order.number}, with columns of length "
                 + ", ".join(str(len(of)) for of in order.splits.values()),
                 f"order {number}, with columns of one length",
-                _REMEDY,
+                Order.remedy,
             )
         return order
 
@@ -160,8 +156,7 @@ class Orders:
 
         def numbered() -> Order:
             made = order.model_copy(update={"number": max(self.newest(), contained) + 1})
-            data = with_checksum(made.model_dump(mode="json"))
-            self._store.publish(order_object(made.number), data)
+            self._store.publish(order_object(made.number), made.to_bytes())
             return made
 
         return next_created(self._store, ORDERS, numbered)

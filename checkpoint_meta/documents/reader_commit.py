@@ -14,7 +14,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict
 from ...errors import StateNotSharedError
 from ..stores.contract import StateStore, in_parallel
 from .checkpoint_ref import CheckpointRef
-from .checksummed_json import parsed, with_checksum
+from .checksummed_json import OfCheckpoint
 from .layout import (
     READERS,
     abandoned_directory,
@@ -70,14 +70,9 @@ class NotBegun(BaseModel):
     no other document."""
 
 
-class _OfAttempt(BaseModel):
+class _OfAttempt(OfCheckpoint):
     """What one attempt of one reader says of one checkpoint."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
-
-    format: Literal[1] = 1
-    checkpoint: int
-    epoch: int
     reader: int
     attempt: int
     lineage: str = ""
@@ -85,11 +80,6 @@ class _OfAttempt(BaseModel):
 
     query_id: str = ""
     """Spark's `sql.streaming.queryId`, empty if not set."""
-
-    @property
-    def ref(self) -> CheckpointRef:
-        """The checkpoint that it is about."""
-        return CheckpointRef(self.checkpoint, self.epoch)
 
 
 class ReaderCommit(_OfAttempt):
@@ -99,6 +89,9 @@ class ReaderCommit(_OfAttempt):
     order, so that fifty thousand packed splits stay a small document. A split that is neither
     returned nor unfinished was read to its end.
     """
+
+    what = "a reader commit"
+    remedy = "Restore the object from a copy."
 
     rows: Sequence[int]
     """Rows emitted of each split."""
@@ -194,20 +187,6 @@ class ReaderCommit(_OfAttempt):
         """Indexes of the splits of which no row was read: sent back, or not begun."""
         return [*self.returned_indexes, *self.not_begun.indexes]
 
-    def to_bytes(self) -> bytes:
-        """Canonical JSON with a checksum: sorted keys, UTF-8, one trailing newline."""
-        return with_checksum(self.model_dump(mode="json"))
-
-    @classmethod
-    def from_bytes(cls, data: bytes, where: str) -> ReaderCommit:
-        """Read a commit of any released version.
-
-        Raises:
-            StateVersionError: written by a newer release.
-            StateCorruptError: not a reader commit.
-        """
-        return parsed(cls, data, where, "a reader commit", "Restore the object from a copy.")
-
 
 class Abandonment(_OfAttempt):
     """An attempt was closed half-way: Spark wanted no more of its rows, or ended it.
@@ -216,6 +195,8 @@ class Abandonment(_OfAttempt):
     loser of two speculative attempts is closed too, before or after the winner acknowledges.
     Where a reader has no commit it explains why, and nobody has to wait for one.
     """
+
+    what = "a record of an attempt"
 
     reported: int
     """Splits it had come to the end of."""
@@ -247,7 +228,9 @@ class ReaderCommits:
                 self.store.publish(name, commit.to_bytes())
             except FileExistsError as found:
                 # A network file system may refuse to create an object before it shows it.
-                first = self._awaited(partial(self._read, name), commit.ref, sleep)
+                first = self._awaited(
+                    partial(ReaderCommit.read, self.store, name), commit.ref, sleep
+                )
                 if first is None:
                     raise StateNotSharedError(
                         "the commit of an earlier attempt cannot be read",
@@ -276,7 +259,7 @@ class ReaderCommits:
         """The commit of `reader` for `ref`, looked for by its name; None if not published yet."""
         for name in self._names(reader_object, ref, reader):
             try:
-                commit = self._read(name)
+                commit = ReaderCommit.read(self.store, name)
             except FileNotFoundError:
                 return None
             if self._is_ours(commit):
@@ -320,11 +303,10 @@ class ReaderCommits:
     def abandon(self, abandonment: Abandonment) -> None:
         """Record that an attempt was closed half-way; the first record of a reader stays."""
         record = abandonment.model_copy(update={"lineage": self._lineage})
-        document = with_checksum(record.model_dump(mode="json"))
         for name in self._names(abandoned_object, record.ref, record.reader):
             # Of several attempts one record is enough to say why a commit is missing.
             with contextlib.suppress(FileExistsError, FileNotFoundError):
-                self.store.publish(name, document)
+                self.store.publish(name, record.to_bytes())
                 return
 
     def abandoned(self, ref: CheckpointRef) -> list[int]:
@@ -338,9 +320,7 @@ class ReaderCommits:
     def _is_abandoned(self, ref: CheckpointRef, reader: int) -> bool:
         with contextlib.suppress(FileNotFoundError):
             for name in self._names(abandoned_object, ref, reader):
-                where = f"{self.store.location}/{name}"
-                data = self.store.read(name)
-                if self._is_ours(parsed(Abandonment, data, where, "a record of an attempt")):
+                if self._is_ours(Abandonment.read(self.store, name)):
                     return True
         return False
 
@@ -348,6 +328,3 @@ class ReaderCommits:
         """The next look for what `ref`'s readers have written is a real one."""
         for directory in (READERS, reader_directory(ref), abandoned_directory(ref)):
             self.store.refresh(directory)
-
-    def _read(self, name: str) -> ReaderCommit:
-        return ReaderCommit.from_bytes(self.store.read(name), f"{self.store.location}/{name}")

@@ -6,25 +6,24 @@ finds out if somebody else has.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from ...errors import StateCorruptError, StateVersionError
+from pydantic import Field
+
 from ..stores.contract import StateStore, next_created
 from . import layout
-from .checksummed_json import with_checksum, without_checksum
-
-_FORMAT = 1
+from .checksummed_json import Document
 
 
-@dataclass(frozen=True)
-class StoredSchema:
+class StoredSchema(Document):
     """One version of the schema."""
 
+    what = "a stored schema"
+    remedy = "Restore the object from a copy, or delete it to use the previous version."
+
     version: int
-    schema: Mapping[str, Any]
+    struct: Mapping[str, Any] = Field(alias="schema")
     """Spark's JSON of the struct."""
 
     reason: str = ""
@@ -72,40 +71,16 @@ class SchemaHistory:
         def grown() -> StoredSchema:
             before = self.latest()
             schema, reason = change(before)
-            if before is not None and before.schema == schema:
+            if before is not None and before.struct == schema:
                 return before
-            made = StoredSchema(0 if before is None else before.version + 1, schema, reason)
+            version = 0 if before is None else before.version + 1
+            made = StoredSchema(version=version, schema=schema, reason=reason)
             # The number is the lock: of two writers one fails, and grows the other's version
             # instead.
-            data = with_checksum({"format": _FORMAT, **vars(made)})
-            self._store.publish(layout.schema_object(made.version), data)
+            self._store.publish(layout.schema_object(version), made.to_bytes())
             return made
 
         return next_created(self._store, layout.SCHEMAS, grown)
 
     def _read(self, leaf: str) -> StoredSchema:
-        name = f"{layout.SCHEMAS}/{leaf}"
-        where = f"{self._store.location}/{name}"
-        try:
-            data = self._store.read(name)
-            # The version comes before the checksum, so that a newer document is called newer.
-            found = json.loads(data)["format"]
-            if found <= _FORMAT:
-                document = without_checksum(data)
-                schema, reason = document["schema"], document.get("reason", "")
-                return StoredSchema(int(document["version"]), dict(schema), str(reason))
-        except (ValueError, KeyError, TypeError) as error:
-            raise StateCorruptError(
-                "a stored schema does not parse",
-                where,
-                f"{type(error).__name__}: {error}",
-                "JSON with the keys format, version and schema",
-                "Restore the object from a copy, or delete it to use the previous version.",
-            ) from error
-        raise StateVersionError(
-            "the schema was stored by a newer release",
-            where,
-            f"format {found}",
-            f"at most {_FORMAT}",
-            "Upgrade pyspark-sluice on the driver and the executors.",
-        )
+        return StoredSchema.read(self._store, f"{layout.SCHEMAS}/{leaf}")

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from array import array
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -108,28 +106,3 @@ class JsonSerializer(VersionedSerializer[Sequence[T]], Generic[T]):
     def deserialize(self, version: int, batch: pa.RecordBatch) -> Sequence[T]:
         texts = batch.column("json").to_pylist()
         return [self._from_json(version, json.loads(text)) for text in texts]
-
-
-# pyarrow's own conversion of Python values imports pandas where there is one, which costs a tenth
-# of a second before the first batch of every query. So arrays are built from buffers.
-
-
-def int64_array(values: Sequence[int]) -> pa.Array:
-    """`values` as int64, none of them null."""
-    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(array("q", values))])
-
-
-def int32_repeated(value: int, count: int) -> pa.Array:
-    """`value` as int32, `count` times."""
-    return pa.Array.from_buffers(
-        pa.int32(), count, [None, pa.py_buffer(array("i", [value]) * count)]
-    )
-
-
-def text_array(values: Sequence[str]) -> pa.Array:
-    """`values` as strings, none of them null."""
-    encoded = [value.encode() for value in values]
-    # Offsets of 32 bits: more than 2 GiB of text raises here, see `FileSplitSerializer`.
-    ends = array("i", accumulate(map(len, encoded), initial=0))
-    data = pa.py_buffer(b"".join(encoded))
-    return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), data)

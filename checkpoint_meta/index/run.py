@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..documents.attachments import Attachment
 from ..documents.file_columns import FILES, numbers_array, words_in
-from .fingerprints import Names, SeenKeys, Words
+from .fingerprints import Names, SeenKeys
 
 _KEYS = pa.schema(
     [("high", pa.uint64()), ("low", pa.uint64()), ("version", pa.uint64()), ("end", pa.int64())],
@@ -50,7 +50,8 @@ def write_keys(keys: SeenKeys) -> bytes:
     """The object of the keys: an Arrow file, not compressed, since fingerprints are not."""
     assert keys.version is not None
     assert keys.end is not None
-    columns = [_words(words) for words in (keys.names.high, keys.names.low, keys.version)]
+    words = (keys.names.high, keys.names.low, keys.version)
+    columns = [pa.array(each, pa.uint64()) for each in words]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, _KEYS) as writer:
         writer.write_batch(pa.record_batch([*columns, numbers_array(keys.end)], schema=_KEYS))
@@ -64,11 +65,6 @@ def read_keys(data: bytes) -> SeenKeys:
         batch = reader.get_batch(0)
     high, low, version = (words_in(batch.column(at), np.uint64) for at in range(3))
     return SeenKeys(Names(high, low), version, words_in(batch.column(3), np.int64))
-
-
-def _words(words: Words) -> pa.Array:
-    kept = np.ascontiguousarray(words, np.uint64)
-    return pa.Array.from_buffers(pa.uint64(), len(kept), [None, pa.py_buffer(kept)])
 
 
 def write_files(batches: Iterable[pa.RecordBatch]) -> bytes:

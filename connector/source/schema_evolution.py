@@ -70,7 +70,7 @@ class EvolvingReader(SplitReader[FileSplit]):
             later = SchemaHistory(self._store).version(newest)
             # A restart may have brought a newer version than the event names.
             widen = options.mode_of_evolution.widens
-            schema = grown(schema, arrow_schema_of(later.schema), widen=widen)
+            schema = grown(schema, arrow_schema_of(later.struct), widen=widen)
         self._schema = schema
         self._inner = make_reader(schema)
 
@@ -108,7 +108,7 @@ class EvolvingReader(SplitReader[FileSplit]):
     def _grow(self, seen: NewColumnsSeen, files: Sequence[FileVersion]) -> int:
         """Read on with the version of the schema that has what was seen; returns its number."""
         stored = stored_with(seen, files, self._options, self._schema, self._store)
-        schema = arrow_schema_of(stored.schema)
+        schema = arrow_schema_of(stored.struct)
         # Files of one batch with several types of one column fit few tables.
         is_longer = grown(self._schema, schema, widen=False) == schema
         if not (is_longer and goes_on(self._options)):
@@ -212,7 +212,7 @@ def stored_with(
         )
 
     def grow(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
-        current = schema if before is None else arrow_schema_of(before.schema)
+        current = schema if before is None else arrow_schema_of(before.struct)
         # Another reader may have stored a version since this query began: its columns stay.
         more = _aligned(found, current, options)
         after = grown(current, more, widen=mode.widens, is_text=is_text)
@@ -223,7 +223,7 @@ def stored_with(
 
 
 def _stopped(seen: NewColumnsSeen, stored: StoredSchema, schema: pa.Schema) -> SchemaEvolvedError:
-    new = added_or_widened(schema, arrow_schema_of(stored.schema), widen=True)
+    new = added_or_widened(schema, arrow_schema_of(stored.struct), widen=True)
     return SchemaEvolvedError(
         "the data has new columns, and the schema that has them is stored",
         seen.where,

@@ -86,11 +86,11 @@ def schema_without_one_given(options: SluiceOptions) -> pa.Schema:
             files = all_files(make_discovery(options))
             return json_of(inferred_schema(files, options)), "inferred"
         return json_of(
-            with_reader_columns(arrow_schema_of(before.schema), options, has_grown=True)
+            with_reader_columns(arrow_schema_of(before.struct), options, has_grown=True)
         ), "options"
 
     # Stored here, at `.load()`: of two starts at once both get the version that was stored first.
-    return arrow_schema_of(history.grow(decided).schema)
+    return arrow_schema_of(history.grow(decided).struct)
 
 
 def schema_history(options: SluiceOptions) -> SchemaHistory | None:

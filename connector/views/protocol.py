@@ -144,7 +144,7 @@ def schemas(view: StateView) -> pa.Table:
         {
             "version": stored.version,
             # In canonical form, so that two equal schemas are equal as text.
-            "schema": json.dumps(stored.schema, sort_keys=True, ensure_ascii=False),
+            "schema": json.dumps(stored.struct, sort_keys=True, ensure_ascii=False),
             "reason": stored.reason,
         }
         for stored in SchemaHistory(view.store).all()

@@ -22,7 +22,7 @@ def take_back_plan(store: StateStore) -> Plan:
     versions = history.all()
     # Versions are only added, so a schema that was taken back is there twice: its first occurrence
     # says what it was a change of.
-    first = next((at for at, one in enumerate(versions) if one.schema == versions[-1].schema), 0)
+    first = next((at for at, one in enumerate(versions) if one.struct == versions[-1].struct), 0)
     if first == 0:
         raise OptionError(
             "there is no schema to go back to",
@@ -53,7 +53,7 @@ def take_back_plan(store: StateStore) -> Plan:
                 f"version {newest.version}",
                 "Stop the query, then repeat the command.",
             )
-        return earlier.schema, f"took back version {newest.version}"
+        return earlier.struct, f"took back version {newest.version}"
 
     return Plan(report, _show, lambda: {"new_version": history.grow(change).version})
 
@@ -62,7 +62,7 @@ def _columns(stored: StoredSchema) -> dict[str, str]:
     """Column names and their types as text, in Spark's JSON."""
     return {
         field["name"]: field["type"] if isinstance(field["type"], str) else str(field["type"])
-        for field in stored.schema["fields"]
+        for field in stored.struct["fields"]
     }
 
 

@@ -17,7 +17,6 @@ from ....checkpoint_meta.documents.file_columns import (
     numbers_in,
 )
 from ....checkpoint_meta.documents.file_split import GrowingMark
-from ....checkpoint_meta.documents.serializer import text_array
 from ....checkpoint_meta.index.fingerprints import Names, Words
 from ....errors import FileChangedError
 from ..discovery.api import FoundFiles
@@ -104,7 +103,7 @@ def up_to_whole_records(
     """
     paths, sizes = files.column("path").to_pylist(), numbers_in(files, "size").tolist()
     marks = list(map(whole_records, paths, starts.tolist(), sizes, known))
-    etags = text_array([mark.etag for mark in marks])
+    etags = pa.array([mark.etag for mark in marks], pa.string())
     columns = [*(files.column(name) for name in ("path", "size", "modified")), etags]
     ends = np.array([mark.end for mark in marks], np.int64)
     return pa.record_batch(columns, schema=FILES), ends
@@ -129,10 +128,10 @@ def version_rows(found: FoundFiles, rows: Numbers) -> pa.RecordBatch:
     # Text is never null in a checkpoint: a store without marks gives empty ones.
     marks = ["" if found.etags is None else found.etags[row] for row in chosen]
     columns = [
-        text_array([found.paths[row] for row in chosen]),
+        pa.array([found.paths[row] for row in chosen], pa.string()),
         numbers_array(found.sizes[rows]),
         numbers_array(found.modified[rows]),
-        text_array(marks),
+        pa.array(marks, pa.string()),
     ]
     return pa.record_batch(columns, schema=FILES)
 

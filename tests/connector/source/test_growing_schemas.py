@@ -148,7 +148,7 @@ def test_each_of_many_files_may_bring_a_column(tmp_path, ending, rows):
     assert Counter(row["id"] for row in query.rows) == Counter(range(40))
     assert all(row[f"c{row['id'] // 2}"] == row["id"] // 2 for row in query.rows)
     stored = SchemaHistory(query.store).latest()
-    assert set(arrow_schema_of(stored.schema).names) == {"id", *(f"c{n}" for n in range(20))}
+    assert set(arrow_schema_of(stored.struct).names) == {"id", *(f"c{n}" for n in range(20))}
 
 
 @pytest.mark.parametrize("rows", [None, 5])

@@ -61,7 +61,7 @@ def after(
     stored_with(caught.value, [split.file for split in splits], made, schema, store)
     stored = SchemaHistory(store).latest()
     assert stored is not None
-    return arrow_schema(StructType.fromJson(dict(stored.schema)))
+    return arrow_schema(StructType.fromJson(dict(stored.struct)))
 
 
 def lines(path: Path, *records: Any) -> Path:

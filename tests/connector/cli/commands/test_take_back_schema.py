@@ -43,7 +43,7 @@ def grow(landing, options, name, text):
     (landing / name).write_text(text)
     store = open_state(options)
     stored = SchemaHistory(store).latest()
-    schema = arrow_schema_of(stored.schema)
+    schema = arrow_schema_of(stored.struct)
     filled = resolved(options, schema.names, inferred=True)
     splits = cut(landing / name, ())
     reader = FileSplitReader(schema, filled, CONTEXT, schema_is_inferred=True)
