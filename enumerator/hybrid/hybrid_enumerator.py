@@ -10,7 +10,7 @@ Spark has written the checkpoint into its offset log resumes in the part before.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -18,14 +18,13 @@ from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachment, Attachments
 from ...checkpoint_meta.documents.hybrid_split import HybridSplit, HybridSplitSerializer, part_name
-from ...checkpoint_meta.documents.part_budget import PartBudget
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ...errors import OptionError, ProtocolError
 from ..api import SplitEnumerator, SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from ..large_state import FrozenState, StateDocument
 from ..source_api import EnumeratorSource, OpenState
-from .part_context import PartContext
+from .part_context import PartContext, same_of
 from .state import FrozenPart, HybridState, HybridStateSerializer, PartChain
 
 
@@ -210,9 +209,17 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
 
     # The part that it is in -----------------------------------------------------------------
 
-    @override
-    def start(self) -> None:
-        self._inner.start()
+    start = same_of("_inner.start")
+    part_budgets = same_of("_inner.part_budgets")
+    can_improve_state = same_of("_inner.can_improve_state")
+    improve_state = same_of("_inner.improve_state")
+    attachments_in_use = same_of("_inner.attachments_in_use")
+    add_reader = same_of("_inner.add_reader")
+    handle_reader_event = same_of("_inner.handle_reader_event")
+    notify_checkpoint_complete = same_of("_inner.notify_checkpoint_complete")
+    notify_checkpoint_aborted = same_of("_inner.notify_checkpoint_aborted")
+    is_decided = same_of("_inner.is_decided")
+    close = same_of("_inner.close")
 
     def _own(self, splits: Sequence[HybridSplit], what: str) -> list[Any]:
         strange = [split for split in splits if split.part != self._part]
@@ -231,10 +238,6 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
     @override
     def add_splits_back(self, splits: Sequence[HybridSplit], reader: int) -> None:
         self._inner.add_splits_back(self._own(splits, "were sent back"), reader)
-
-    @override
-    def part_budgets(self, checkpoint_id: int, readers: Sequence[int]) -> Mapping[int, PartBudget]:
-        return self._inner.part_budgets(checkpoint_id, readers)
 
     @override
     def requeue_splits(self, splits: Sequence[HybridSplit]) -> None:
@@ -259,49 +262,16 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
         version = self._source.parts[self._part].state_serializer.version
         return FrozenPart(self._part, version, self._position, frozen)
 
-    @property
-    @override
-    def can_improve_state(self) -> bool:
-        return self._inner.can_improve_state
-
-    @override
-    def improve_state(self) -> Callable[[Attachments], None] | None:
-        return self._inner.improve_state()
-
-    @override
-    def attachments_in_use(self) -> Collection[str]:
-        return self._inner.attachments_in_use()
-
-    @override
-    def add_reader(self, reader: int) -> None:
-        self._inner.add_reader(reader)
-
-    @override
-    def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
-        self._inner.handle_reader_event(reader, event_type, value)
-
     @override
     def add_events_back(self, events: Sequence[Any], reader: int) -> None:
         own = [event for part, event in events if part == self._part]
         if own:
             self._inner.add_events_back(own, reader)
 
-    @override
-    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        self._inner.notify_checkpoint_complete(checkpoint_id)
-
-    @override
-    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        self._inner.notify_checkpoint_aborted(checkpoint_id)
-
     @property
     @override
     def wants_checkpoint(self) -> bool:
         return self._is_new or self._inner.wants_checkpoint
-
-    @override
-    def is_decided(self, budget: BatchBudget) -> bool:
-        return self._inner.is_decided(budget)
 
     @override
     def backlog(self) -> Mapping[str, Any]:
@@ -315,7 +285,3 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
     @override
     def resume_from(self, cursors: Mapping[str, Any]) -> None:
         self._inner.resume_from(cursors.get(part_name(self._part), {}))
-
-    @override
-    def close(self) -> None:
-        self._inner.close()

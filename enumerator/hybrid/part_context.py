@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from typing_extensions import override
@@ -11,6 +12,11 @@ from ...checkpoint_meta.documents.hybrid_split import HybridSplit
 from ..api import SplitEnumeratorContext
 
 ResultT = TypeVar("ResultT")
+
+
+def same_of(path: str) -> Any:
+    """A method or property that is that of another object, which `path` leads to."""
+    return property(attrgetter(path))
 
 
 class PartContext(SplitEnumeratorContext[Any]):
@@ -36,24 +42,14 @@ class PartContext(SplitEnumeratorContext[Any]):
         """The part is over: what its calls bring is not wanted any more."""
         self._is_closed = True
 
-    @property
-    @override
-    def parallelism(self) -> int:
-        return self._outer.parallelism
-
-    @property
-    @override
-    def awaits_readers(self) -> bool:
-        return self._outer.awaits_readers
-
-    @property
-    @override
-    def continuing(self) -> Collection[int]:
-        return self._outer.continuing
-
-    @override
-    def request_parallelism(self, readers: int) -> int:
-        return self._outer.request_parallelism(readers)
+    parallelism = same_of("_outer.parallelism")
+    awaits_readers = same_of("_outer.awaits_readers")
+    continuing = same_of("_outer.continuing")
+    request_parallelism = same_of("_outer.request_parallelism")
+    continue_split = same_of("_outer.continue_split")
+    # A split of a hybrid source has the id that its part gives it.
+    quarantine_splits = same_of("_outer.quarantine_splits")
+    request_planning = same_of("_outer.request_planning")
 
     @override
     def assign_splits(self, assignment: Mapping[int, Sequence[Any]]) -> None:
@@ -68,28 +64,9 @@ class PartContext(SplitEnumeratorContext[Any]):
         noticed()
 
     @override
-    def continue_split(
-        self,
-        reader: int,
-        split_id: str,
-        *,
-        max_bytes: int | None = None,
-        max_rows: int | None = None,
-        stop: Any = None,
-    ) -> bool:
-        return self._outer.continue_split(
-            reader, split_id, max_bytes=max_bytes, max_rows=max_rows, stop=stop
-        )
-
-    @override
     def send_event(self, reader: int, event: Any) -> None:
         # With its part: an event that waits for its reader may outlive the part.
         self._outer.send_event(reader, [self._part, event])
-
-    @override
-    def quarantine_splits(self, reasons: Mapping[str, str]) -> None:
-        # A split of a hybrid source has the id that its part gives it.
-        self._outer.quarantine_splits(reasons)
 
     @override
     def call_async(
@@ -103,7 +80,3 @@ class PartContext(SplitEnumeratorContext[Any]):
                 handler(result, error)
 
         self._outer.call_async(call, handle, delay)
-
-    @override
-    def request_planning(self) -> None:
-        self._outer.request_planning()
