@@ -24,6 +24,7 @@ from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.urls import hadoop_path, local_path, storage_url, written_path
 from ....enumerator.coordinator.restore import RestoredState
 from ....enumerator.files.discovery.tree_discovery import all_files
+from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.offline_state import OfflineState, offline_state
 from ....errors import OptionError
 from ...options.model import SluiceOptions, parse_options
@@ -31,7 +32,6 @@ from ...source.discovery import make_listing
 from ..offline_edit import Plan
 from ..state_argument import parsed_options
 from .new_state import Target, write_seed
-from .offline_source import OfflineEnumerator, OfflineFileSource
 
 _SHOWN: Final = 10
 _STEP: Final = 50_000

@@ -23,18 +23,17 @@ from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.file_columns import numbers_in
 from ....checkpoint_meta.stores.contract import StateStore
-from ....enumerator.coordinator.restore import restore
+from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.offline_state import OfflineState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
 from ....reader.files.io.compressed.cut_places import take_over
-from ...views.files_as_of import files_known
+from ...views.files_as_of import FilesAsOf
 from ...views.state_view import StateView
 from ..offline_edit import Plan
 from ..state_argument import check_is_of_files, checkpoint_as_of, checkpoint_named, no_checkpoint
 from ..view_filter import matching_pattern
 from .new_state import Target, in_use, write_seed
-from .offline_source import OfflineEnumerator, OfflineFileSource
 
 _SHOWN = 10
 _ORIGIN = ("state", "checkpoint", "epoch", "known_to_be_complete")
@@ -117,12 +116,8 @@ class Fork:
         self, enumerator: OfflineEnumerator, wanted: Callable[[pa.Array], pa.Array]
     ) -> None:
         """What the other state found later and is not wanted counts as seen."""
-        # Epoch 0: nothing is published through these.
-        read = Attachments(self.view.store, 0)
-        known = restore(self.view.history, self.view.head, OfflineFileSource(), read).state
-        assert known is not None
         now = int(time.time() * 1_000_000)
-        for rows in files_known(known, read):
+        for rows in FilesAsOf(self.view.store, self.view.head, details=True).seen():
             chosen = rows.filter(pc.invert(wanted(rows.column("path"))))
             # A run may hold several versions of a file, the newest last.
             enumerator.count_as_seen(*_newest(chosen), now)

@@ -15,12 +15,12 @@ from ....checkpoint_meta.history import CheckpointHistory
 from ....checkpoint_meta.storage.units import parse_milliseconds
 from ....checkpoint_meta.stores.contract import StateStore, in_parallel
 from ....enumerator.coordinator.start_position import COMPACTION
+from ....enumerator.files.offline_source import OfflineFileSource
 from ....enumerator.offline.offline_state import Compaction, OfflineClaim
 from ....errors import OptionError, StateError
 from ....reader.files.io.compressed.cut_places import FOLDER
 from ...views.amounts import format_bytes
 from ...views.state_view import StateView
-from ..bootstrap.offline_source import OfflineFileSource
 from ..offline_edit import Plan
 from ..output import print_pairs
 from ..state_argument import check_is_of_files

@@ -128,21 +128,6 @@ def pending_after(chain: Sequence[StateDocument]) -> Sequence[pa.RecordBatch]:
     return _pending([part for at, document in enumerate(chain) for part in _rows(document, at)])
 
 
-def count_seen(chain: Sequence[StateDocument], attachments: Attachments) -> int:
-    """How many files are known after `chain`.
-
-    Raises:
-        StateError: an object that the base refers to is gone or damaged.
-    """
-    runs = [run for each in chain for run in _runs(each, attachments, details=False)]
-    names = [names_in(files.column("path")) for each in chain for files in _known(each)]
-    flushed = SeenKeys.merge([run.keys for run in runs]) if runs else ()
-    if not names:
-        return len(flushed)
-    known = SeenFiles(runs).know(SeenKeys.sort(Names.join(names)).names)
-    return len(flushed) + int(np.count_nonzero(~known))
-
-
 def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -> list[Run]:
     found = iter(document.attachments)
     runs = []

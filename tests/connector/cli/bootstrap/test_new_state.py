@@ -25,10 +25,10 @@ from pyspark_sluice.checkpoint_meta.stores.testing import (
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.bootstrap.fork import chosen_fork
 from pyspark_sluice.connector.cli.bootstrap.new_state import Target, write_seed
-from pyspark_sluice.connector.cli.bootstrap.offline_source import OfflineFileSource
 from pyspark_sluice.connector.cli.commands.verify import verified
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import RestoredState
+from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.offline_state import offline_state
 from pyspark_sluice.errors import FencedError, OptionError, StateError
 from pyspark_sluice.reader.files.io.compressed.cut_places import object_of

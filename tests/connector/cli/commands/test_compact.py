@@ -21,13 +21,13 @@ from pyspark_sluice.checkpoint_meta.stores.testing import (
     SimulatedCrash,
 )
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.cli.bootstrap.offline_source import OfflineFileSource
 from pyspark_sluice.connector.cli.commands import compact as compacting
 from pyspark_sluice.connector.cli.commands.compact import compact_plan
 from pyspark_sluice.connector.cli.commands.verify import verified
-from pyspark_sluice.connector.views.files_as_of import files_known
+from pyspark_sluice.connector.views.files_as_of import FilesAsOf
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import restore
+from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.offline_state import Compaction, OfflineClaim
 from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.connector.queries import Query, carried_out, drained, in_memory
@@ -62,13 +62,13 @@ def states(store, refs):
     """What a restore of each checkpoint knows: pending ranges, files in their versions."""
     found = {}
     for ref in refs:
-        read = Attachments(store, 0)
-        restored = restore(CheckpointHistory(store), ref, OfflineFileSource(), read)
+        source, read = OfflineFileSource(), Attachments(store, 0)
+        restored = restore(CheckpointHistory(store), ref, source, read)
         assert restored.state is not None
         pending = sorted(split for batch in restored.state.changes for split in splits_in(batch))
         seen = {
             (row["path"], row["size"], row["modified"], row["end"])
-            for batch in files_known(restored.state, read)
+            for batch in FilesAsOf(store, ref, details=True).seen()
             for row in batch.to_pylist()
         }
         found[ref] = (pending, seen, restored.quarantined)

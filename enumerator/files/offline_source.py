@@ -13,19 +13,19 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.attachments import Attachments
-from ....checkpoint_meta.documents.file_columns import FILES, Flags, Numbers, numbers_array
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ....checkpoint_meta.index.fingerprints import SeenKeys, names_in, versions_in
-from ....enumerator.api import SplitEnumeratorContext
-from ....enumerator.batch_budget import BatchBudget
-from ....enumerator.files.ledger.file_state import FileState, fold
-from ....enumerator.files.ledger.index_merge import MergePolicy
-from ....enumerator.files.ledger.ledger import Ledger, LedgerPolicy
-from ....enumerator.files.ledger.seen_files import Piece
-from ....enumerator.files.ledger.sifting import OnOverwrite
-from ....enumerator.files.ledger_source import FilesSource, LedgerEnumerator
-from ....enumerator.large_state import StateDocument
+from ...checkpoint_meta.documents.attachments import Attachments
+from ...checkpoint_meta.documents.file_columns import FILES, Flags, Numbers, numbers_array
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.index.fingerprints import SeenKeys, names_in, versions_in
+from ..api import SplitEnumeratorContext
+from ..batch_budget import BatchBudget
+from ..large_state import StateDocument
+from .ledger.file_state import FileState, fold
+from .ledger.index_merge import MergePolicy
+from .ledger.ledger import Ledger, LedgerPolicy
+from .ledger.seen_files import Piece
+from .ledger.sifting import OnOverwrite
+from .ledger_source import FilesSource, LedgerEnumerator
 
 Wanted = Callable[[pa.Array], pa.Array]
 """For a column of paths, which of them are wanted."""
@@ -34,9 +34,9 @@ Wanted = Callable[[pa.Array], pa.Array]
 class OfflineFileSource(FilesSource):
     """The driver's half of the file source, as far as it needs no option."""
 
-    def __init__(self, wanted: Wanted | None = None) -> None:
-        """`wanted` says which files stay pending; all if None."""
-        self._wanted = wanted
+    def __init__(self, wanted: Wanted | None = None, *, details: bool = True) -> None:
+        """`wanted` says which files stay pending; all if None. `details` as for `fold`."""
+        self._wanted, self._details = wanted, details
 
     @override
     def create_enumerator(
@@ -46,7 +46,7 @@ class OfflineFileSource(FilesSource):
 
     @override
     def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
-        return fold(chain, attachments, details=True)
+        return fold(chain, attachments, details=self._details)
 
 
 class OfflineEnumerator(LedgerEnumerator):
