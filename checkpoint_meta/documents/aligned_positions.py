@@ -16,7 +16,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from ...errors import StateError
-from ..stores.contract import StateStore
+from ..stores.contract import StateStore, next_created
 from .checksummed_json import Document
 from .layout import ALIGNMENT
 
@@ -90,20 +90,17 @@ class AlignedPositions:
         A crash before it leaves the old message, one after it an old message too many, which the
         next one deletes.
         """
-        data = _Position(position=position).to_bytes()
-        own = self._leaves().get(self._source, [])
-        # Above what an earlier incarnation left: the newest message is the one that counts.
-        number = _number_of(own[-1]) if own else 0
-        while True:
-            number += 1
-            leaf = f"{self._source}-{number:010d}.json"
-            try:
-                self._store.publish(f"{self._folder}/{leaf}", data)
-            except FileExistsError:
-                # Of an older incarnation of this source, which has not noticed yet that it is one.
-                continue
-            break
-        for old in [*own, leaf][:-_KEPT]:
+
+        def create() -> list[str]:
+            own = self._leaves().get(self._source, [])
+            # Above what an earlier incarnation left: the newest message is the one that counts.
+            number = int(own[-1].removesuffix(".json").rpartition("-")[2]) if own else 0
+            leaf = f"{self._source}-{number + 1:010d}.json"
+            self._store.publish(f"{self._folder}/{leaf}", _Position(position=position).to_bytes())
+            return [*own, leaf]
+
+        # An older incarnation of this source may not have noticed yet that it is one.
+        for old in next_created(self._store, self._folder, create)[:-_KEPT]:
             self._store.delete(f"{self._folder}/{old}")
 
     def look(self) -> tuple[Peer, ...]:
@@ -142,7 +139,3 @@ class AlignedPositions:
             if leaf.endswith(".json") and name and number.isdecimal():
                 found.setdefault(name, []).append(leaf)
         return found
-
-
-def _number_of(leaf: str) -> int:
-    return int(leaf.removesuffix(".json").rpartition("-")[2])

@@ -6,10 +6,10 @@ for what it lists itself. Nothing is lost if marks are: what was done is found d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...errors import StateCorruptError, StateError
+from ...errors import StateCorruptError
 from ..stores.contract import StateStore
 from .checkpoint_ref import CheckpointRef
 from .checksummed_json import OfCheckpoint
@@ -56,16 +56,6 @@ class CleanupMarks:
     def newest(self, lineage: str) -> int:
         """Id of the checkpoint up to which all is done on a chain; 0 if nothing was cleaned up."""
         return max((m.checkpoint for m in self.found() if m.lineage == lineage), default=0)
-
-    def check(self) -> Iterator[tuple[str, StateError]]:
-        """The names of those that cannot be read, and why."""
-        for leaf in self._store.list(CLEANED):
-            try:
-                CleanupMark.read(self._store, f"{CLEANED}/{leaf}")
-            except StateError as error:
-                yield f"{CLEANED}/{leaf}", error
-            except FileNotFoundError:
-                continue
 
     def publish(self, ref: CheckpointRef, lineage: str, state: Mapping[str, Any]) -> None:
         """Everything up to `ref` is done, but for what `state` says; older marks go."""

@@ -114,12 +114,17 @@ class Heartbeat:
 
 def figures_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
     """Return the figures of the last heartbeat of an epoch; empty without one that can be read."""
-    own = f"{epoch:010d}-"
-    beats = [leaf for leaf in store.list(HEARTBEATS) if leaf.startswith(own)]
-    try:
-        return dict(without_checksum(store.read(f"{HEARTBEATS}/{max(beats)}"))["figures"])
-    except (FileNotFoundError, LookupError, TypeError, ValueError):
-        return {}
+    figures: Mapping[str, Any] = _last_beat(store, epoch).get("figures", {})
+    return figures
+
+
+def _last_beat(store: StateStore, epoch: int) -> Mapping[str, Any]:
+    """The last heartbeat of an epoch; empty without one that can be read."""
+    beats = [leaf for leaf in store.list(HEARTBEATS) if leaf.startswith(f"{epoch:010d}-")]
+    # `max` of no heartbeats raises ValueError as well.
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        return without_checksum(store.read(f"{HEARTBEATS}/{max(beats)}"))
+    return {}
 
 
 @dataclass(frozen=True)
@@ -167,12 +172,9 @@ def _heard(store: StateStore, claim: Mapping[str, Any], now: float) -> Sign:
     where = "whose processes are not visible from here"
     if claim["location"] != store.location:
         where = f"of the state at {claim['location']}, and this may be a copy of it"
-    own = f"{int(claim['epoch']):010d}-"
-    beats = [leaf for leaf in store.list(HEARTBEATS) if leaf.startswith(own)]
-    try:
-        # `max` of no heartbeats raises ValueError as well.
-        age = now - float(without_checksum(store.read(f"{HEARTBEATS}/{max(beats)}"))["beat"])
-    except (FileNotFoundError, LookupError, TypeError, ValueError):
+    beat = _last_beat(store, int(claim["epoch"])).get("beat")
+    if beat is None:
         return Sign("unknown", f"{where}; no heartbeat was found")
+    age = now - float(beat)
     evidence = f"{where}; its last heartbeat was {age:.0f} s ago"
     return Sign("unknown" if age < ALIVE_SECONDS else "gone", evidence)

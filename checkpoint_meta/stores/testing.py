@@ -1,4 +1,4 @@
-"""Stores for tests: one in memory, and one that fails where a test says."""
+"""Stores for tests and rehearsals: one in memory, and one that fails where a test says."""
 
 from __future__ import annotations
 

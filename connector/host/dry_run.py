@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from typing_extensions import override
 from ...checkpoint_meta.storage.urls import hadoop_path
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.open_store import open_store
+from ...checkpoint_meta.stores.testing import MemoryStateStore
 from ..options.model import parse_options
 from ..query.driver import StreamDriver
 from ..source.schemas import canonical, schema_of_rows
@@ -60,45 +62,32 @@ def planned_batch(given: Mapping[str, str]) -> PlannedBatch | None:
         driver.coordinator.close()
 
 
-class Rehearsal(StateStore):
+class Rehearsal(MemoryStateStore):
     """A store whose changes stay in memory."""
 
     def __init__(self, inner: StateStore) -> None:
+        super().__init__(inner.location)
         self._inner = inner
-        self.location = inner.location
-        self._written: dict[str, bytes] = {}
         self._deleted: set[str] = set()
 
     @override
     def publish(self, name: str, data: bytes) -> None:
-        try:
+        with contextlib.suppress(FileNotFoundError):
             self.read(name)
-        except FileNotFoundError:
-            self._written[name] = data
-        else:
             raise FileExistsError(name)
+        super().publish(name, data)
 
     @override
     def read(self, name: str) -> bytes:
-        if name in self._deleted:
-            raise FileNotFoundError(name)
-        return self._written[name] if name in self._written else self._inner.read(name)
-
-    @override
-    def read_part(self, name: str, start: int, length: int) -> bytes:
-        if name in self._written or name in self._deleted:
-            return self.read(name)[start : start + length]
-        return self._inner.read_part(name, start, length)
+        is_changed = name in self.objects or name in self._deleted
+        return super().read(name) if is_changed else self._inner.read(name)
 
     @override
     def list(self, directory: str) -> list[str]:
-        prefix = f"{directory}/"
-        written = {n.removeprefix(prefix) for n in tuple(self._written) if n.startswith(prefix)}
-        names = {*self._inner.list(directory), *(name.split("/")[0] for name in written)}
-        return sorted(name for name in names if f"{prefix}{name}" not in self._deleted)
+        names = {*self._inner.list(directory), *super().list(directory)}
+        return sorted(name for name in names if f"{directory}/{name}" not in self._deleted)
 
     @override
     def delete(self, name: str) -> None:
-        for known in [n for n in tuple(self._written) if n == name or n.startswith(f"{name}/")]:
-            del self._written[known]
+        super().delete(name)
         self._deleted.add(name)

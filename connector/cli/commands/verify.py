@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from xxhash import xxh3_128_hexdigest
 
@@ -20,16 +20,18 @@ from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.bootstrap_record import Seed, find_seed
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
-from ....checkpoint_meta.documents.checksummed_json import without_checksum
-from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
+from ....checkpoint_meta.documents.checksummed_json import Document, without_checksum
+from ....checkpoint_meta.documents.cleanup_marks import CleanupMark
 from ....checkpoint_meta.documents.epochs import FORMAT_DOCUMENT, KEPT, newest_epoch, purpose_of
 from ....checkpoint_meta.documents.orders import Orders
 from ....checkpoint_meta.documents.reader_assignment import part_length, readers_of
 from ....checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit
-from ....checkpoint_meta.documents.schema_history import SchemaHistory
+from ....checkpoint_meta.documents.schema_history import StoredSchema
 from ....checkpoint_meta.stores.contract import StateStore, in_parallel
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....errors import SluiceError
+
+DocumentT = TypeVar("DocumentT", bound=Document)
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,15 @@ class Verification:
             self._damaged(name, error)
             return None
 
+    def _document(self, name: str, kind: type[DocumentT]) -> DocumentT | None:
+        """A document, as a restart reads it; None, and a finding, where it cannot be read."""
+        data = self._read(name)
+        try:
+            return None if data is None else kind.from_bytes(data, name)
+        except SluiceError as error:
+            self._damaged(name, error.found)
+            return None
+
     def _check(self, name: str, look: Callable[[], object]) -> None:
         try:
             look()
@@ -171,8 +182,7 @@ class Verification:
         return whole
 
     def _epochs(self) -> None:
-        stems = [leaf.removesuffix(".json") for leaf in self._store.list(layout.EPOCHS)]
-        claimed = {int(stem) for stem in stems if stem.isdecimal()}
+        claimed = set(layout.numbers_in(self._store.list(layout.EPOCHS)))
         wrote = {ref.epoch for ref in self._refs(layout.CHECKPOINTS) + self._refs(layout.BASES)}
         stems = [leaf.partition("-")[0] for leaf in self._store.list(layout.INDEX)]
         wrote |= {int(stem) for stem in stems if stem.isdecimal()}
@@ -229,14 +239,8 @@ class Verification:
 
     def _commit(self, ref: CheckpointRef, leaf: str) -> None:
         name = f"{layout.READERS}/{ref.name}/{leaf}"
-        if self._json(name) is None:
-            self._bad_commits.add(ref)
-            return
-        try:
-            # The checksum is right, and this is how a restart reads it.
-            commit = ReaderCommit.from_bytes(self._store.read(name), name)
-        except (SluiceError, FileNotFoundError) as error:
-            self._damaged(name, error)
+        commit = self._document(name, ReaderCommit)
+        if commit is None:
             self._bad_commits.add(ref)
             return
         checkpoint = self._checkpoints.get(ref)
@@ -290,10 +294,7 @@ class Verification:
             leaves = self._store.list(layout.abandoned_directory(ref))
             self._closed[ref] = frozenset(layout.numbers_in(leaves))
             for leaf in leaves:
-                name = f"{layout.ABANDONED}/{ref.name}/{leaf}"
-                document = self._json(name)
-                if document is not None:
-                    self._check(name, partial(Abandonment.model_validate, document))
+                self._document(f"{layout.ABANDONED}/{ref.name}/{leaf}", Abandonment)
 
     def _orders(self) -> None:
         orders = Orders(self._store)
@@ -307,20 +308,17 @@ class Verification:
                 self._check(name, partial(orders.read, number))
 
     def _cleanup_marks(self) -> None:
-        for name, error in CleanupMarks(self._store, 0).check():
-            self._damaged(name, error)
+        for leaf in self._store.list(layout.CLEANED):
+            self._document(f"{layout.CLEANED}/{leaf}", CleanupMark)
 
     def _schemas(self) -> None:
-        leaves = self._store.list(layout.SCHEMAS)
-        versions = [int(leaf[:-5]) for leaf in leaves if leaf[:-5].isdecimal()]
+        versions = layout.numbers_in(self._store.list(layout.SCHEMAS))
         for version in range(max(versions, default=-1) + 1):
             name = layout.schema_object(version)
             if version not in versions:
                 self._missing(name, f"versions are stored consecutively up to {max(versions)}")
             else:
-                self._json(name)
-        newest = layout.schema_object(max(versions, default=0))
-        self._check(newest, SchemaHistory(self._store).all)
+                self._document(name, StoredSchema)
 
     def _seed(self) -> None:
         if self._read(layout.SEED) is not None:
