@@ -304,7 +304,7 @@ def _section(
     name: str, reader: int | None, filled: pa.Array, empty: pa.DataType, at: int
 ) -> list[pa.Array]:
     rows = len(filled)
-    heads = (pa.scalar(name), pa.scalar(reader, pa.int32()))
+    heads = (pa.scalar(name, pa.string()), pa.scalar(reader, pa.int32()))
     columns = [*(pa.repeat(head, rows) for head in heads), pa.nulls(rows, empty)]
     columns.insert(at, filled)
     return columns
