@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -251,6 +254,7 @@ class EmbeddedRun:
                     self._pool.close()
                     gc.collect()
                     give_back()
+                    _give_back_code()
                 wait(pause)
 
 
@@ -259,6 +263,32 @@ _POLL: Final = 1.0
 
 _IDLE: Final = 10.0
 """Seconds without a batch after which the processes of tasks end, and free their memory."""
+
+
+_DONTNEED: Final = 4
+"""MADV_DONTNEED of Linux."""
+
+
+def _give_back_code() -> None:
+    """Unmap the pages of libraries (on Linux): a call brings those back that it needs."""
+    with suppress(OSError, AttributeError):
+        advise = ctypes.CDLL(None).madvise
+        advise.argtypes = ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int
+        for start, end in clean_mappings(Path("/proc/self/smaps").read_text()):
+            advise(start, end - start, _DONTNEED)
+
+
+def clean_mappings(smaps: str) -> Iterator[tuple[int, int]]:
+    """Bounds of the mappings of files that hold no page of their own, from /proc/PID/smaps."""
+    start = end = 0
+    for line in smaps.splitlines():
+        key, *values = line.split()
+        if not key.endswith(":"):
+            start, end = (int(bound, 16) for bound in key.split("-"))
+            # Pages of a writable mapping are the file's, and may change at any moment.
+            is_code = values[0] in {"r-xp", "r--p"} and len(values) > 4 and values[4][0] == "/"
+        elif key == "Anonymous:" and is_code and values[0] == "0":
+            yield start, end
 
 
 def _names(given: Mapping[str, str], option: str) -> bool:

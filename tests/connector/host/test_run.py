@@ -6,8 +6,10 @@ import json
 import os
 import pty
 import signal
+import sys
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -90,6 +92,26 @@ def test_sigterm_ends_after_the_batch_and_a_waiting_run_at_once(query):
     output, errors = process.communicate(timeout=60)
     assert (process.returncode, errors, len(output.splitlines())) == (0, "", 2)
     assert query.in_table() == query.landed
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.thorough("waits until the processes of tasks are ended")
+def test_a_waiting_run_gives_memory_back_and_reads_on(query):
+    query.land("0.json", range(10))
+    process = query.start("--every", "1s", "--workers", "2")
+    wait_until(lambda: query.logged("commits") == [0])
+    wait_until(lambda: len(descendants(process.pid)) == 0, "the end of the workers", 60)
+    wait_until(lambda: resident(process.pid) < 100 << 20, lambda: resident(process.pid), 10)
+    query.land("1.json", range(10, 20))
+    wait_until(lambda: query.logged("commits") == [0, 1])
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.communicate(timeout=60)[1] == ""
+    assert query.in_table() == query.landed
+
+
+def resident(process):
+    rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
+    return 1024 * int(rollup.split("Rss:")[1].split()[0])
 
 
 def test_of_two_hosts_the_older_one_stops_with_an_error(query):
