@@ -16,8 +16,10 @@ class RemainingBudget:
     ) -> None:
         """Without a budget nothing is ever spent."""
         limits = budget or PartBudget()
-        self.rows, self.bytes = limits.rows, limits.bytes
-        """Rows and stored bytes that may still be read; None means no limit."""
+        self.rows, self.bytes, self.files = limits.rows, limits.bytes, limits.files
+        """Rows, stored bytes and files that may still be read; None means no limit."""
+        self.begun_files = 0
+        """Files, and members of archives, that were begun."""
         self.is_limited = budget is not None
         self._clock = clock
         self.seconds = limits.seconds
@@ -29,6 +31,11 @@ class RemainingBudget:
         self._has_begun = True
         self.rows = None if self.rows is None else self.rows - rows
         self.bytes = None if self.bytes is None else self.bytes - stored
+
+    def begin_file(self, files: int = 1) -> None:
+        """Account for a file or a member of an archive, before anything of it is read."""
+        self.begun_files += files
+        self.files = None if self.files is None else max(0, self.files - files)
 
     def has_room(self, rows: int, stored: int = 0) -> bool:
         """True if so many rows more fit, and so many stored bytes."""

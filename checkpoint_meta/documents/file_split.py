@@ -108,7 +108,7 @@ class FileSplit(NamedTuple):
 
 
 FIGURES = "figures"
-"""The sums of a reader: rows, bytes, microseconds, droppedRecords, skippedFiles."""
+"""The sums of a reader: rows, bytes, files, microseconds, droppedRecords, skippedFiles."""
 
 REPLACED = "replaced"
 """A file was there in another version than the one to be read; nothing of either was."""

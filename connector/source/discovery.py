@@ -105,13 +105,11 @@ def statistics_times(options: SluiceOptions) -> StatisticsTimes:
 
 
 def _span_of(options: SluiceOptions, file: FileVersion) -> tuple[int, int] | None:
-    from ...reader.files.formats.archives import refuse_statistics
-    from ...reader.files.formats.registry import format_class
+    from ...reader.files.formats.archives import class_of
 
     column, unit = options.event_time_column, options.event_time_unit
     try:
-        refuse_statistics(file, options)
-        return format_class(options.file_format).time_span(file, options, column, unit)
+        return class_of(file, options).time_span(file, options, column, unit)
     except (MalformedDataError, FileVanishedError, FileChangedError):
         # The reader meets the same error, where the options of reading decide what it means.
         return None

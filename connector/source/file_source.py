@@ -110,6 +110,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             event_time=event_time,
             alignment=self.alignment(),
             whole_files=options.write_copy == "never",
+            is_archive=self._boundaries.is_archive,
             ledger=LedgerPolicy(
                 order, options.on_overwrite, self._whole_records if grows else None, read_times
             ),
@@ -133,13 +134,12 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         return Alignment(positions, options.discovery_interval / 1000)
 
     def _whole_records(self, path: str, start: int, size: int, known: np.uint64) -> GrowingMark:
-        from ...reader.files.io.archives import reads_members
         from ...reader.files.io.lines import separator_of
         from ...reader.files.io.whole_records import mark_after_last_record
 
         # Only where any line begins a record can reading go on where the file ended before.
-        is_archive = reads_members(path, self.options)
-        if is_archive or not self._boundaries.may_cut_anywhere(FileVersion(path, size, -1)):
+        file, format_says = FileVersion(path, size, -1), self._boundaries
+        if format_says.is_archive(file) or not format_says.may_cut_anywhere(file):
             raise FileChangedError(
                 "cannot resume reading a file that is not line-based",
                 path,
@@ -197,7 +197,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             goes_on=goes_on(self.options),
         )
         # A new column may end the task inside, before the event with its figures is sent.
-        return FigureReader(EvolvingReader(make_reader, self.options, self.schema, context))
+        inner = EvolvingReader(make_reader, self.options, self.schema, context)
+        return FigureReader(inner, context.budget)
 
 
 def _cut_places(store: StateStore | None) -> CutPlaces | None:
@@ -244,10 +245,16 @@ class _FormatBoundaries:
             self._source.options, self._source.schema, FormatContext(cut_places=self._cut_places)
         )
 
-    def _splittability(self, file: FileVersion) -> Splittability:
-        from ...reader.files.formats.archives import splittability_of
+    def is_archive(self, file: FileVersion) -> bool:
+        """Whether the limit on files counts the members of a file instead."""
+        from ...reader.files.io.archives import reads_members
 
-        return splittability_of(file, self._format)
+        return reads_members(file.path, self._source.options)
+
+    def _splittability(self, file: FileVersion) -> Splittability:
+        from ...reader.files.formats.archives import format_of
+
+        return format_of(file, self._format).splittability(file)
 
     def may_cut_anywhere(self, file: FileVersion) -> bool:
         return self._splittability(file) is Splittability.RECORDS

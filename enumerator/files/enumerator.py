@@ -76,7 +76,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._policy = policy
         self._clock = clock
         self.ledger = Ledger(policy.ledger, state)
-        self._parts = PartPlans(spreader.cores, whole_files=policy.whole_files)
+        self._parts = PartPlans(spreader.cores, policy.is_archive, whole_files=policy.whole_files)
         self._share = FreshShare(policy.fresh_share)
         self._pace = BatchPace()
         if policy.event_time is not None:
@@ -221,7 +221,8 @@ class FileSplitEnumerator(LedgerEnumerator):
             return
         pending, chosen = self.ledger.pending, []
         continuing = self._context.continuing
-        if not self._parts.limit(budget, continuing, self._context.parallelism):
+        readers = self._context.parallelism
+        if not self._parts.limit(budget, continuing, readers, pending.first()):
             return
         wanted = self._wanted_bytes(budget)
         last = continues = False

@@ -205,7 +205,7 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
         None,
         gt=0,
         description="Maximum number of files in one batch; a file counts once, with all its "
-        "splits. No limit by default.",
+        "splits. Of archives, members count. No limit by default.",
         json_schema_extra=named("maxFilesPerTrigger", "cloudFiles.maxFilesPerTrigger")
         | {"common": True},
     )

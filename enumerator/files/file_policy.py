@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ...checkpoint_meta.documents.file_split import FileVersion
 from .aligned_batches import Alignment
 from .discovery.api import CHUNK
 from .event_time_batches import EventTimePolicy
@@ -40,5 +42,8 @@ class FilePolicy:
 
     whole_files: bool = False
     """Files are never cut, so under a limit on rows one reader takes them, one after the other."""
+
+    is_archive: Callable[[FileVersion], bool] = lambda _: False
+    """Whether the limit on files counts the members of a file instead."""
 
     ledger: LedgerPolicy = field(default_factory=LedgerPolicy)

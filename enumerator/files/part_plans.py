@@ -1,4 +1,4 @@
-"""Plans the parts of readers under limits that only they can keep: rows, and seconds of reading.
+"""Plans the parts of readers under limits that only they keep: rows, seconds, files in archives.
 
 A batch gets about twice the bytes that a limit takes by what readers have reported, so that each
 reader has more than it may read: its budget ends the part. What it leaves counts in the next plan.
@@ -7,25 +7,26 @@ reader has more than it may read: its budget ends the part. What it leaves count
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.documents.part_budget import PartBudget
 from ..batch_budget import UNLIMITED, BatchBudget, BatchLimits
 
 _GENEROUS = 2.0
 """Times as many bytes as a limit is expected to take."""
 
-_FIRST_ROW_BYTES, _FIRST_SPEED = 32.0, 10_000_000.0
-"""Bytes of a row, and bytes that one reader reads in a second, before the first report."""
+_FIRST_BYTES, _FIRST_SPEED = {"rows": 32.0, "files": 65_536.0}, 10_000_000.0
+"""Bytes of a row and of a file, and bytes that one reader reads in a second, before the first
+report."""
 
 _KEPT, _LEAST_SECONDS = 0.25, 1.0
 """What was known counts for a quarter of the seconds of a new batch, but for one second at least: a
 batch of one small file says little of the speed."""
 
-_FIGURES = ("bytes", "rows", "microseconds")
+_FIGURES = ("bytes", "rows", "files", "microseconds")
 
 
 @dataclass(frozen=True)
@@ -36,20 +37,26 @@ class _Part:
     """Bytes that its budget is expected to leave."""
 
     paths: frozenset[str]
+    has_archives: bool
 
 
 class PartPlans:
     """What readers have, and are expected to leave. Under the coordinator's lock."""
 
-    def __init__(self, cores: int, *, whole_files: bool = False) -> None:
+    def __init__(
+        self, cores: int, is_archive: Callable[[FileVersion], bool], *, whole_files: bool = False
+    ) -> None:
         """`cores`: how many tasks run at once, as far as is known."""
-        self._cores = cores
+        self._cores, self._is_archive = cores, is_archive
         self._whole_files = whole_files
         self._earlier = dict.fromkeys(_FIGURES, 0.0)
         """What readers of complete batches have reported, most of it from the last one."""
         self._newest = dict.fromkeys(_FIGURES, 0.0)
         """What was reported since."""
         self._limits = UNLIMITED
+        """Those that readers keep: that on files as long as there are archives, or else we do."""
+        self._has_archives = False
+        """An archive was taken since the last cut, or comes next."""
         self._open: dict[int, list[FileSplit]] = {}
         """What was sent since the last cut."""
         self._cut: dict[int, dict[int, _Part]] = {}
@@ -83,16 +90,28 @@ class PartPlans:
         """Continue with what `to_json` gave."""
         self._earlier |= {name: float(learned.get(name, 0.0)) for name in _FIGURES}
 
-    @property
-    def _row_bytes(self) -> float:
-        size, rows = self._reported("bytes"), self._reported("rows")
-        return size / rows if size and rows else _FIRST_ROW_BYTES
+    def _bytes_of_one(self, name: str) -> float:
+        """Bytes of a row, or of a file."""
+        size, count = self._reported("bytes"), self._reported(name)
+        return size / count if size and count else _FIRST_BYTES[name]
 
     # Plans ----------------------------------------------------------------------------------
 
-    def limit(self, budget: BatchBudget, continuing: Collection[int], readers: int) -> bool:
-        """Limit the bytes to be planned; False if nothing more is to be planned now."""
-        self._limits = budget.limits
+    def limit(
+        self,
+        budget: BatchBudget,
+        continuing: Collection[int],
+        readers: int,
+        first: FileSplit | None = None,
+    ) -> bool:
+        """Limit the bytes to be planned, `first` of all; False if nothing more is to be now."""
+        in_flight = (part for parts in self._cut.values() for part in parts.values())
+        if self._has_archives or any(part.has_archives for part in in_flight):
+            self._limits = budget.limits
+        else:
+            self._limits = replace(budget.limits, files=None)
+            if first is not None:
+                self._look_at(first, budget)
         if not self.are_limited:
             return True
         # Before the first reports there is only a guess, and one batch made with it is enough.
@@ -108,14 +127,21 @@ class PartPlans:
     @property
     def are_limited(self) -> bool:
         """True under limits that only readers can keep."""
-        return self._limits.rows is not None or self._limits.seconds is not None
+        limits = self._limits
+        return any(limit is not None for limit in (limits.rows, limits.seconds, limits.files))
+
+    def _look_at(self, split: FileSplit, budget: BatchBudget) -> None:
+        # Only readers can count the members of an archive.
+        if budget.limits.files is not None and self._is_archive(split.file):
+            self._limits, self._has_archives = budget.limits, True
 
     def _expected(self, limits: BatchLimits | PartBudget, readers: int) -> float:
         """Bytes that so many readers take under the limits."""
         size, seconds = self._reported("bytes"), self._reported("microseconds") / 1_000_000
         speed = size / seconds if size and seconds else _FIRST_SPEED
         return min(
-            math.inf if limits.rows is None else limits.rows * self._row_bytes,
+            math.inf if limits.rows is None else limits.rows * self._bytes_of_one("rows"),
+            math.inf if limits.files is None else limits.files * self._bytes_of_one("files"),
             math.inf if limits.seconds is None else limits.seconds * speed * readers,
             math.inf if limits.bytes is None else limits.bytes,
         )
@@ -135,6 +161,7 @@ class PartPlans:
 
     def took(self, split: FileSplit, budget: BatchBudget) -> None:
         """What one reader has no time for does not keep others from getting something."""
+        self._look_at(split, budget)
         if budget.enough is not None:
             budget.enough += math.ceil(max(0.0, split.length - self._most_of_one))
 
@@ -153,9 +180,10 @@ class PartPlans:
 
     def most_readers(self, readers: int) -> int:
         """How many of so many readers may have a part: each reads a row, or a file, at least."""
-        if self._limits.rows is None:
-            return readers
-        return 1 if self._whole_files else min(readers, self._limits.rows)
+        if self._limits.rows is not None and self._whole_files:
+            return 1
+        counted = (self._limits.rows, self._limits.files)
+        return min([readers, *(limit for limit in counted if limit is not None)])
 
     def sent(self, assignment: Mapping[int, Sequence[FileSplit]]) -> None:
         """These are assigned."""
@@ -176,19 +204,26 @@ class PartPlans:
         is_too_long = limits.bytes is not None and sum(need.values()) > limits.bytes
         budgets: dict[int, PartBudget] = {}
         if self.are_limited or is_too_long:
-            rows = _shares(limits.rows, {r: size / self._row_bytes for r, size in need.items()})
-            sizes = _shares(limits.bytes, need)
+            each = self._bytes_of_one("rows"), self._bytes_of_one("files")
+            rows = _shares(limits.rows, {r: size / each[0] for r, size in need.items()})
+            # A small file is one, too.
+            counts = {r: max(len(sent.get(r, ())), size / each[1]) for r, size in need.items()}
+            files, sizes = _shares(limits.files, counts), _shares(limits.bytes, need)
             budgets = {
-                r: PartBudget(rows=rows.get(r), bytes=sizes.get(r), seconds=limits.seconds)
+                r: PartBudget(
+                    files=files.get(r), rows=rows.get(r), bytes=sizes.get(r), seconds=limits.seconds
+                )
                 for r in readers
             }
         self._cut[checkpoint] = {
             r: _Part(
                 max(0.0, need[r] - self._expected(budgets[r], 1)) if budgets else 0.0,
                 frozenset(split.file.path for split in sent.get(r, ())),
+                self._has_archives,
             )
             for r in readers
         }
+        self._has_archives = False
         return budgets
 
     def completed(self, checkpoint: int) -> None:
@@ -198,7 +233,8 @@ class PartPlans:
 
     def aborted(self, checkpoint: int) -> None:
         """The checkpoint was taken back."""
-        self._cut.pop(checkpoint, None)
+        parts = self._cut.pop(checkpoint, {}).values()
+        self._has_archives = self._has_archives or any(part.has_archives for part in parts)
 
 
 def _shares(limit: int | None, needs: Mapping[int, float]) -> dict[int, int]:

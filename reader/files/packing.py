@@ -125,12 +125,12 @@ class _Pace:
     @property
     def files(self) -> int:
         """The most files of the next run."""
-        left = self._budget.rows
+        left, most = self._budget.rows, _RUN_FILES
         if self._budget.seconds is not None:
-            return _FIRST_FILES
-        if left is None or self._first is None:
-            return _RUN_FILES
-        # A run that has too many rows is parsed for nothing.
-        rows = max(1, self._first - left)
-        fitting = left * self._files // rows + 1 if self._files else _FIRST_FILES
-        return max(1, min(fitting, _RUN_FILES))
+            most = _FIRST_FILES
+        elif left is not None and self._first is not None:
+            # A run that has too many rows is parsed for nothing.
+            rows = max(1, self._first - left)
+            most = left * self._files // rows + 1 if self._files else _FIRST_FILES
+        files = _RUN_FILES if self._budget.files is None else self._budget.files
+        return max(1, min(most, files, _RUN_FILES))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -45,7 +46,7 @@ from ..api import (
 )
 from .evolution.new_columns import NewColumnsSeen
 from .formats.api import BadRecord, Decoded, FileFormat, FormatContext, Parsed
-from .formats.archives import decoder_of
+from .formats.archives import class_of, format_of
 from .formats.record_format import METADATA, asks_row_index
 from .formats.registry import make_format
 from .io.compressed.cut_places import CutPlaces
@@ -139,7 +140,7 @@ class FileSplitReader(SplitReader[FileSplit]):
                 # Those that do not fit the budget as wholes.
                 alone = run[sum(isinstance(item, SplitFinished) for item in packed) :]
             for split in alone:
-                if self._budget.is_spent:
+                if self._budget.is_spent or self._budget.files == 0:
                     yield PartEnded(split.split_id)
                     return
                 yield from read_alone(split)
@@ -154,7 +155,8 @@ class FileSplitReader(SplitReader[FileSplit]):
         except SplitReadError:
             return None
         names = frozenset(given)
-        return names if self._way(names).file_format.may_pack(split.file) else None
+        file_format = format_of(split.file, self._way(names).file_format)
+        return names if file_format.may_pack(split.file) else None
 
     def _way_of(self, split: FileSplit) -> _Way:
         return self._way(frozenset(self._columns.partition(split.file.path)))
@@ -198,6 +200,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             # Nothing has been yielded: the single files will name the one at fault.
             return None
         seconds = time.perf_counter() - began
+        self._budget.begin_file(len(run))
         self._budget.take(sum(rows), sum(split.length for split in run))
         dropped = (parsed.dropped_of or [0] * len(kept))[: len(kept)]
         # By identity, since a run may hold the same file twice.
@@ -319,7 +322,9 @@ class FileSplitReader(SplitReader[FileSplit]):
             if self._options.ignore_missing_files or isinstance(error, DirectoryMark):
                 return str(error)
             raise error
-        of_another_kind = recognised(file, self._options)
+        # An archive is what it should be: its error names the member.
+        is_archive = class_of(file, self._options).holds_members
+        of_another_kind = None if is_archive else recognised(file, self._options)
         if self._options.ignore_corrupt_files:
             return str(of_another_kind or error)
         if of_another_kind:
@@ -352,22 +357,17 @@ class FileSplitReader(SplitReader[FileSplit]):
             return self._fitter.fit(way.rows.keep(batch), path)
 
         try:
-            file_format = decoder_of(split.file, way.file_format, way.data, self._watch.format_for)
+            watched = partial(self._watch.format_for, plain=way.file_format, data=way.data)
+            file_format = format_of(split.file, way.file_format, watched)
+            if not file_format.holds_members:
+                self._budget.begin_file()
             if (split.start or split.skip) and asks_row_index(self._schema):
                 # Files whose rows are numbered are not cut, but a split may come from elsewhere.
                 row = file_format.first_row(split)
             until = self._context.until.get(split.split_id)
-            end = SplitEnd(split, file_format, self._budget, until, may_break_off=self._goes_on)
-            self._end = end
-            pieces = file_format.decode(split)
-            if end.is_needed:
-                yield from end.steps(pieces, row, finish)
-                self._remainder = end.remainder
-                return
-            for decoded in pieces:
-                decoded.parts = None  # Frees the bytes of the block while the next one is parsed.
-                yield finish(decoded, row), decoded
-                row += decoded.batch.num_rows
+            end = self._end = SplitEnd(split, file_format, self._budget, until)
+            yield from end.steps(file_format.decode(split), row, finish)
+            self._remainder = end.remainder
         except SluiceError:
             raise
         # Decoders recur once a level, so a file nested by the thousand ends in a `RecursionError`.

@@ -108,6 +108,9 @@ class Decoded:
     member: str | None = field(default=None, kw_only=True)
     """Name of the member of an archive that its rows are from; None for a file."""
 
+    begins_member: bool = field(default=False, kw_only=True)
+    """True for a piece without rows that comes before a member is opened."""
+
 
 @dataclass(slots=True)
 class Parsed(Decoded):
@@ -162,6 +165,9 @@ class FileFormat(ABC):
     has_time_statistics: ClassVar[bool] = False
     """True if metadata contains the minimum and maximum of a column: see `time_span`."""
 
+    holds_members: ClassVar[bool] = False
+    """True if a file holds others, which `decode` announces, each with `Decoded.begins_member`."""
+
     def __init__(
         self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
     ) -> None:
@@ -206,14 +212,14 @@ class FileFormat(ABC):
         before = FileSplit(split.file, 0, split.start)
         return sum(decoded.batch.num_rows for decoded in self.decode(before))
 
-    def remainder(self, split: FileSplit, rows: int) -> FileSplit:
-        """What is left of `split` behind so many rows, for formats whose rows are counted."""
-        # Nothing says how many bytes they took: that most are read makes plans too large, which
+    def remainder(self, split: FileSplit, position: int) -> FileSplit:
+        """What is left of `split` from there on: a row, or as `Decoded.span` counts."""
+        # If nothing says how many bytes were read, most are: plans that are too large, which
         # budgets of readers allow.
-        return split._replace(skip=rows, read_bytes=max(0, split.end - split.start - 1))
+        return split._replace(skip=position, read_bytes=max(0, split.end - split.start - 1))
 
-    def rows_before(self, split: FileSplit, remainder: FileSplit) -> int:
-        """Return the rows of `split` before one of its remainders: the inverse of `remainder`."""
+    def position_of(self, split: FileSplit, remainder: FileSplit) -> int:
+        """Return where one of its remainders begins in `split`: the inverse of `remainder`."""
         del split
         return remainder.skip
 

@@ -18,27 +18,33 @@ from ....errors import SchemaMismatchError
 from ..evolution.new_columns import NewColumnsSeen
 from ..io.archives import Member, is_zip, members, reads_members
 from ..options import ReaderOptions
-from .api import Decoded, FileFormat, Splittability
+from .api import Decoded, FileFormat, Splittability, TimeSpan
+from .counted_rows import with_spans
 from .record_format import asks_row_index, up_to
 from .registry import format_class
 
 _WITHIN = 40
 """Bits of a position within a member."""
 
+_NO_ROWS = pa.record_batch([], schema=pa.schema([]))
+
 
 class ArchiveFormat(FileFormat):
     """Decodes the members of archives by the format that their files would have."""
+
+    holds_members = True
 
     def __init__(
         self, inner: FileFormat, watched: Callable[[FileVersion], FileFormat] | None = None
     ) -> None:
         """`watched` returns the decoder of a member instead of `inner`, if that depends on it."""
         super().__init__(inner.schema, inner.options, inner.context)
+        self._inner = inner
         self._format_of = watched or (lambda _: inner)
 
     @override
     def splittability(self, file: FileVersion) -> Splittability:
-        """At any byte for zip: a member belongs to the split in which its local header begins."""
+        """At any byte for zip: see `members`."""
         may_cut = is_zip(file.path) and not asks_row_index(self.schema)
         return Splittability.RECORDS if may_cut else Splittability.WHOLE
 
@@ -46,15 +52,25 @@ class ArchiveFormat(FileFormat):
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         first, within = divmod(split.skip, 1 << _WITHIN)
         for member in members(split, self.options, first):
+            part, whole = member.part, (0, member.file.size)
+            if part != whole and self._inner.splittability(member.file) != Splittability.RECORDS:
+                if part[0]:
+                    continue
+                part = whole
             at = within if member.ordinal == first else 0
-            try:
-                yield from _pieces(self._format_of(member.file), member, at)
-            except NewColumnsSeen as seen:
-                # Of an archive, the driver would look at the first members only.
-                if seen.found is None:
-                    format_type = format_class(self.options.file_format)
-                    seen.found = format_type.columns_of(member.file, self.options, 0)
-                raise
+            base = member.ordinal << _WITHIN
+            yield Decoded(_NO_ROWS, span=(base + at, base + at), begins_member=True)
+            with member.opened(in_part=bool(at) or part != whole) as file:
+                try:
+                    pieces = self._format_of(file).decode(FileSplit(file, *part, at))
+                    for piece in with_spans(pieces, at):
+                        yield _placed(piece, member)
+                except NewColumnsSeen as seen:
+                    # Of an archive, the driver would look at the first members only.
+                    if seen.found is None:
+                        format_type = format_class(self.options.file_format)
+                        seen.found = format_type.columns_of(file, self.options, 0)
+                    raise
 
     @override
     def first_row(self, split: FileSplit) -> int:
@@ -63,32 +79,11 @@ class ArchiveFormat(FileFormat):
             row += piece.batch.num_rows
         return row
 
-
-def decoder_of(
-    file: FileVersion,
-    plain: FileFormat,
-    data: pa.Schema,
-    format_for: Callable[[FileVersion, FileFormat, pa.Schema], FileFormat],
-) -> FileFormat:
-    """Return what decodes a file that may be an archive; see `ColumnWatch.format_for`."""
-    if reads_members(file.path, plain.options):
-        return ArchiveFormat(plain, lambda member: format_for(member, plain, data))
-    return format_for(file, plain, data)
-
-
-def splittability_of(file: FileVersion, file_format: FileFormat) -> Splittability:
-    """Return where a file can be split that may be an archive. Does no I/O."""
-    is_archive = reads_members(file.path, file_format.options)
-    return (ArchiveFormat(file_format) if is_archive else file_format).splittability(file)
-
-
-def refuse_statistics(file: FileVersion, options: ReaderOptions) -> None:
-    """Refuse an archive where the times of a file come from its metadata.
-
-    Raises:
-        SchemaMismatchError: it is an archive.
-    """
-    if reads_members(file.path, options):
+    @classmethod
+    @override
+    def time_span(
+        cls, file: FileVersion, options: ReaderOptions, column: str, unit: str
+    ) -> TimeSpan | None:
         raise SchemaMismatchError(
             "an archive has no statistics of its members",
             file.path,
@@ -98,44 +93,21 @@ def refuse_statistics(file: FileVersion, options: ReaderOptions) -> None:
         )
 
 
-def _pieces(file_format: FileFormat, member: Member, skip: int) -> Iterator[Decoded]:
-    row = 0
-    for piece in file_format.decode(FileSplit(member.file, 0, member.file.size, skip)):
-        if piece.span is not None:
-            yield _placed(piece, member)
-            continue
-        count, first = piece.batch.num_rows, row + piece.passed_over
-        row = first + count
-        # Formats whose rows are counted begin with the first one.
-        if first >= skip:
-            yield _counted(piece, member, first)
-        elif row > skip:
-            yield _counted(_behind(piece, skip - first), member, skip)
+def class_of(file: FileVersion, options: ReaderOptions) -> type[FileFormat]:
+    """Return the class that decodes a file: that of the query's format, or of archives of it."""
+    is_archive = reads_members(file.path, options)
+    return ArchiveFormat if is_archive else format_class(options.file_format)
 
 
-def _behind(piece: Decoded, rows: int) -> Decoded:
-    """A piece without its first rows, and without what was dropped with them."""
-    return replace(piece, batch=piece.batch.slice(rows), dropped_records=0, bad=())
-
-
-def _counted(piece: Decoded, member: Member, first: int) -> Decoded:
-    """A piece of counted rows, with where they are in the split, and in two parts."""
-    count, base = piece.batch.num_rows, (member.ordinal << _WITHIN) + first
-
-    def parts() -> Iterator[Decoded]:
-        half = count // 2
-        yield _counted(replace(piece, batch=piece.batch.slice(0, half)), member, first)
-        yield _counted(_behind(piece, half), member, first + half)
-
-    return replace(
-        piece,
-        passed_over=0,
-        span=(base, base + count),
-        # How much of the member they take is unknown: what is read of it counts with the next.
-        read_bytes=member.read_bytes(0),
-        parts=parts if count > 1 else None,
-        member=member.name,
-    )
+def format_of(
+    file: FileVersion,
+    plain: FileFormat,
+    watched: Callable[[FileVersion], FileFormat] | None = None,
+) -> FileFormat:
+    """Return what decodes a file: `plain`, or its members; `watched` as in `ArchiveFormat`."""
+    if class_of(file, plain.options).holds_members:
+        return ArchiveFormat(plain, watched)
+    return watched(file) if watched else plain
 
 
 def _placed(piece: Decoded, member: Member) -> Decoded:
@@ -145,9 +117,10 @@ def _placed(piece: Decoded, member: Member) -> Decoded:
     base = member.ordinal << _WITHIN
     return replace(
         piece,
+        passed_over=0,
         span=(base + begin, base + end),
-        # The content of a member that is compressed in turn may be longer than the member.
-        read_bytes=member.read_bytes(min(end, member.file.size)),
+        # Where it is unknown how much of the member was read, it counts with the next.
+        read_bytes=member.read_bytes(piece.read_bytes or 0),
         parts=None if parts is None else lambda: (_placed(part, member) for part in parts()),
         member=member.name,
     )
@@ -167,13 +140,14 @@ def columns_in(
             return file.path, format_type.columns_of(file, options, limit)
         return file.path, format_type.new_columns_of(file, options, limit, schema)
 
-    if not reads_members(file.path, options):
+    if not class_of(file, options).holds_members:
         yield of_file(file, limit)
         return
     for member in islice(
         members(FileSplit(file, 0, file.size), options), options.infer_sample_files
     ):
-        yield of_file(member.file, limit)
+        with member.opened() as opened:
+            yield of_file(opened, limit)
         limit -= 0 if format_type.says_columns else member.file.size
         if limit <= 0:
             return

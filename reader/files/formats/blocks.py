@@ -235,9 +235,10 @@ class BlockFormat(FileFormat):
         return sum(block.rows for block in self.blocks(split.file) if block.start < split.start)
 
     @override
-    def remainder(self, split: FileSplit, rows: int) -> FileSplit:
+    def remainder(self, split: FileSplit, position: int) -> FileSplit:
         if not self.counts_rows:
-            return super().remainder(split, rows)
+            return super().remainder(split, position)
+        rows = position
         for block in self.blocks(split.file):
             if split.start <= block.start < split.end:
                 if rows < block.rows:
@@ -247,7 +248,7 @@ class BlockFormat(FileFormat):
         raise AssertionError(f"{split.split_id} has fewer rows")
 
     @override
-    def rows_before(self, split: FileSplit, remainder: FileSplit) -> int:
+    def position_of(self, split: FileSplit, remainder: FileSplit) -> int:
         blocks = self.blocks(split.file) if self.counts_rows else ()
         skipped = (b.rows for b in blocks if split.start <= b.start < remainder.start)
         return sum(skipped) + remainder.skip

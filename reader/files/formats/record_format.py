@@ -19,7 +19,6 @@ from typing_extensions import override
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError
 from ..evolution.new_columns import NewColumnsSeen
-from ..io.archives import reads_members
 from ..io.codecs import codec_of
 from ..io.compressed.splittable_codecs import anywhere, cuts_at_starts, starts
 from ..io.lines import (
@@ -150,7 +149,6 @@ class RecordFormat(FileFormat):
             # Packed files are joined by line feeds, which then have to be what ends a record.
             not self.spans_lines
             and codec_of(file.path, options.compression) is Compression.NONE
-            and not reads_members(file.path, options)
             and options.encoding == "utf-8"
             and not options.line_sep
         )

@@ -1,21 +1,17 @@
 """The members of zip and tar archives, each as a file of its own.
 
 A member of a zip archive belongs to the split in which its local header begins, so a zip file is
-cut at any byte without being opened. A tar archive is read from its beginning.
+cut at any byte without being opened. If the member is stored as it is, and its format may be cut,
+it belongs to each split that it reaches into. A tar archive is read from its beginning.
 """
 
 from __future__ import annotations
 
-import lzma
-import shutil
 import stat
-import struct
 import tarfile
-import tempfile
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, cast
@@ -24,10 +20,11 @@ from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.storage.name_globs import glob_pattern
-from ....errors import MalformedDataError, SluiceError
+from ....errors import MalformedDataError
 from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import is_built_in
 from .codecs import StoredFile, Stream, codec_of
+from .member_content import Window, content_in_order, naming, unreadable
 from .source_file import AsFile, MemberFile, RandomAccess, SourceFile
 
 MAX_MEMBERS = 100_000
@@ -48,7 +45,6 @@ _TAIL = 22 + 65_535
 
 _STEP = 256 * 1024
 _TAR_SUFFIXES = (".tar", ".tgz")
-_LINES = tuple(map(FileFormatName, ("json", "csv", "text")))
 
 
 def reads_members(path: str, options: ReaderOptions) -> bool:
@@ -77,19 +73,34 @@ def _tar_codec(path: str) -> Compression | None:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member that is open, until the next one is."""
+    """One member, which can be opened until the next one comes."""
 
     name: str
     ordinal: int
     """The number among all entries of the archive that belong to the split."""
 
-    file: MemberFile
+    file: FileVersion
+    part: tuple[int, int]
+    """Bytes of its content that belong to the split if it is cut; else all belong to the first."""
+
     read_bytes: Callable[[int], int]
-    """Stored bytes of the split that are read with so much of the member's content."""
+    """Stored bytes of the split that are read with so much of this content."""
+
+    content: Callable[[ExitStack, bool], RandomAccess]
+    """Opens the content; True if it is not read from its beginning to its end."""
+
+    @contextmanager
+    def opened(self, *, in_part: bool = False) -> Iterator[MemberFile]:
+        """The member as a file. `in_part`: it is not read from its beginning to its end."""
+        with ExitStack() as stack:
+            with naming(self.file.path):
+                file = MemberFile.of(self.file, self.content(stack, in_part))
+            yield file
+            del file.content  # Whoever has the file still, its first bytes are free.
 
 
 def members(split: FileSplit, options: ReaderOptions, first: int = 0) -> Iterator[Member]:
-    """Open the members that belong to `split` in their order, from the one numbered `first` on.
+    """Yield the members that belong to `split` in their order, from the one numbered `first` on.
 
     Directories, links, names that `archivePathFilter` does not match, and names of which a part
     begins with `_` or `.` are left out.
@@ -97,50 +108,82 @@ def members(split: FileSplit, options: ReaderOptions, first: int = 0) -> Iterato
     Raises:
         SplitReadError: the archive is damaged, encrypted or a bomb, or it cannot be opened.
     """
+    glob = options.archive_path_filter
+    pattern = None if glob is None else glob_pattern(glob)
+    read = _of_zip if is_zip(split.file.path) else _of_tar
     with SourceFile(split.file, options.storage_options).opened() as source:
-        if is_zip(split.file.path):
-            yield from _of_zip(split, source, options, first)
-        else:
-            yield from _of_tar(split, source, options, first)
+        for member in read(split, source, options, first):
+            if pattern is None or pattern.fullmatch(member.name):
+                yield member
 
 
 def _of_zip(
     split: FileSplit, source: RandomAccess, options: ReaderOptions, first: int
 ) -> Iterator[Member]:
-    file, is_selected = split.file, _selection(options)
-    with _naming(file.path):
+    file = split.file
+    with naming(file.path):
         # One request brings the directory of most archives.
         tail = source.read_at(max(0, file.size - _TAIL), _TAIL)
-        archive = zipfile.ZipFile(_Directory(source, file.size))
-        entries = archive.infolist()
-        if any(not 0 <= entry.header_offset < file.size for entry in entries):
-            raise zipfile.BadZipFile("a member begins outside of the file")
-        # The record at the end says how many there are, in 16 bits; `zipfile` does not compare it.
-        at = tail.rfind(b"PK\5\6") + 10
-        if int.from_bytes(tail[at : at + 2], "little") not in (0xFFFF, len(entries) & 0xFFFF):
-            raise zipfile.BadZipFile(f"{len(entries)} members, which is not how many it says")
+        stored = _Directory(source, file.size)
+        archive = zipfile.ZipFile(stored)
+        _check_directory(file, archive.infolist(), tail)
+
+    def content(entry: zipfile.ZipInfo, stack: ExitStack, in_part: bool) -> RandomAccess:
+        path = f"{file.path}!/{entry.filename}"
+        if entry.flag_bits & 1:
+            raise unreadable(path, "it is encrypted", "Unpack it with its password")
+        if entry.CRC and not entry.file_size:
+            raise zipfile.BadZipFile("a size of 0, and a checksum of some content")
+        stream = stack.enter_context(archive.open(entry))
+        if in_part and _is_stored(entry):
+            # To open it was to read its header, behind which the content is.
+            return Window(source, stored.tell(), path, entry.file_size)
+        return content_in_order(stream, path, entry.file_size, options, stack)
+
+    entries = sorted(archive.infolist(), key=lambda entry: entry.header_offset)
+    parts = ((entry, _part(entry, split)) for entry in entries)
+    own = [(entry, part) for entry, part in parts if part is not None]
+    for ordinal, (entry, part) in enumerate(own):
+        if ordinal < first:
+            continue
+        mode, name = stat.S_IFMT(entry.external_attr >> 16), entry.filename
+        if name.endswith("/") or mode not in (0, stat.S_IFREG) or _is_hidden(name):
+            # `zipfile` compares names: a changed byte in the directory must not hide a member.
+            with naming(f"{file.path}!/{name}"), suppress(RuntimeError):
+                archive.open(entry).close()
+            continue
+        share = entry.compress_size / max(1, entry.file_size)
+        read = partial(_share, max(0, entry.header_offset - split.start), share)
+        member = file._replace(path=f"{file.path}!/{name}", size=entry.file_size)
+        yield Member(name, ordinal, member, part, read, partial(content, entry))
+
+
+def _check_directory(file: FileVersion, entries: Sequence[zipfile.ZipInfo], tail: bytes) -> None:
+    if any(not 0 <= entry.header_offset < file.size for entry in entries):
+        raise zipfile.BadZipFile("a member begins outside of the file")
+    # The record at the end says how many there are, in 16 bits; `zipfile` does not compare it.
+    at = tail.rfind(b"PK\5\6") + 10
+    if int.from_bytes(tail[at : at + 2], "little") not in (0xFFFF, len(entries) & 0xFFFF):
+        raise zipfile.BadZipFile(f"{len(entries)} members, which is not how many it says")
     if len(entries) > MAX_MEMBERS:
         raise _bomb(file.path, f"{len(entries):,} members", f"at most {MAX_MEMBERS:,}")
     _refuse_ratio(file, sum(entry.file_size for entry in entries))
-    own = [entry for entry in entries if split.start <= entry.header_offset < split.end]
-    for ordinal, entry in enumerate(sorted(own, key=lambda entry: entry.header_offset)):
-        mode = stat.S_IFMT(entry.external_attr >> 16)
-        is_file = not entry.filename.endswith("/") and mode in (0, stat.S_IFREG)
-        if ordinal < first or not is_file or not is_selected(entry.filename):
-            continue
-        with ExitStack() as stack:
-            path = f"{file.path}!/{entry.filename}"
-            if entry.flag_bits & 1:
-                raise _unreadable(path, "it is encrypted", "Unpack it with its password")
-            with _naming(path):
-                if entry.CRC and not entry.file_size:
-                    raise zipfile.BadZipFile("a size of 0, and a checksum of some content")
-                stream = stack.enter_context(archive.open(entry))
-                content = _content(stream, path, entry.file_size, options, stack)
-            member = MemberFile.of(file, path, entry.file_size, content)
-            begin = entry.header_offset - split.start
-            share = entry.compress_size / max(1, entry.file_size)
-            yield Member(entry.filename, ordinal, member, partial(_share, begin, share))
+
+
+def _part(entry: zipfile.ZipInfo, split: FileSplit) -> tuple[int, int] | None:
+    """What of a member's content belongs to the split: all, if not stored; None for nothing."""
+    start, size = entry.header_offset, entry.file_size
+    begins_here = split.start <= start < split.end
+    if not _is_stored(entry):
+        return (0, size) if begins_here else None
+    # As if the content began with the header: splits only have to meet at one byte.
+    begin, end = max(0, split.start - start), min(size, split.end - start)
+    return (begin, end) if begins_here or begin < end else None
+
+
+def _is_stored(entry: zipfile.ZipInfo) -> bool:
+    is_plain = entry.compress_type == zipfile.ZIP_STORED and not entry.flag_bits & 1
+    return is_plain and entry.compress_size == entry.file_size
 
 
 def _share(begin: int, share: float, content: int) -> int:
@@ -150,43 +193,42 @@ def _share(begin: int, share: float, content: int) -> int:
 def _of_tar(
     split: FileSplit, source: RandomAccess, options: ReaderOptions, first: int
 ) -> Iterator[Member]:
-    file, is_selected = split.file, _selection(options)
+    file = split.file
     codec = _tar_codec(file.path) or Compression.NONE
+    is_plain = codec is Compression.NONE
     with StoredFile(file, source, codec).stream() as stream:
-        with _naming(file.path):
+        with naming(file.path):
             archive = _open_tar(file, source, stream, codec)
+
+        def content(entry: tarfile.TarInfo, stack: ExitStack, _: bool) -> RandomAccess:
+            path = f"{file.path}!/{entry.name}"
+            if entry.issparse():
+                raise unreadable(path, "it is a sparse file", "Pack it without --sparse")
+            if is_plain:
+                return Window(source, entry.offset_data, path, entry.size)
+            data = archive.extractfile(entry)
+            assert data is not None
+            return content_in_order(stack.enter_context(data), path, entry.size, options, stack)
+
         ordinal = -1
         while True:
-            with _naming(file.path):
+            with naming(file.path):
                 entry = archive.next()
                 # It would keep all entries otherwise; `members` is not in its stub.
                 vars(archive)["members"].clear()
             if entry is None:
-                if codec is not Compression.NONE:
+                if not is_plain:
                     _read_checksum(stream)
                 return
             ordinal += 1
             if ordinal >= MAX_ENTRIES:
                 raise _bomb(file.path, "more members", f"at most {MAX_ENTRIES:,}")
             _refuse_ratio(file, entry.offset_data + entry.size)
-            if ordinal < first or not entry.isreg() or not is_selected(entry.name):
-                continue
-            path = f"{file.path}!/{entry.name}"
-            if entry.issparse():
-                raise _unreadable(path, "it is a sparse file", "Pack it without --sparse")
-            with ExitStack() as stack:
-                with _naming(path):
-                    data = archive.extractfile(entry)
-                    assert data is not None
-                    stack.enter_context(data)
-                    if codec is Compression.NONE:
-                        content: RandomAccess = _Seekable(data, path, entry.size)
-                    else:
-                        content = _content(data, path, entry.size, options, stack)
-                member = MemberFile.of(file, path, entry.size, content)
-                begin = entry.offset_data
-                read = partial(_share, begin, 1) if codec is Compression.NONE else _position(stream)
-                yield Member(entry.name, ordinal, member, read)
+            if ordinal >= first and entry.isreg() and not _is_hidden(entry.name):
+                read = partial(_share, entry.offset_data, 1) if is_plain else _position(stream)
+                member = file._replace(path=f"{file.path}!/{entry.name}", size=entry.size)
+                part = 0, entry.size
+                yield Member(entry.name, ordinal, member, part, read, partial(content, entry))
 
 
 def _read_checksum(stream: Stream) -> None:
@@ -240,82 +282,9 @@ class _Directory(AsFile):
         return super().read(size)
 
 
-def _content(
-    stream: IO[bytes], path: str, size: int, options: ReaderOptions, stack: ExitStack
-) -> RandomAccess:
-    """The content of a member that comes in order; on disk if its format reads it in another."""
-    in_order = options.file_format in _LINES and not (options.multi_line or options.wholetext)
-    if in_order and codec_of(path, options.compression) is Compression.NONE:
-        return _InOrder(stream, path, size)
-    copy = tempfile.SpooledTemporaryFile(_STEP, prefix="sluice-member-")  # noqa: SIM115
-    stack.enter_context(copy)
-    shutil.copyfileobj(stream, copy, _STEP)
-    return _Seekable(copy, path, size)
-
-
-class _Seekable:
-    """A member that can be read anywhere."""
-
-    def __init__(self, stream: IO[bytes], path: str, size: int) -> None:
-        self._stream, self._path, self._size = stream, path, size
-        self._head, self._position = b"", 0
-
-    def read_at(self, position: int, count: int) -> bytes:
-        with _naming(self._path):
-            return self._read(position, min(count, self._size - position))
-
-    def _read(self, position: int, count: int) -> bytes:
-        self._stream.seek(position)
-        return _exactly(self._stream, count)
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-class _InOrder(_Seekable):
-    """A member that is read from its beginning on. Its first bytes can be read again."""
-
-    @override
-    def _read(self, position: int, count: int) -> bytes:
-        if not self._position:
-            self._head = self._next(min(_STEP, self._size))
-        data = self._head[position : position + count]
-        if len(data) >= count:
-            return data
-        position += len(data)
-        if position < self._position:
-            raise EOFError(f"its first record begins behind its first {_STEP:,} bytes")
-        while position > self._position:
-            self._next(min(_STEP, position - self._position))
-        return data + self._next(count - len(data))
-
-    def _next(self, count: int) -> bytes:
-        data = _exactly(self._stream, count)
-        self._position += len(data)
-        return data
-
-
-def _exactly(stream: IO[bytes], count: int) -> bytes:
-    parts, left = list[bytes](), max(0, count)
-    while left:
-        data = stream.read(left)
-        if not data:
-            raise EOFError(f"it ends {left} bytes early")
-        parts.append(data)
-        left -= len(data)
-    return b"".join(parts)
-
-
-def _selection(options: ReaderOptions) -> Callable[[str], bool]:
-    glob = options.archive_path_filter
-    pattern = None if glob is None else glob_pattern(glob)
-
-    def is_selected(name: str) -> bool:
-        parts = (part for part in name.split("/") if part not in ("", ".", ".."))
-        is_hidden = any(part.startswith(("_", ".")) for part in parts)
-        return not is_hidden and (pattern is None or bool(pattern.fullmatch(name)))
-
-    return is_selected
+def _is_hidden(name: str) -> bool:
+    parts = (part for part in name.split("/") if part not in ("", ".", ".."))
+    return any(part.startswith(("_", ".")) for part in parts)
 
 
 def _refuse_ratio(file: FileVersion, content: int) -> None:
@@ -332,30 +301,3 @@ def _bomb(path: str, found: str, expected: str) -> MalformedDataError:
         expected,
         "If it is no bomb, unpack it or divide it. ignoreCorruptFiles skips and counts it.",
     )
-
-
-def _unreadable(path: str, found: str, remedy: str) -> MalformedDataError:
-    return MalformedDataError(
-        "the archive cannot be read",
-        path,
-        found,
-        "a whole zip or tar archive, with members that are stored, deflated, bzip2 or LZMA",
-        f"{remedy}, or leave it out with pathGlobFilter. ignoreCorruptFiles skips what is left of "
-        "it and counts it.",
-    )
-
-
-_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error, EOFError)
-# `RuntimeError` comes for encryption without a flag and for methods that are not known.
-_FAULTS = (*_DAMAGE, OSError, ValueError, OverflowError, MemoryError, RuntimeError)
-
-
-@contextmanager
-def _naming(path: str) -> Iterator[None]:
-    try:
-        yield
-    except SluiceError:
-        raise
-    except _FAULTS as err:
-        text = str(err).splitlines()[0] if str(err) else type(err).__name__
-        raise _unreadable(path, text, "Replace it with a complete one") from err

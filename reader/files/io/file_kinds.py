@@ -13,7 +13,6 @@ from ....checkpoint_meta.documents.file_split import FileVersion
 from ....errors import MalformedDataError, SluiceError
 from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import is_built_in
-from .archives import reads_members
 from .codecs import codec_of
 from .source_file import SourceFile
 
@@ -126,9 +125,6 @@ def another_kind(
 
 def recognised(file: FileVersion, options: ReaderOptions) -> MalformedDataError | None:
     """Return the same error for a file that could not be read, by its first bytes as stored."""
-    # An archive is what it should be: its error names the member.
-    if reads_members(file.path, options):
-        return None
     # If the file cannot be opened, the error that is known already is the better one.
     with suppress(SluiceError, OSError):
         with SourceFile(file, options.storage_options).opened() as source:

@@ -80,9 +80,9 @@ class MemberFile(FileVersion):
     content: RandomAccess
 
     @classmethod
-    def of(cls, archive: FileVersion, path: str, size: int, content: RandomAccess) -> MemberFile:
-        """The member of this version of an archive."""
-        member = cls(path, size, archive.modified, archive.etag)
+    def of(cls, file: FileVersion, content: RandomAccess) -> MemberFile:
+        """The member with this path, of a version of an archive."""
+        member = cls(*file)
         member.content = content
         return member
 

@@ -25,10 +25,18 @@ pytestmark = pytest.mark.slow
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 SUFFIXES = [".zip", ".tar.gz", ".tar"]
+MEMBER = 25
+"""Rows of a member at most."""
+
 MOVES = st.one_of(
     st.tuples(st.just("land"), st.integers(1, 90), st.sampled_from(SUFFIXES)), *courses.MOVES
 )
-LIMITS = [BatchLimits(bytes=600), BatchLimits(bytes=3000), BatchLimits(rows=17)]
+LIMITS = [
+    BatchLimits(bytes=600),
+    BatchLimits(files=2),
+    BatchLimits(bytes=3000),
+    BatchLimits(rows=17),
+]
 
 
 class Course(courses.Course):
@@ -63,8 +71,8 @@ class Course(courses.Course):
         chance = random.Random(first)
         new = [{"id": first + i, "text": f"{chance.getrandbits(300):x}"} for i in range(rows)]
         lines = [json.dumps(row).encode() + b"\n" for row in new]
-        parts = range(0, rows, 25)
-        contents = {f"{at}.json": b"".join(lines[at : at + 25]) for at in parts}
+        parts = range(0, rows, MEMBER)
+        contents = {f"{at}.json": b"".join(lines[at : at + MEMBER]) for at in parts}
         data = PACKERS[suffix]({"__MACOSX/x": b"{", **contents, "empty.json": b""})
         self.put(f"{first}{suffix}", data)
         self.landed += new
@@ -90,6 +98,24 @@ def test_every_row_is_read_exactly_once(moves, limit, suffix, ahead, pick):
         course = local_course(Path(place), limit, ahead)
         course.land(60, suffix)
         course.run(moves, pick, course.fork)
+        if limit.files is not None:
+            assert all(len(batch) <= limit.files * MEMBER for batch in course.trial.sink)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_a_limit_on_files_counts_the_members_of_archives(tmp_path, suffix, ahead):
+    contents = {f"{n}.json": b'{"id":%d}\n' % n for n in range(1000)}
+    (tmp_path / f"a{suffix}").write_bytes(PACKERS[suffix](contents))
+    for n in range(1000, 1050):
+        (tmp_path / f"{n}.json").write_bytes(b'{"id":%d}\n' % n)
+    course = local_course(tmp_path, BatchLimits(files=100), ahead)
+    course.trial.run_to_end()
+    assert sorted(row["id"] for row in course.trial.rows) == list(range(1050))
+    sizes = [len(batch) for batch in course.trial.sink]
+    assert max(sizes) <= 100
+    # Ahead, what readers leave is an estimate, and the last ones have less to read.
+    assert len(sizes) <= 20, sizes
 
 
 def kill(course: Course, number: int, suffix: str) -> None:

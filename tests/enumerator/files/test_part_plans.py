@@ -18,7 +18,7 @@ class Batches:
 
     def __init__(self, speed: float, learned: dict[str, float] | None = None) -> None:
         self.speed = speed
-        self.parts = PartPlans(cores=READERS)
+        self.parts = PartPlans(READERS, lambda _: False)
         self.parts.restore(learned or {})
         self.done = 0
 

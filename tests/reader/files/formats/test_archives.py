@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import random
 import tarfile
 import zipfile
+from functools import partial
 from itertools import repeat
 
 import pyarrow as pa
@@ -15,8 +18,10 @@ from pyspark_sluice.checkpoint_meta.documents.part_budget import PartBudget
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.schemas import schema_without_one_given
 from pyspark_sluice.errors import MalformedDataError
-from pyspark_sluice.reader.api import SplitFinished
+from pyspark_sluice.reader.api import ReaderContext, SplitFinished
+from pyspark_sluice.reader.budget import RemainingBudget
 from pyspark_sluice.reader.files.io import archives
+from pyspark_sluice.reader.files.io.source_file import AsFile
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS, tarred, zipped
 from pyspark_sluice.tests.reader.files.parts import read_parts
 from pyspark_sluice.tests.reader.files.reading import cut, read, whole
@@ -215,6 +220,8 @@ BAD = {
     "comment": ("a.zip", lambda: changed(32, 52), "1 members, which is not how many it says"),
     "size": ("a.zip", lambda: changed(24, 0), r"a\.zip!/a\.json; found a size of 0"),
     "name": ("a.zip", lambda: changed(46, 0), "differ"),
+    "hidden": ("a.zip", lambda: changed(46, ord("_")), r"a\.zip!/_\.json.*differ"),
+    "directory entry": ("a.zip", lambda: changed(51, ord("/")), r"a\.zip!/a\.jso/.*differ"),
     "no zip": ("a.zip", lambda: lines(0, 5), "not a zip file"),
     "empty": ("a.zip", lambda: b"", "not a zip file"),
     "header": ("a.tar", with_a_damaged_header, "a.tar; found bad checksum"),
@@ -222,7 +229,7 @@ BAD = {
     "cut": (
         "a.tar",
         lambda: tarred({"a": lines(0, 5)})[:530],
-        "ends 32 bytes early|unexpected end",
+        "a.tar!/a; found it ends 27 bytes early",
     ),
     "sparse": ("a.tar", sparse, "a sparse file"),
     "no gzip": ("a.tgz", lambda: tarred({"a": b"x"}), "cannot be decompressed as gzip"),
@@ -294,3 +301,76 @@ def test_a_binary_file_is_the_archive(tmp_path):
     schema = pa.schema([("content", pa.binary())])
     rows = read([whole(path)], schema, file_format="binaryFile")[0]["content"].to_pylist()
     assert rows == [path.read_bytes()]
+
+
+def test_a_limit_on_files_counts_members(archive):
+    path = archive({f"{n}.json": lines(3 * n, 3) if n % 5 else b"" for n in range(100)})
+    budgets = repeat(PartBudget(files=7), 99)
+    parts = list(read_parts([whole(path)], ID, budgets, file_format="json"))
+    members = [len({row // 3 for row in table["id"].to_pylist()}) for table, _ in parts]
+    assert len(parts) == 15, "members without rows count, too"
+    assert max(members) <= 7
+    found = [row for table, _ in parts for row in table["id"].to_pylist()]
+    assert found == [row for row in range(300) if row // 3 % 5]
+
+
+def test_files_and_members_count_together(archive, tmp_path):
+    path = archive({f"{n}.json": lines(n, 1) for n in range(5)})
+    plain = [tmp_path / f"{n}.json" for n in range(5, 10)]
+    for n, file in enumerate(plain, 5):
+        file.write_bytes(lines(n, 1))
+    splits = [whole(path), *map(whole, plain)]
+    budgets = repeat(PartBudget(files=3), 9)
+    parts = [
+        table["id"].to_pylist() for table, _ in read_parts(splits, ID, budgets, file_format="json")
+    ]
+    assert parts == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+
+
+def test_a_member_is_not_opened_before_it_is_read(tmp_path):
+    path = tmp_path / "a.zip"
+    data = bytearray(zipped({"a.json": lines(0, 5), "b.json": lines(5, 5)}, zipfile.ZIP_STORED))
+    data[data.index(b'"id":7') + 5] ^= 1
+    path.write_bytes(data)
+    context = ReaderContext(1, 0, 0, budget=RemainingBudget(PartBudget(files=1)))
+    assert read([whole(path)], ID, context, file_format="json")[0].num_rows == 5
+
+
+@pytest.mark.parametrize("pack", [partial(zipped, method=zipfile.ZIP_STORED), tarred])
+def test_a_stored_member_is_entered_in_its_middle(tmp_path, monkeypatch, pack):
+    path = tmp_path / ("a.tar" if pack is tarred else "a.zip")
+    path.write_bytes(pack({"a.json": lines(0, 300_000), "b.json": lines(300_000, 5)}))
+    reads, size = 0, path.stat().st_size
+    read_at = AsFile.read
+
+    def counted(self, count=-1):
+        nonlocal reads
+        reads += count
+        return read_at(self, count)
+
+    monkeypatch.setattr(AsFile, "read", counted)
+    budgets = repeat(PartBudget(rows=30_000), 20)
+    options = {"file_format": "json", "batch_bytes": 65_536}
+    parts = list(read_parts([whole(path)], ID, budgets, **options))
+    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(300_005))
+    # Each part is read twice, up to the end of a block that its budget cuts.
+    assert reads < 4 * size
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_several_splits_share_a_stored_member_if_its_format_is_cut(tmp_path, name):
+    path, content = tmp_path / "a.zip", lines(0, 1000)
+    packed = gzip.compress(content) if name.endswith("gz") else content
+    contents = {"x.json": lines(5000, 3), name: packed, "y.json": b"", "z.json": lines(6000, 3)}
+    path.write_bytes(zipped(contents, zipfile.ZIP_STORED))
+    size = path.stat().st_size
+    chance = random.Random(1)
+    for _ in range(20):
+        splits = cut(path, chance.sample(range(1, size), 5))
+        tables = [read([split], ID, file_format="json")[0] for split in splits]
+        found = [row for table in tables for row in table["id"].to_pylist()]
+        assert found == [5000, 5001, 5002, *range(1000), 6000, 6001, 6002]
+        assert (sum(bool(table.num_rows) for table in tables) > 3) == (packed is content)
+        budgets = repeat(PartBudget(rows=99), 99)
+        parts = read_parts(splits, ID, budgets, file_format="json")
+        assert [row for table, _ in parts for row in table["id"].to_pylist()] == found
