@@ -96,7 +96,7 @@ class Member:
             with naming(self.file.path):
                 file = MemberFile.of(self.file, self.content(stack, in_part))
             yield file
-            del file.content  # Whoever has the file still, its first bytes are free.
+            del file.content  # Frees its first bytes, even if the file is still in use.
 
 
 def members(split: FileSplit, options: ReaderOptions, first: int = 0) -> Iterator[Member]:
