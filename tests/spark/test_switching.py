@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 
+from pyspark_sluice import tables
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.examples.delta import delta
 from pyspark_sluice.examples.iceberg import iceberg
@@ -105,7 +106,7 @@ def test_a_table_that_knows_query_and_batch_is_continued(lake, capsys, monkeypat
 
     def write(checkpoint):
         def append(batch, number):
-            recipe.append(batch, number, str(lake.sink), recipe.query_id(str(checkpoint)))
+            recipe.append(batch, number, str(lake.sink), tables.query_id(str(checkpoint)))
 
         return lambda writer: writer.foreachBatch(append)
 
