@@ -29,6 +29,7 @@ from pyspark_sluice.tests.protocol.broken_state import (
     OrdersAreTakenAsRead,
     OrphanForParent,
     OrphanGoesOn,
+    SkippedBatchIsRead,
 )
 
 IN_FLIGHT = (
@@ -62,4 +63,5 @@ BROKEN = (
     EventsWithoutTask,
     OrdersAreNotWrittenDown,
     OrdersAreTakenAsRead,
+    SkippedBatchIsRead,
 )
