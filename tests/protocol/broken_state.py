@@ -153,7 +153,7 @@ class SkippedBatchIsRead(Planted):
         opened.acknowledgements.__class__ = _TrustsTheSink
 
 
-class _TrustsTheSink(Acknowledgements):
+class _TrustsTheSink(Acknowledgements[Any]):
     def _check_sink(self, record: CheckpointRecord, missing: Sequence[int]) -> None:
         """Nothing."""
 
