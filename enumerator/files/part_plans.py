@@ -174,6 +174,10 @@ class PartPlans:
         parts = (self._cut[ref].get(reader) for ref in sorted(self._cut, reverse=True))
         return next((part for part in parts if part is not None), None)
 
+    def _may_have_archives(self, reader: int) -> bool:
+        part = self._newest_part(reader)
+        return part is None or part.has_archives
+
     def readers_wanted(self, readers: int) -> int:
         """How many to ask for instead of so many: each wave of tasks takes all of the seconds."""
         return readers if self._limits.seconds is None else min(readers, self._cores)
@@ -219,7 +223,7 @@ class PartPlans:
             r: _Part(
                 max(0.0, need[r] - self._expected(budgets[r], 1)) if budgets else 0.0,
                 frozenset(split.file.path for split in sent.get(r, ())),
-                self._has_archives,
+                self._has_archives or (r in continuing and self._may_have_archives(r)),
             )
             for r in readers
         }
