@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import mmap
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -265,21 +266,17 @@ _IDLE: Final = 10.0
 """Seconds without a batch after which the processes of tasks end, and free their memory."""
 
 
-_DONTNEED: Final = 4
-"""MADV_DONTNEED of Linux."""
-
-
 def _give_back_code() -> None:
     """Unmap the pages of libraries (on Linux): a call brings those back that it needs."""
     with suppress(OSError, AttributeError):
         advise = ctypes.CDLL(None).madvise
         advise.argtypes = ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int
-        for start, end in clean_mappings(Path("/proc/self/smaps").read_text()):
-            advise(start, end - start, _DONTNEED)
+        for start, end in _clean_mappings(Path("/proc/self/smaps").read_text()):
+            advise(start, end - start, mmap.MADV_DONTNEED)
 
 
-def clean_mappings(smaps: str) -> Iterator[tuple[int, int]]:
-    """Bounds of the mappings of files that hold no page of their own, from /proc/PID/smaps."""
+def _clean_mappings(smaps: str) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of mappings of files without a page of their own (/proc/PID/smaps)."""
     start = end = 0
     for line in smaps.splitlines():
         key, *values = line.split()

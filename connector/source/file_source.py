@@ -138,8 +138,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         from ...reader.files.io.whole_records import mark_after_last_record
 
         # Only where any line begins a record can reading go on where the file ended before.
-        file, format_says = FileVersion(path, size, -1), self._boundaries
-        if format_says.is_archive(file) or not format_says.may_cut_anywhere(file):
+        file, boundaries = FileVersion(path, size, -1), self._boundaries
+        if boundaries.is_archive(file) or not boundaries.may_cut_anywhere(file):
             raise FileChangedError(
                 "cannot resume reading a file that is not line-based",
                 path,
@@ -246,7 +246,7 @@ class _FormatBoundaries:
         )
 
     def is_archive(self, file: FileVersion) -> bool:
-        """Whether the limit on files counts the members of a file instead."""
+        """Return whether the limit on files counts the members of a file instead."""
         from ...reader.files.io.archives import reads_members
 
         return reads_members(file.path, self._source.options)

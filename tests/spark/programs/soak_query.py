@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_sluice import tables
+from pyspark_sluice.tests.spark.versions import HAS_READ_LIMITS
 
 SCHEMA = "id long, text string"
 
@@ -77,7 +77,7 @@ class Soak:
             .options(**self._query["options"])
         )
         # Spark 4.0 and 4.1 read all that is there in one batch, which no reader may end.
-        if "availableNow" not in trigger or pyspark.__version__ >= "4.2":
+        if "availableNow" not in trigger or HAS_READ_LIMITS:
             reader = reader.option("maxRowsPerTrigger", "900")
         if self._query["table"]:
             reader = reader.option("writeTo", self._query["table"]).option("writeSchema", SCHEMA)
