@@ -196,14 +196,15 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def _print_batch(report: BatchReport, *, as_json: bool) -> None:
-    from ...views.amounts import format_bytes
+    from ...views.amounts import counted, format_bytes
 
     if as_json:
         print_json(asdict(report))
     else:
         typer.echo(
-            f"batch {report.number}: {report.splits:,} splits, {report.rows:,} rows in "
-            f"{report.files:,} data files ({format_bytes(report.bytes)}), {report.seconds:.2f} s"
+            f"batch {report.number}: {counted(report.splits, 'split')}, "
+            f"{counted(report.rows, 'row')} in {counted(report.files, 'data file')} "
+            f"({format_bytes(report.bytes)}), {report.seconds:.2f} s"
         )
     # A log collector reads it through a pipe.
     sys.stdout.flush()

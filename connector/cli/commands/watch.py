@@ -34,6 +34,7 @@ class Backlog:
     """How far the backlog has come since it was largest, and whether it grows."""
 
     def __init__(self) -> None:
+        self.grows = False
         self._largest = 0
         self._seen: deque[tuple[float, int]] = deque(maxlen=_LOOKS)
 
@@ -50,6 +51,7 @@ class Backlog:
         if when <= began:
             return Text("")
         change = (pending - before) / (when - began)
+        self.grows = round(change) > 0
         over = f"over {format_duration(when - began)}"
         if not round(change):
             return Text(f"unchanged {over}", style="dim")
@@ -107,13 +109,18 @@ def _looks(
 
 
 def _shown(when: float, status: dict[str, Any], owner: str, backlog: Backlog) -> RenderableType:
+    pending = status["pending"]
+    trend = backlog.trend(when, pending["bytes"]) if pending else Text("")
+    shown_lines = status_lines(status, owner)
+    if backlog.grows:
+        # The rate at which it is read says nothing about its end.
+        shown_lines.pop("backlog read in", None)
     lines = Table.grid(padding=(0, 2))
     problems = _problems(status)
-    for name, value in status_lines(status, owner).items():
+    for name, value in shown_lines.items():
         # A path has no spaces to break at, and its end says which state it is.
         shown = Text(value, style=problems.get(name, ""), overflow="fold")
         lines.add_row(Text(name, style="bold"), shown)
-    pending = status["pending"]
     if pending is None:
         return Group(lines)
     done = backlog.done(pending["bytes"])
@@ -121,10 +128,12 @@ def _shown(when: float, status: dict[str, Any], owner: str, backlog: Backlog) ->
     text = f"{done:.0%}  {format_bytes(pending['bytes'])} left"
     if is_dead(status):
         text += ", and no query runs"
+    elif backlog.grows:
+        text += ", growing"
     else:
         text += f", {format_duration(time_left(status)) if pending['bytes'] else '0 s'}"
     bar.add_row(ProgressBar(total=1.0, completed=done, width=40, complete_style="cyan"), Text(text))
-    return Group(lines, Text(""), bar, backlog.trend(when, pending["bytes"]))
+    return Group(lines, Text(""), bar, trend)
 
 
 def _problems(status: dict[str, Any]) -> dict[str, str]:

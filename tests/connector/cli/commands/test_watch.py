@@ -16,6 +16,7 @@ from pyspark_sluice.connector.views.owner import owner_of
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.errors import StateMissingError
 from pyspark_sluice.tests.connector.queries import Query
+from pyspark_sluice.tests.patience import wait_until
 
 
 def shown(query, backlog=None, at=0.0, width=150):
@@ -80,6 +81,26 @@ def test_no_end_is_estimated_of_a_query_that_does_not_run(behind):
     assert "left, and no query runs" in text
     lines = dict(status_lines(status_of(behind.store), ""))
     assert "backlog read in" not in lines
+
+
+def test_no_end_is_estimated_of_a_backlog_that_grows(tmp_path):
+    query = Query(tmp_path)
+    query.settings["limits"] = BatchLimits(files=1)
+    query.restart()
+    query.land("a.json", "b.json", "c.json")
+    query.batch()
+    backlog = watch.Backlog()
+    first = shown(query, backlog)
+    assert "backlog read in" in first
+    assert "left, " in first
+    query.land(*(f"d-{at}.json" for at in range(20)), rows=1000)
+    # The files of the first listing end before those of the next.
+    wait_until(lambda: query.batch() and status_of(query.store)["files_seen"] > 3, "more files")
+    text = shown(query, backlog, at=10.0)
+    query.coordinator.close()
+    assert "↑ grows by" in text
+    assert "left, growing" in text
+    assert "backlog read in" not in text
 
 
 def test_problems_are_coloured(behind):
