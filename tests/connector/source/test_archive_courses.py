@@ -118,6 +118,26 @@ def test_a_limit_on_files_counts_the_members_of_archives(tmp_path, suffix, ahead
     assert len(sizes) <= 20, sizes
 
 
+@pytest.mark.parametrize("ahead", [1, 2])
+def test_a_limit_on_files_holds_for_a_part_that_only_continues_an_archive(tmp_path, ahead):
+    contents = {f"{n}.json": b'{"id":%d}\n' % n * 10 for n in range(200)}
+    (tmp_path / "a.zip").write_bytes(PACKERS[".zip"](contents))
+    for n in range(200, 220):
+        (tmp_path / f"{n}.json").write_bytes(b'{"id":%d}\n' % n)
+    options = {"fileFormat": "json", "path": str(tmp_path), "stateLocation": "unused"}
+    parsed = parse_options(options, streaming=True)
+    # Nothing new comes in a bounded run, so it cuts batches in which readers only continue.
+    trial = Trial(
+        lambda: FileSource(parsed, SCHEMA),
+        bounded=True,
+        limits=BatchLimits(files=20),
+        checkpoints_ahead=ahead,
+    )
+    trial.run_to_end()
+    assert len(trial.rows) == 2020
+    assert max(len({row["id"] for row in batch}) for batch in trial.sink) <= 20
+
+
 def kill(course: Course, number: int, suffix: str) -> None:
     """Kill it before or after one of its first fifty operations."""
     kind = ("crash before", "crash after")[number % 2]
