@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,15 @@ from pyspark_sluice.tests.pages import Block, blocks, pages
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.thorough import sampled
 
-RUN = [block for page in pages() for block in blocks(page) if block.is_run]
+BLOCKS = [block for page in pages() for block in blocks(page)]
+RUN = [block for block in BLOCKS if block.is_run]
+SHOWN = {
+    str(command): output.code
+    for command, output in itertools.pairwise(BLOCKS)
+    if (command.page, command.language, output.language) == (output.page, "sh", "text")
+}
+"""What a page shows directly after commands, as their output."""
+
 PAGES = {page: list(group) for page, group in itertools.groupby(RUN, lambda block: block.page)}
 
 
@@ -22,7 +31,7 @@ PAGES = {page: list(group) for page, group in itertools.groupby(RUN, lambda bloc
     "page",
     sampled(
         PAGES,
-        ["docs/getting-started.md"].__contains__,
+        ["README.md", "docs/getting-started.md"].__contains__,
         reason="what other pages show has tests of its own",
     ),
 )
@@ -48,3 +57,10 @@ def _shell(block: Block, places: dict[str, str]) -> None:
     )  # fmt: skip
     assert ran.returncode == 0, f"{block}: {ran.stderr}"
     assert ran.stdout.strip(), f"{block}: it said nothing"
+    if shown := SHOWN.get(str(block)):
+        assert _without_figures(ran.stdout) == _without_figures(shown)
+
+
+def _without_figures(text: str) -> str:
+    """Sizes and times differ from run to run, and the home of the files."""
+    return re.sub(r"\d[\d.,]*|/\S+/", "0", text)
