@@ -21,11 +21,18 @@ PAGE = DOCS / "differences.md"
 
 
 def _rows() -> list[str]:
-    """The first cells of the tables of text and of columnar formats; XML has tests of its own."""
+    """The first cells of all tables but that of XML, which has tests of its own."""
     lines = PAGE.read_text("utf-8").partition("\n## XML\n")[0].splitlines()
     rows = [re.split(r" (?<!\\)\| ", line)[0][2:] for line in lines if line[:2] == "| "]
-    assert rows.count("case") == 2
+    assert rows.count("case") == 6
     return [row for row in rows if row != "case"]
+
+
+def test_in_each_table_what_changes_rows_comes_before_what_changes_values_and_errors():
+    order = ["**rows**", "**values**", "stops", "reads"]
+    for table in re.findall(r"(?m)^\| case .+\n\|---.+\n((?:\| .+\n)+)", PAGE.read_text("utf-8")):
+        ranks = [order.index(re.split(r" (?<!\\)\| ", row)[1]) for row in table.splitlines()]
+        assert ranks == sorted(ranks)
 
 
 KNOWN = {*(case.row for case in CASES), *other_rows.ROWS, *rows_in_spark.ROWS}
