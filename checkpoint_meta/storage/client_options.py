@@ -6,6 +6,7 @@ A name that means nothing here is refused, never dropped: it may be what keeps d
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -198,7 +199,7 @@ def _finish(store: Provider, made: ClientConfig) -> None:
             "a URL such as https://storage.example.com",
         )
     # The client refuses plain HTTP unless it is permitted; an endpoint says so by itself.
-    if endpoint and urlsplit(str(endpoint)).scheme == "http":
+    if urlsplit(str(endpoint or os.environ.get("AWS_ENDPOINT_URL"))).scheme == "http":
         made.connections["allow_http"] = True
     if made.store.get("request_payer") is False:
         del made.store["request_payer"]

@@ -1,21 +1,26 @@
-"""`sluice run` with state, data and table on HDFS, killed all the time."""
+"""`sluice run` with state, data and table on HDFS: the commands of the page, and kills."""
 
 from __future__ import annotations
 
 import io
 import json
 import os
+import shlex
 import signal
 import time
 import uuid
 from collections import Counter
 
 import pyarrow.parquet as pq
+from typer.testing import CliRunner
 
 from pyspark_sluice import tables
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
+from pyspark_sluice.connector.cli.app import app
 from pyspark_sluice.connector.host.targets import MANIFESTS
 from pyspark_sluice.tests.connector.host.query import Query
+from pyspark_sluice.tests.pages import blocks
+from pyspark_sluice.tests.repository import ROOT
 
 KILLS = 50
 
@@ -48,3 +53,23 @@ def test_kills_of_the_host_at_any_time_lose_and_double_nothing(hdfs, tmp_path):
     offsets, commits = (files.names(f"{root}/ck/{log}") for log in ("offsets", "commits"))
     assert offsets == commits
     print(f"{KILLS} kills, {len(offsets)} batches, {landed.total()} rows")
+
+
+def test_the_commands_of_the_page_on_hdfs_fill_and_show_a_table(hdfs):
+    home = f"hdfs://{hdfs.authority}/{uuid.uuid4().hex}"
+    files, root = open_storage(home, {})
+    for number in range(3):
+        line = f'{{"order_id": {number}, "customer": "Ada", "amount": 12.5}}\n'
+        files.create(f"{root}/landing/orders-{number}.json", line.encode())
+    code = "".join(block.code for block in blocks(ROOT / "docs/hdfs.md") if block.language == "sh")
+    lines = code.replace("\\\n", " ").splitlines()
+    commands = [line for line in lines if "hdfs://namenode:8020/" in line]
+    for command in commands:
+        words = shlex.split(command.replace("hdfs://namenode:8020", home))[1:]
+        outcome = CliRunner().invoke(app, words)
+        assert outcome.exit_code == 0, f"{command}: {outcome.output}{outcome.exception!r}"
+    assert [command.split()[1] for command in commands] == ["run", "status"]
+    assert "files seen   3" in outcome.output
+    written = tables.manifest(f"{home}/tables/orders/{MANIFESTS}").paths()
+    rows = [pq.read_table(io.BytesIO(files.whole(files.name(each)))) for each in written]
+    assert sorted(i for each in rows for i in each["order_id"].to_pylist()) == [0, 1, 2]
