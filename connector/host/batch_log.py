@@ -1,8 +1,8 @@
-"""The log of batches in a checkpoint, in Spark's files: `metadata`, `offsets/<n>`, `commits/<n>`.
+"""The log of batches, in Spark's files, and the loop that drives it: log, tasks, sink, log.
 
-Spark writes them in this order: `metadata` before anything else; `offsets/<n>` before a task of
-batch n runs; `commits/<n>` when the sink has the batch. So does the embedded host, create-only. A
-kill between two of them leaves what a kill of Spark leaves, and either host can continue.
+Spark writes its files in this order: `metadata` before anything else; `offsets/<n>` before a task
+of batch n runs; `commits/<n>` when the sink has the batch. So does the embedded host, create-only.
+A kill between two of them leaves what a kill of Spark leaves, and either host can continue.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import FencedError, StateCorruptError
+from ..query.driver import BatchDriver
+from ..query.partitions import ReaderPartition
 from ..query.spark_checkpoint import NO_OFFSET, VERSION, numbers
 
 _RETAINED: Final = 100
@@ -124,3 +126,37 @@ class BatchLog:
             expected,
             "Pass the checkpointLocation of a query with one sluice source and writeTo, complete.",
         )
+
+
+class BatchLoop:
+    """Each batch is in the log before a task of it runs, and its commit once the sink has it.
+
+    After a kill at any moment the next host repeats at most one batch.
+    """
+
+    def __init__(self, log: BatchLog, driver: BatchDriver) -> None:
+        self.log = log
+        self._driver = driver
+
+    @property
+    def is_repeating(self) -> bool:
+        """True if the next batch was begun by a host that has not finished it."""
+        return self.log.committed < self.log.newest
+
+    def begin(self) -> Sequence[ReaderPartition] | None:
+        """Write the next batch down; its tasks, or None if nothing is new."""
+        initial: Mapping[str, Any] = self._driver.initial_offset()
+        if self.is_repeating:
+            start, end = self.log.before() or initial, self.log.offset or initial
+        else:
+            start = self.log.offset or initial
+            end = self._driver.latest_offset(start, unlimited=False)
+            if end == start:
+                return None
+            self.log.begin(end)
+            self._driver.commit(start)
+        return self._driver.partitions(start, end)
+
+    def end(self) -> None:
+        """The sink has the batch."""
+        self.log.end()

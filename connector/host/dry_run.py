@@ -16,8 +16,7 @@ from ..options.model import parse_options
 from ..query.driver import StreamDriver
 from ..source.schemas import canonical, schema_of_rows
 from ..source.state_location import open_state
-from .batch_log import BatchLog
-from .batch_loop import BatchLoop
+from .batch_log import BatchLog, BatchLoop
 from .embedded_query import sizes_of
 
 

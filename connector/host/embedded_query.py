@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -20,21 +20,33 @@ from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.files.ledger.index_merge import give_back
 from ...errors import OptionError, SchemaEvolvedError
 from ...reader.written_files import rows_schema
+from ...tables.table_sink import TableSink
 from ...tables.written_batch import FileBatch
 from ..options.model import SluiceOptions, parse_options
 from ..query.driver import StreamDriver
 from ..query.partitions import ReaderPartition
 from ..source.schemas import canonical, schema_of_rows
-from .batch_log import BatchLog
-from .batch_loop import BatchLoop
+from .batch_log import BatchLog, BatchLoop
 from .worker import Task
 from .worker_pool import WorkerPool
 
-if TYPE_CHECKING:
-    from .targets import Target
-
 _SMALL_BATCH: Final = 8 * 1024 * 1024
 """Bytes that the host reads itself sooner than a process would have started."""
+
+Sink = Callable[[FileBatch, int], None]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A sink, and the directory of its data files."""
+
+    sink: Sink
+    write_to: str = ""
+    """Empty if the options say it."""
+
+    def columns(self) -> str | None:
+        """The columns of the table for the writers of data files; None if it has none."""
+        return self.sink.columns() if isinstance(self.sink, TableSink) else None
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
+from ...errors import OptionError
 from ...reader.files.options.values import json_or_none
+from ...tables import delta, iceberg, manifest
 from ..options.call import checked
-from .embedded_query import EmbeddedRun, RunReport
-from .targets import Sink, Target, target_of
+from .embedded_query import EmbeddedRun, RunReport, Sink, Target
+
+MANIFESTS: Final = "_sluice"
+"""Directory of the manifests below a `parquet:` target; Spark's listings leave out its name."""
 
 
 def run(
@@ -75,7 +79,7 @@ def checked_with_target(
     Raises:
         OptionError: one of them is wrong.
     """
-    target = target_of(to, _storage_options(options))
+    target = _target_of(to, _storage_options(options))
     names = {name.lower().replace("_", "") for name in options}
     if target.write_to and "writeto" not in names:
         options = {**options, "writeTo": target.write_to}
@@ -87,3 +91,38 @@ def _storage_options(options: Mapping[str, object]) -> Mapping[str, Any]:
     of_storage = (v for n, v in options.items() if n.lower().replace("_", "") == "storageoptions")
     found = next(of_storage, {})
     return json_or_none(found) or {} if isinstance(found, str) else dict(found)  # type: ignore[call-overload]
+
+
+def _target_of(to: str | Sink, storage_options: Mapping[str, Any]) -> Target:
+    """The target that `--to` or `to` names.
+
+    Raises:
+        OptionError: it names no kind of target, or a table that cannot be opened.
+    """
+    if not isinstance(to, str):
+        return Target(to)
+    kind, _, place = to.partition(":")
+    if place and kind == "delta":
+        return Target(delta(place, storage_options=storage_options), place)
+    if place and kind == "parquet":
+        directory = f"{place.rstrip('/')}/{MANIFESTS}"
+        return Target(manifest(directory, storage_options=storage_options), place)
+    catalog, _, name = place.partition(".")
+    if kind == "iceberg" and name:
+        return _iceberg(catalog, name, storage_options)
+    raise OptionError("to: not a table", "", to, "delta:URL, iceberg:CATALOG.TABLE or parquet:URL")
+
+
+def _iceberg(catalog: str, name: str, storage_options: Mapping[str, Any]) -> Target:
+    from pyiceberg.catalog import load_catalog
+
+    try:
+        table = load_catalog(catalog).load_table(name)
+    except Exception as error:  # each catalog has errors of its own
+        found = f"{type(error).__name__}: {error}"
+        expected = "a catalog that pyiceberg is configured for, and a table in it"
+        raise OptionError(
+            "to: cannot open the table", f"{catalog}.{name}", found, expected
+        ) from error
+    sink = iceberg(table, storage_options=storage_options)
+    return Target(sink, f"{table.location().rstrip('/')}/data")

@@ -46,7 +46,7 @@ class SluiceBatchReader(DataSourceReader):
         from ..query.partitions import AssignedPart, ReaderPartition, packed
         from ..source.discovery import make_listing
         from ..source.file_source import driver_cores
-        from .input_partition import SluicePartition
+        from .types import SluicePartition
 
         cut_places = MemoryCutPlaces()
         source = self._source()
@@ -103,7 +103,7 @@ class SluiceBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor: the rows of one partition."""
-        from .input_partition import SluicePartition
+        from .types import SluicePartition
 
         if not isinstance(partition, SluicePartition):
             return  # Spark's placeholder for "no partitions".

@@ -18,8 +18,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ..session.processes import plain_errors
-from .input_partition import SluicePartition
-from .types import arrow_schema
+from .types import SluicePartition, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

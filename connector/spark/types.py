@@ -1,4 +1,4 @@
-"""Schemas between Spark and Arrow."""
+"""Schemas and partitions in Spark's types."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from inspect import signature
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from ..query.partitions import ReaderPartition
 from ..source.schema_json import json_of
 
 # Before Spark 4.2 timestamps are in UTC by default, and there is no parameter for it.
@@ -27,3 +29,12 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 def spark_schema(schema: pa.Schema) -> StructType:
     """Spark's types for a schema that was found in files, or that an option describes."""
     return StructType.fromJson(json_of(schema))
+
+
+class SluicePartition(InputPartition):
+    """A partition of any host, which Spark pickles."""
+
+    value: ReaderPartition
+
+    def __init__(self, value: ReaderPartition) -> None:
+        super().__init__(value)

@@ -32,8 +32,7 @@ from ...enumerator.testing import HandCrankedCalls
 from ...errors import WaitTimeoutError
 from ...reader.api import ReaderContext, Report, SplitReader, SplitReturned
 from ...reader.task import Attempt, ReaderTask
-from ..host.batch_log import BatchLog
-from ..host.batch_loop import BatchLoop
+from ..host.batch_log import BatchLog, BatchLoop
 from ..query.driver import BatchDriver
 from ..query.offsets import from_offset
 from ..query.partition_reader import read_parts

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from pyspark_sluice import tables
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
 from pyspark_sluice.connector.cli.app import app
-from pyspark_sluice.connector.host.targets import MANIFESTS
+from pyspark_sluice.connector.host.run import MANIFESTS
 from pyspark_sluice.tests.connector.host.query import Query
 from pyspark_sluice.tests.pages import blocks
 from pyspark_sluice.tests.repository import ROOT
