@@ -109,11 +109,6 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def option_lines(options: Mapping[str, str]) -> str:
-    """Options of a query as they are written in its code, as comments of a shell script."""
-    return "\n".join(f"#   .option({name!r}, {value!r})" for name, value in options.items())
-
-
 def print_json_rows(tables: Iterable[pa.Table]) -> None:
     """One array, a row a line; nothing of it is collected first."""
     first = True

@@ -7,17 +7,20 @@ action in the policy of a query is one that a test has seen a query ask for.
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
+from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME
+from ....checkpoint_meta.storage.urls import scheme_of
+from ....enumerator.files.discovery.queue.storage_queue import CREATED, RETENTION, UNFINISHED
 from ....errors import OptionError
 from ..arguments import Json
-from ..output import option_lines, print_json
-from .azure_queue import azure_script, azure_setup, is_azure
+from ..output import print_json
 
 _RETENTION = str(14 * 24 * 3600)
 """Seconds that a message waits for a query that is down: the most that SQS allows."""
@@ -80,19 +83,28 @@ def queue_setup(
     They create what discoveryMode=notifications needs, policies included. Nothing is changed.
     """
     # Azure has other services for all three parts: the queue, the events and the rights.
-    if is_azure(path):
-        found = azure_setup(path, new.queue, new.names["dead letters"])
-        if as_json:
-            print_json(found)
-        else:
-            typer.echo(azure_script(found))
-        return
-    data = _place_of(path, "PATH")
+    if BY_SCHEME.get(scheme_of(path)) is AZURE:
+        setup = _azure_setup(path, new.queue, new.names["dead letters"])
+        script = _azure_script(setup)
+    else:
+        data = _place_of(path, "PATH")
+        setup = _aws_setup(new, data, state, archive, cleans=cleans)
+        script = _aws_script(setup, new, data.bucket)
+    if as_json:
+        print_json(setup)
+    else:
+        typer.echo(script)
+
+
+def _aws_setup(
+    new: NewQueue, data: BucketPrefix, state: str, archive: str, *, cleans: bool
+) -> dict[str, Any]:
+    """The options of the query, and the attributes and policies of its queues and bucket."""
     at = f"{new.region}:{new.account}"
     host = f"https://sqs.{new.region}.amazonaws.com/{new.account}"
     arns = {of: f"arn:aws:sqs:{at}:{name}" for of, name in new.names.items()}
     urls = {of: f"{host}/{name}" for of, name in new.names.items()}
-    found = {
+    return {
         "options": {
             "discoveryMode": "notifications",
             "queueUrl": urls["queue"],
@@ -113,10 +125,6 @@ def queue_setup(
             cleans=cleans or bool(archive),
         ),
     }
-    if as_json:
-        print_json(found)
-    else:
-        typer.echo(_script(found, new, data.bucket))
 
 
 def _notifications(queue: str, prefix: str) -> dict[str, Any]:
@@ -127,28 +135,28 @@ def _notifications(queue: str, prefix: str) -> dict[str, Any]:
     return {"QueueConfigurations": [to_queue]}
 
 
-def _script(found: dict[str, Any], new: NewQueue, bucket: str) -> str:
+def _aws_script(setup: dict[str, Any], new: NewQueue, bucket: str) -> str:
     queue, dead_letters, place = (shlex.quote(text) for text in (*new.names.values(), bucket))
     at = f"--region {shlex.quote(new.region)}"
     return f"""\
 # 1. The queue for messages that are not S3 events, and the queue for events.
 aws sqs create-queue {at} --queue-name {dead_letters} \\
-  --attributes {_quoted(found["deadLetterQueueAttributes"])}
+  --attributes {_quoted(setup["deadLetterQueueAttributes"])}
 aws sqs create-queue {at} --queue-name {queue} \\
-  --attributes {_quoted(found["queueAttributes"])}
+  --attributes {_quoted(setup["queueAttributes"])}
 
 # 2. The bucket's events. This REPLACES what the bucket has: if the first command prints anything,
 #    merge it into the second one.
 aws s3api get-bucket-notification-configuration {at} --bucket {place}
 aws s3api put-bucket-notification-configuration {at} --bucket {place} \\
-  --notification-configuration {_quoted(found["bucketNotifications"])}
+  --notification-configuration {_quoted(setup["bucketNotifications"])}
 
 # 3. The policy of the role of the query's driver and executors.
 aws iam create-policy --policy-name {queue}-query \\
-  --policy-document {_quoted(found["queryPolicy"])}
+  --policy-document {_quoted(setup["queryPolicy"])}
 
 # 4. The options of the query.
-{option_lines(found["options"])}"""
+{_option_lines(setup["options"])}"""
 
 
 def _quoted(document: dict[str, Any]) -> str:
@@ -236,3 +244,100 @@ def _bucket(name: str, place: BucketPrefix, actions: Sequence[str]) -> list[dict
 
 def _allow(name: str, actions: Sequence[str], resource: str) -> dict[str, Any]:
     return {"Sid": name, "Effect": "Allow", "Action": list(actions), "Resource": resource}
+
+
+_AZURE_NAME: Final = re.compile(r"[a-z0-9](-?[a-z0-9]){2,62}")
+
+_AZURE_PLACE: Final = re.compile(
+    r"[a-z]+://(?P<container>[^/@]+)@(?P<account>[a-z0-9]+)\.(?:dfs|blob)\."
+    r"(?P<suffix>[^/]+)(?:/(?P<prefix>[^*?\[{]*))?"
+)
+
+
+def _azure_setup(path: str, queue: str, dead_letters: str) -> dict[str, Any]:
+    """The options of the query, what the subscription lets through, and the roles."""
+    place = _AZURE_PLACE.fullmatch(path)
+    if place is None:
+        raise OptionError(
+            "the place is not a container of Azure with its account",
+            "PATH",
+            path,
+            "abfss://container@account.dfs.core.windows.net/prefix without wildcards",
+            "Name the directory that the query loads, up to the first wildcard.",
+        )
+    for name in (queue, dead_letters):
+        if not _AZURE_NAME.fullmatch(name) or len(name) > 63:
+            raise OptionError(
+                "Azure permits no queue of this name",
+                "--queue",
+                name,
+                "3 to 63 lower-case letters, digits and single hyphens",
+            )
+    host = f"https://{place['account']}.queue.{place['suffix']}"
+    prefix = (place["prefix"] or "").strip("/")
+    return {
+        "account": place["account"],
+        "container": place["container"],
+        "queues": {"events": queue, "deadLetters": dead_letters},
+        "options": {
+            "discoveryMode": "notifications",
+            "queueUrl": f"{host}/{queue}",
+            "deadLetterQueueUrl": f"{host}/{dead_letters}",
+        },
+        "subjectBeginsWith": (
+            f"/blobServices/default/containers/{place['container']}/blobs/"
+            + (f"{prefix}/" if prefix else "")
+        ),
+        "roles": {
+            "container": "Storage Blob Data Reader",
+            # To hide a message for longer is a write, which Message Processor may not.
+            "events": "Storage Queue Data Contributor",
+            "deadLetters": "Storage Queue Data Message Sender",
+        },
+    }
+
+
+def _azure_script(setup: dict[str, Any]) -> str:
+    """The same as commands of `az`; three variables at their head are the user's to set."""
+    account, subject = shlex.quote(setup["account"]), shlex.quote(setup["subjectBeginsWith"])
+    events, dead_letters = (shlex.quote(setup["queues"][of]) for of in ("events", "deadLetters"))
+    roles = "\n".join(
+        f'az role assignment create --assignee "$PRINCIPAL" --role {shlex.quote(role)} \\\n'
+        f'  --scope "$STORAGE"{_azure_scope(setup, of)}'
+        for of, role in setup["roles"].items()
+    )
+    return f"""\
+# 1. Your subscription, the resource group of the account, and the identity of the query's driver.
+SUBSCRIPTION=; GROUP=; PRINCIPAL=
+STORAGE="/subscriptions/$SUBSCRIPTION/resourceGroups/$GROUP/providers\
+/Microsoft.Storage/storageAccounts/"{account}
+
+# 2. The queue for events, and the queue for messages that are not such events.
+az storage queue create --account-name {account} --auth-mode login --name {events}
+az storage queue create --account-name {account} --auth-mode login --name {dead_letters}
+
+# 3. The container's events.
+az eventgrid event-subscription create --name {events} --source-resource-id "$STORAGE" \\
+  --endpoint-type storagequeue \\
+  --endpoint "$STORAGE"/queueServices/default/queues/{events} \\
+  --storage-queue-msg-ttl {RETENTION} \\
+  --included-event-types {" ".join(CREATED)} \\
+  --subject-begins-with {subject} \\
+  --advanced-filter data.api StringNotIn {" ".join(UNFINISHED)}
+
+# 4. The roles of the query's driver; executors need only that of the container.
+{roles}
+
+# 5. The options of the query.
+{_option_lines(setup["options"])}"""
+
+
+def _azure_scope(setup: dict[str, Any], of: str) -> str:
+    if of == "container":
+        return f"/blobServices/default/containers/{shlex.quote(setup['container'])}"
+    return f"/queueServices/default/queues/{shlex.quote(setup['queues'][of])}"
+
+
+def _option_lines(options: Mapping[str, str]) -> str:
+    """Options of a query as they are written in its code, as comments of a shell script."""
+    return "\n".join(f"#   .option({name!r}, {value!r})" for name, value in options.items())
