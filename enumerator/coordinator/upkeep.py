@@ -10,19 +10,20 @@ that, and says what it still needs of the state.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.retention import Retention
+from ...errors import FencedError
 from ..api import SplitEnumerator
 from ..source_api import SourceCleaner
 from .context import CoordinatorParts
 from .in_flight import CheckpointRecord, CheckpointsInFlight, FrozenBase
-from .optional_work import OptionalWork
 from .restore import RestoredState, base_of, folded_state
 from .returned_splits import ReturnedSplits
+from .threads import Threads
 
 _ROWS_PER_BASE = 200_000
 """A base is due when so many rows were written since the last one, however few checkpoints."""
@@ -30,6 +31,52 @@ _ROWS_PER_BASE = 200_000
 
 _BASE, _PRUNING, _MERGING = "writing a base", "deleting old state", "merging the index"
 _CLEANING = "cleaning up the source"
+
+_FIRST_RETRY: Final = 5.0
+_LONGEST_RETRY: Final = 300.0
+"""Seconds until what has failed is tried again; doubled each time."""
+
+
+class OptionalWork:
+    """Work that a query can do without for a while, and what of it fails at the moment.
+
+    It warns, is tried again later, and is reported. A store may refuse it, for example to a role
+    that may not delete, and batches go on.
+    """
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._failures: dict[str, str] = {}
+        self._delays: dict[str, float] = {}
+        self._retry_at: dict[str, float] = {}
+
+    def failed(self, work: str, error: BaseException) -> float:
+        """Note that `work` has failed; the seconds until it is to be tried again.
+
+        A superseded coordinator must stop: that, and the end of the process, make the query fail.
+        """
+        if isinstance(error, FencedError) or not isinstance(error, Exception):
+            self._threads.fail(error)
+        delay = min(_LONGEST_RETRY, self._delays.get(work, _FIRST_RETRY / 2) * 2)
+        self._delays[work], self._retry_at[work] = delay, time.monotonic() + delay
+        self._failures[work] = f"{type(error).__name__}: {error}"
+        self._threads.journal.warning(
+            "upkeep", "%s failed and is tried again in %.0f s: %s", work, delay, error
+        )
+        return delay
+
+    def succeeded(self, work: str) -> None:
+        """Note that `work` was done."""
+        for noted in (self._failures, self._delays, self._retry_at):
+            noted.pop(work, None)
+
+    def is_due(self, work: str) -> bool:
+        """True unless `work` has failed a short time ago."""
+        return time.monotonic() >= self._retry_at.get(work, 0.0)
+
+    def report(self) -> Mapping[str, object]:
+        """For Spark's progress: what fails, and why."""
+        return {"failingUpkeep": dict(self._failures)} if self._failures else {}
 
 
 class Upkeep:

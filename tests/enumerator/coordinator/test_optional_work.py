@@ -56,7 +56,7 @@ def run(query, ref, batches):
 @pytest.fixture
 def at_once(monkeypatch):
     """What has failed is due again at once."""
-    monkeypatch.setattr("pyspark_sluice.enumerator.coordinator.optional_work._LONGEST_RETRY", 0.0)
+    monkeypatch.setattr("pyspark_sluice.enumerator.coordinator.upkeep._LONGEST_RETRY", 0.0)
 
 
 @pytest.mark.parametrize(
