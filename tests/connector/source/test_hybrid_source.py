@@ -20,8 +20,7 @@ from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.hybrid_source import HybridSource
 from pyspark_sluice.connector.testing import SourceSuite, Trial
 from pyspark_sluice.enumerator import BatchLimits
-from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
-from pyspark_sluice.enumerator.hybrid.part_context import PartContext
+from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator, PartContext
 from pyspark_sluice.enumerator.large_state import StateDocument
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
