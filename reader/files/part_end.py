@@ -16,7 +16,7 @@ from ...checkpoint_meta.documents.file_split import FileSplit
 from ...errors import ReplayError
 from ..budget import RemainingBudget
 from .formats.api import Decoded, FileFormat
-from .formats.counted_rows import with_spans
+from .formats.archives import with_spans
 
 Step: TypeAlias = tuple[pa.RecordBatch, Decoded]
 """A batch in Spark's schema, and what it was made of."""

@@ -6,7 +6,7 @@ bytes of content in formats of lines, else rows. Both are one number, so that it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -19,7 +19,6 @@ from ..evolution.new_columns import NewColumnsSeen
 from ..io.archives import Member, is_zip, members, reads_members
 from ..options import ReaderOptions
 from .api import Decoded, FileFormat, Splittability, TimeSpan
-from .counted_rows import with_spans
 from .record_format import asks_row_index, up_to
 from .registry import format_class
 
@@ -151,3 +150,39 @@ def columns_in(
         limit -= 0 if format_type.says_columns else member.file.size
         if limit <= 0:
             return
+
+
+def with_spans(pieces: Iterable[Decoded], skip: int) -> Iterator[Decoded]:
+    """Yield pieces with spans: where rows are counted, from the row `skip` on.
+
+    Such formats decode the rows before again; who read them has counted what was dropped with them.
+    """
+    row = end = 0
+    for piece in pieces:
+        if piece.span is not None:
+            yield piece
+            continue
+        first = row + piece.passed_over
+        row = first + piece.batch.num_rows
+        if first >= skip or row > skip:
+            begin = max(first, skip)
+            fresh = piece if first >= skip else _behind(piece, skip - first)
+            yield _counted(replace(fresh, passed_over=begin - end), begin)
+            end = row
+
+
+def _behind(piece: Decoded, rows: int) -> Decoded:
+    """A piece without its first rows, and without what was dropped with them."""
+    batch = piece.batch.slice(rows)
+    return replace(piece, batch=batch, dropped_records=0, bad=(), passed_over=0)
+
+
+def _counted(piece: Decoded, first: int) -> Decoded:
+    count = piece.batch.num_rows
+
+    def parts() -> Iterator[Decoded]:
+        half = count // 2
+        yield _counted(replace(piece, batch=piece.batch.slice(0, half)), first)
+        yield _counted(_behind(piece, half), first + half)
+
+    return replace(piece, span=(first, first + count), parts=parts if count > 1 else None)

@@ -283,11 +283,6 @@ def _is_word(char: str) -> bool:
     )
 
 
-def is_wide(data: bytes) -> bool:
-    """Return whether a record that begins so is in UTF-16 or UTF-32."""
-    return bool(_wide_encoding(data[:4]))
-
-
 def recoded(data: bytes) -> tuple[bytes, bool]:
     """`data` in UTF-8 without a byte order mark, and whether it was in UTF-16 or UTF-32.
 
