@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,6 @@ from ...reader.files.formats.record_format import METADATA
 from ...reader.task import Assignment, DirectWrite
 from ...reader.written_files import Recording, RowsWriter, rows_schema
 from ..options.model import SluiceOptions
-from .loading import attribute_of
 from .schema_json import json_of
 from .schemas import described, table_columns
 
@@ -124,7 +124,8 @@ def _transform(name: str) -> Transform | None:
     if not name:
         return None
     try:
-        made: Transform = attribute_of(name)
+        module, _, function = name.partition(":")
+        transform: Transform = getattr(import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise OptionError(
             "writeTransform: cannot load it",
@@ -133,4 +134,4 @@ def _transform(name: str) -> Transform | None:
             "package.module:function",
             "The module has to be importable on the executors.",
         ) from error
-    return made
+    return transform

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import pyarrow as pa
 
 from ...errors import OptionError
+from ...reader.files.formats.registry import load
 from ..options.model import SluiceOptions
 from .api import Source
 from .file_source import FileSource
@@ -28,34 +28,12 @@ def load_source(
     if name == "files":
         return FileSource(options, schema, schema_is_inferred=schema_is_inferred)
     try:
-        found = _find(name)
+        kind = load(name, ENTRY_POINTS)
     except (ImportError, AttributeError, ValueError) as error:
         raise _no_source(name, f"{type(error).__name__}: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, Source)):
-        raise _no_source(name, repr(found))
-    return found(options, schema)
-
-
-def _find(name: str) -> object:
-    # A module path has a colon before its class; a name without one is an entry point's.
-    if ":" not in name:
-        from importlib.metadata import entry_points
-
-        for entry in entry_points(group=ENTRY_POINTS, name=name):
-            return entry.load()
-        message = f"no entry point {name!r} in the group {ENTRY_POINTS!r}"
-        raise ValueError(message)
-    return attribute_of(name)
-
-
-def attribute_of(name: str) -> Any:
-    """What `package.module:attribute` names.
-
-    Raises:
-        ImportError, AttributeError, ValueError: it cannot be had.
-    """
-    module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    if not (isinstance(kind, type) and issubclass(kind, Source)):
+        raise _no_source(name, repr(kind))
+    return kind(options, schema)
 
 
 def _no_source(name: str, found: str) -> OptionError:

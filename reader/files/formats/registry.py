@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,16 +19,16 @@ from ..options import FileFormatName, ReaderOptions
 from ..options.values import ENTRY_POINTS, is_built_in
 from .api import NO_CONTEXT, FileFormat, FormatContext
 
-_CLASSES: Mapping[str, tuple[str, str]] = {
-    FileFormatName.JSON: ("json", "JsonFormat"),
-    FileFormatName.CSV: ("csv", "CsvFormat"),
-    FileFormatName.XML: ("xml", "XmlFormat"),
-    FileFormatName.TEXT: ("text", "TextFormat"),
-    FileFormatName.PARQUET: ("parquet", "ParquetFormat"),
-    FileFormatName.ORC: ("orc", "OrcFormat"),
-    FileFormatName.AVRO: ("avro", "AvroFormat"),
-    FileFormatName.ARROW: ("arrow", "ArrowFormat"),
-    FileFormatName.BINARY_FILE: ("binary", "BinaryFormat"),
+_CLASSES: Mapping[str, str] = {
+    FileFormatName.JSON: "json.format:JsonFormat",
+    FileFormatName.CSV: "csv.format:CsvFormat",
+    FileFormatName.XML: "xml.format:XmlFormat",
+    FileFormatName.TEXT: "text.format:TextFormat",
+    FileFormatName.PARQUET: "parquet.format:ParquetFormat",
+    FileFormatName.ORC: "orc.format:OrcFormat",
+    FileFormatName.AVRO: "avro.format:AvroFormat",
+    FileFormatName.ARROW: "arrow.format:ArrowFormat",
+    FileFormatName.BINARY_FILE: "binary.format:BinaryFormat",
 }
 
 _EVERY = tuple(FileFormatName)
@@ -118,27 +119,31 @@ def format_class(name: str) -> type[FileFormat]:
         OptionError: it is unknown, or it is not a `FileFormat`.
     """
     try:
-        loaded = _find(name)
+        # Only here: a task that reads one format does not load the decoders of the others.
+        place = f"{__package__}.{_CLASSES[name]}" if name in _CLASSES else name
+        kind = load(place, ENTRY_POINTS)
     except (ImportError, AttributeError, ValueError) as error:
         raise _no_format(name, f"{type(error).__name__}: {error}") from error
-    if not (isinstance(loaded, type) and issubclass(loaded, FileFormat)):
-        raise _no_format(name, repr(loaded))
-    return loaded
+    if not (isinstance(kind, type) and issubclass(kind, FileFormat)):
+        raise _no_format(name, repr(kind))
+    return kind
 
 
-def _find(name: str) -> object:
-    if name in _CLASSES:
-        folder, attribute = _CLASSES[name]
-        # Only here: a task that reads one format does not load the decoders of the others.
-        return getattr(import_module(f".{folder}.format", __package__), attribute)
+def load(name: str, group: str) -> Any:
+    """Return what `package.module:attribute` names, or an entry point of this group.
+
+    Raises:
+        ImportError, AttributeError, ValueError: it cannot be loaded.
+    """
+    # A module path has a colon before its class; a name without one is an entry point's.
     if ":" in name:
         module, _, attribute = name.partition(":")
         return getattr(import_module(module), attribute)
     from importlib.metadata import entry_points
 
-    for entry in entry_points(group=ENTRY_POINTS, name=name):
+    for entry in entry_points(group=group, name=name):
         return entry.load()
-    message = f"no entry point {name!r} in the group {ENTRY_POINTS!r}"
+    message = f"no entry point {name!r} in the group {group!r}"
     raise ValueError(message)
 
 
