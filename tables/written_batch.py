@@ -42,7 +42,7 @@ class WrittenBatch:
 
     storage_options: Mapping[str, Any]
     _typical: Sequence[WrittenFile]
-    """Those that have all schemas between them."""
+    """Files that cover all schemas of the batch."""
 
     @classmethod
     def of(
@@ -65,31 +65,26 @@ class WrittenBatch:
         files = [WrittenFile(**{n: row[n] for n in WrittenFile.model_fields}) for row in rows]
         if not files:
             return None
-        if "lineage" not in frame.columns:
-            return cls.of_files(files, storage_options)
         # Files that were there before: each may have its own part of the columns.
-        owners = [(row["lineage"], row["checkpoint"]) for row in rows]
-        return cls._of_owners(files, owners, storage_options, files)
+        is_in_place = "lineage" in frame.columns
+        owners = [(row["lineage"], row["checkpoint"]) for row in rows] if is_in_place else None
+        return cls.of_files(files, storage_options, owners)
 
     @classmethod
     def of_files(
-        cls, files: Sequence[WrittenFile], storage_options: Mapping[str, Any]
-    ) -> WrittenBatch:
-        """The batch of these files, whose names say whose they are."""
-        names = [(file, FileName.parse(file.path)) for file in files]
-        owners = [(name.lineage, name.ref.checkpoint) for _, name in names if name is not None]
-        # A reader has one schema for all files that it writes.
-        typical = {(n.ref.checkpoint, n.reader): file for file, n in names if n is not None}
-        return cls._of_owners(files, owners, storage_options, list(typical.values()))
-
-    @classmethod
-    def _of_owners(
         cls,
         files: Sequence[WrittenFile],
-        owners: Sequence[tuple[str, int]],
         storage_options: Mapping[str, Any],
-        typical: Sequence[WrittenFile],
+        owners: Sequence[tuple[str, int]] | None = None,
     ) -> WrittenBatch:
+        """The batch of these files; `owners` has lineages and checkpoints if names do not."""
+        typical = files
+        if owners is None:
+            names = [(file, FileName.parse(file.path)) for file in files]
+            owners = [(name.lineage, name.ref.checkpoint) for _, name in names if name is not None]
+            # A reader has one schema for all files that it writes.
+            schemas = {(n.ref.checkpoint, n.reader): file for file, n in names if n is not None}
+            typical = list(schemas.values())
         lineages = {lineage for lineage, _ in owners}
         if len(owners) < len(files) or len(lineages) != 1:
             raise TableError(

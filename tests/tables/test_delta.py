@@ -265,7 +265,7 @@ def in_place(folder, name):
     size = (folder / name).stat().st_size
     text = json.dumps({"numRecords": 3, "minValues": {}, "maxValues": {}, "nullCount": {}})
     file = WrittenFile(path=str(folder / name), rows=3, bytes=size, statistics=text)
-    return WrittenBatch._of_owners([file], [(LINEAGE, 1)], {}, [file])
+    return WrittenBatch.of_files([file], {}, [(LINEAGE, 1)])
 
 
 @pytest.mark.parametrize("name", ["a:b.parquet", "a\tb.parquet", "a\nb.parquet"])

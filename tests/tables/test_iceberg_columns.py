@@ -208,7 +208,7 @@ def in_place(path, rows, lineage):
         bytes=path.stat().st_size,
         statistics=json.dumps({"nullCount": {}}),
     )
-    return WrittenBatch._of_owners([file], [(lineage, 1)], {}, [file])
+    return WrittenBatch.of_files([file], {}, [(lineage, 1)])
 
 
 def test_files_of_others_have_no_bounds_of_floats_and_are_added_once(lake, tmp_path):

@@ -305,7 +305,7 @@ def test_what_cannot_be_partitioned_is_refused_by_name(tmp_path, monkeypatch):
     pq.write_table(rows(0), file.path)
     file = file.model_copy(update={"bytes": (tmp_path / "a.parquet").stat().st_size})
     with pytest.raises(TableError, match="Write without writeCopy=never"):
-        lake.sink.add(WrittenBatch._of_owners([file], [("f" * 16, 1)], {}, [file]))
+        lake.sink.add(WrittenBatch.of_files([file], {}, [("f" * 16, 1)]))
     monkeypatch.setitem(sys.modules, "pyiceberg_core", None)
     with pytest.raises(TableError, match="the package pyiceberg-core on all machines"):
         lake.batch(1, rows(0))
