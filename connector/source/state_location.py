@@ -49,26 +49,34 @@ def starting_state(options: SluiceOptions) -> StartingState:
             f"id {identifier}",
             f"one of the checkpoints retained there: {retained}",
         )
-    check_not_cleaned(store, ref, options)
+    if not options.ignore_missing_files:
+        check_not_cleaned(
+            store,
+            ref,
+            "Name a later checkpoint; or put the files back and start again with "
+            "ignoreMissingFiles=true, which reads the files that exist.",
+            "startingState: ",
+        )
     return StartingState(store, ref)
 
 
-def check_not_cleaned(store: StateStore, start: CheckpointRef, options: SluiceOptions) -> None:
+def check_not_cleaned(
+    store: StateStore, start: CheckpointRef, remedy: str, option: str = ""
+) -> None:
     """Check that the files which a query that starts from `start` would read are still there.
 
     Raises:
         OptionError: checkpoints after it have been cleaned up.
     """
-    newest = CleanupMarks(store, 0).newest(CheckpointHistory(store).header(start).lineage)
-    if start.checkpoint < newest and not options.ignore_missing_files:
+    newest = CleanupMarks(store, 0).newest(CheckpointHistory(store).load(start).header.lineage)
+    if start.checkpoint < newest:
         raise OptionError(
-            "startingState: files that this checkpoint had not assigned have been cleaned up",
+            f"{option}files that this checkpoint had not assigned have been cleaned up",
             store.location,
             f"checkpoint {start.checkpoint}",
             f"checkpoint {newest} or a later one, up to which cleanSource has deleted or moved "
             "what was read",
-            "Name a later checkpoint; or put the files back and start again with "
-            "ignoreMissingFiles=true, which reads the files that exist.",
+            remedy,
         )
 
 

@@ -20,7 +20,6 @@ from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshot
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.file_columns import numbers_in
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
@@ -28,6 +27,7 @@ from ....enumerator.offline.offline_state import OfflineState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
 from ....reader.files.io.compressed.cut_places import take_over
+from ...source.state_location import check_not_cleaned
 from ...views.files_as_of import FilesAsOf
 from ...views.state_view import StateView
 from ..offline_edit import Plan
@@ -161,7 +161,12 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
     ref = _chosen(view, chain, at, at_time)
     start = f"startingState={store.location}@{ref.checkpoint}"
     check_is_of_files(view, "forked", f"A query of that source can start with {start}.")
-    _check_not_cleaned(view, ref)
+    check_not_cleaned(
+        store,
+        ref,
+        "Fork at a later checkpoint; or put the files back and start with "
+        "startingState and ignoreMissingFiles=true, which reads the files that exist.",
+    )
     link = {link.ref: link for link in chain}.get(ref)
     link = link or snapshot_of(view.history, view.commits, ref)
     return Fork(view, ref, link.is_read, matching)
@@ -208,17 +213,3 @@ def _chosen(
         if link.is_read:
             return link.ref
     raise no_checkpoint(view, "no complete checkpoint", expected)
-
-
-def _check_not_cleaned(view: StateView, ref: CheckpointRef) -> None:
-    newest = CleanupMarks(view.store, 0).newest(view.history.load(ref).header.lineage)
-    if ref.checkpoint < newest:
-        raise OptionError(
-            "files that this checkpoint had not assigned have been cleaned up",
-            view.store.location,
-            f"checkpoint {ref.checkpoint}",
-            f"checkpoint {newest} or a later one, up to which cleanSource has deleted or moved "
-            "what was read",
-            "Fork at a later checkpoint; or put the files back and start with "
-            "startingState and ignoreMissingFiles=true, which reads the files that exist.",
-        )

@@ -60,7 +60,7 @@ def test_files_go_as_checkpoints_leave_the_retained_ones_and_state_waits_for_the
 
     refs = {ref.checkpoint: ref for ref in CheckpointHistory(store).checkpoints()}
     assert {5, 6, 7, 8} <= set(refs)
-    check_not_cleaned(store, refs[5], options)
+    check_not_cleaned(store, refs[5], "")
     early = refs[5].__class__(4, 1)
     with pytest.raises(OptionError, match="have been cleaned up"):
-        check_not_cleaned(store, early, options)
+        check_not_cleaned(store, early, "")
