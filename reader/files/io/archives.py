@@ -24,7 +24,7 @@ from ....errors import MalformedDataError
 from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import is_built_in
 from .codecs import StoredFile, Stream, codec_of
-from .member_content import Window, content_in_order, naming, unreadable
+from .member_content import STEP, Window, content_in_order, naming, unreadable
 from .source_file import AsFile, MemberFile, RandomAccess, SourceFile
 
 MAX_MEMBERS = 100_000
@@ -43,7 +43,6 @@ _MAX_DIRECTORY = 16 * 1024 * 1024
 _TAIL = 22 + 65_535
 """The record at the end of a zip archive, and the longest comment behind it."""
 
-_STEP = 256 * 1024
 _TAR_SUFFIXES = (".tar", ".tgz")
 
 
@@ -234,7 +233,7 @@ def _of_tar(
 def _read_checksum(stream: Stream) -> None:
     """Read to the end of a codec, where its checksum is."""
     try:
-        while stream.read(_STEP):
+        while stream.read(STEP):
             pass
     except MalformedDataError as err:
         # The end mark of the archive says that all members are whole, which is what tar checks.
@@ -252,7 +251,7 @@ def _open_tar(
     if codec is Compression.NONE:
         return tarfile.open(fileobj=AsFile(source, file.size), mode="r:", tarinfo=_Header)
     in_order = cast("IO[bytes]", stream)
-    return tarfile.open(fileobj=in_order, mode="r|", bufsize=_STEP // 4, tarinfo=_Header)
+    return tarfile.open(fileobj=in_order, mode="r|", bufsize=STEP // 4, tarinfo=_Header)
 
 
 class _Header(tarfile.TarInfo):

@@ -20,7 +20,7 @@ from ..options import Compression, FileFormatName, ReaderOptions
 from .codecs import codec_of
 from .source_file import AsFile, RandomAccess
 
-_STEP = 256 * 1024
+STEP = 256 * 1024
 _LINES = tuple(map(FileFormatName, ("json", "csv", "text")))
 
 
@@ -31,9 +31,9 @@ def content_in_order(
     in_order = options.file_format in _LINES and not (options.multi_line or options.wholetext)
     if in_order and codec_of(path, options.compression) is Compression.NONE:
         return _InOrder(stream, path, size)
-    copy = tempfile.SpooledTemporaryFile(_STEP, prefix="sluice-member-")  # noqa: SIM115
+    copy = tempfile.SpooledTemporaryFile(STEP, prefix="sluice-member-")  # noqa: SIM115
     stack.enter_context(copy)
-    shutil.copyfileobj(stream, copy, _STEP)
+    shutil.copyfileobj(stream, copy, STEP)
     return _Seekable(cast("IO[bytes]", copy), path, size)
 
 
@@ -74,15 +74,15 @@ class _InOrder(_Seekable):
     @override
     def _read(self, position: int, count: int) -> bytes:
         if not self._position:
-            self._head = self._next(min(_STEP, self._size))
+            self._head = self._next(min(STEP, self._size))
         data = self._head[position : position + count]
         if len(data) >= count:
             return data
         position += len(data)
         if position < self._position:
-            raise EOFError(f"its first record begins behind its first {_STEP:,} bytes")
+            raise EOFError(f"its first record begins behind its first {STEP:,} bytes")
         while position > self._position:
-            self._next(min(_STEP, position - self._position))
+            self._next(min(STEP, position - self._position))
         return data + self._next(count - len(data))
 
     def _next(self, count: int) -> bytes:
