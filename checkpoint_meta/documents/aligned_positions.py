@@ -32,7 +32,7 @@ _LOOKS: Final = 10
 
 
 class _Position(Document):
-    what = "the position of an aligned source"
+    noun = "the position of an aligned source"
     remedy = "Delete it while no query runs: the source publishes its position when it starts."
 
     position: Annotated[int | None, Field(strict=True)]

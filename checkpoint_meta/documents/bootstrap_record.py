@@ -19,7 +19,7 @@ from .layout import SEED
 class Seed(OfCheckpoint):
     """The record; a query begins after its checkpoint."""
 
-    what = "the record of how this state was created"
+    noun = "the record of how this state was created"
     remedy = "Restore the object from a copy, or create the state again in another directory."
 
     purpose: str

@@ -49,7 +49,7 @@ class Document(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
 
-    what: ClassVar[str]
+    noun: ClassVar[str]
     """What errors call it, such as "a reader commit"."""
 
     remedy: ClassVar[str] = ""
@@ -76,19 +76,19 @@ class Document(BaseModel):
             StateVersionError: written by a newer release.
             StateCorruptError: it is not what was written.
         """
-        known: int = cls.model_fields["format"].default
+        newest: int = cls.model_fields["format"].default
         try:
-            found = json.loads(data)["format"]
+            version = json.loads(data)["format"]
             # Before anything else is looked at: a newer one may have another shape and checksum.
-            if found > known:
-                raise newer_format(where, found, known)
+            if version > newest:
+                raise newer_format(where, version, newest)
             return cls.model_validate(without_checksum(data))
         except (ValueError, KeyError, TypeError, ValidationError) as error:
             raise StateCorruptError(
-                f"{cls.what} is damaged",
+                f"{cls.noun} is damaged",
                 where,
                 str(error).splitlines()[0],
-                f"a JSON document of format version {known}",
+                f"a JSON document of format version {newest}",
                 cls.remedy,
             ) from error
 

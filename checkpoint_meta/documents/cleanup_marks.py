@@ -22,7 +22,7 @@ _KEPT = 2
 class CleanupMark(OfCheckpoint):
     """One mark: everything up to its checkpoint is done."""
 
-    what = "a mark of what was cleaned up"
+    noun = "a mark of what was cleaned up"
 
     lineage: str
     """That of the checkpoint: what another chain has cleaned up says nothing of this one."""

@@ -29,7 +29,7 @@ Action = Literal["requeue", "rewind", "forget", "waive"]
 class Order(Document):
     """One order."""
 
-    what = "an order"
+    noun = "an order"
     remedy = "Restore the object from a copy; the order cannot be carried out without it."
 
     number: int = Field(default=0, ge=0)

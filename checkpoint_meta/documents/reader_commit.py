@@ -90,7 +90,7 @@ class ReaderCommit(_OfAttempt):
     returned nor unfinished was read to its end.
     """
 
-    what = "a reader commit"
+    noun = "a reader commit"
     remedy = "Restore the object from a copy."
 
     rows: Sequence[int]
@@ -196,7 +196,7 @@ class Abandonment(_OfAttempt):
     Where a reader has no commit it explains why, and nobody has to wait for one.
     """
 
-    what = "a record of an attempt"
+    noun = "a record of an attempt"
 
     reported: int
     """Splits it had come to the end of."""

@@ -19,7 +19,7 @@ from .checksummed_json import Document
 class StoredSchema(Document):
     """One version of the schema."""
 
-    what = "a stored schema"
+    noun = "a stored schema"
     remedy = "Restore the object from a copy, or delete it to use the previous version."
 
     version: int
