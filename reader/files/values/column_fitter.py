@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..evolution.type_growth import is_variant
 from .convert import ColumnNames, Misfit, converter, require_nullable
 from .map_nested import Change, Path, same
-from .rows import empty_columns
+from .rows import batch_of
 
 
 class ColumnFitter:
@@ -59,20 +59,15 @@ class ColumnFitter:
         plan = self._plan_for(batch.schema, path)
         if self._fits_already:
             return batch
-        columns = []
+        columns: dict[str, pa.Array] = {}
         for (index, convert), field in zip(plan, self.schema, strict=True):
             try:
-                columns.append(
-                    pa.nulls(batch.num_rows, field.type)
-                    if index < 0
-                    else convert(batch.column(index))
-                )
+                if index >= 0:
+                    columns[field.name] = convert(batch.column(index))
             except Misfit as misfit:
                 where = path if first_row < 0 else f"{path}, rows from {first_row}"
                 raise misfit.in_file(where) from misfit.__cause__
-        if not columns:
-            return empty_columns(self.schema, batch.num_rows)
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        return batch_of(self.schema, batch.num_rows, columns)
 
     def _plan_for(self, file_schema: pa.Schema, path: str) -> list[tuple[int, Change]]:
         if self._planned_for is None or not file_schema.equals(self._planned_for):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,8 @@ class Rows:
 
     def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
         """Convert rows to columns; a name that a row lacks becomes null."""
-        arrays = [pa.array([row.get(f.name) for row in rows], f.type) for f in self.out_schema]
-        if not arrays:
-            return empty_columns(self.out_schema, len(rows))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
+        columns = {f.name: pa.array([r.get(f.name) for r in rows], f.type) for f in self.out_schema}
+        return batch_of(self.out_schema, len(rows), columns)
 
     def _string_column(self, name: str) -> str:
         """`name` if the schema has a column of text that is called so; else nothing."""
@@ -38,10 +37,15 @@ class Rows:
         return name if index >= 0 and pa.types.is_string(self._schema.field(index).type) else ""
 
 
-def empty_columns(schema: pa.Schema, rows: int) -> pa.RecordBatch:
-    """`rows` rows of nulls; also the one way to say a row count with no columns at all."""
+def batch_of(
+    schema: pa.Schema, rows: int, columns: Mapping[str, pa.Array] = MappingProxyType({})
+) -> pa.RecordBatch:
+    """Return `rows` rows of these columns, with nulls in all others; `schema` may have none."""
     if len(schema):
-        arrays = [pa.nulls(rows, field.type) for field in schema]
+        arrays = [
+            columns[field.name] if field.name in columns else pa.nulls(rows, field.type)
+            for field in schema
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
     # `RecordBatch.from_arrays` without arrays always has 0 rows.
     nothing = pa.StructArray.from_buffers(pa.struct([]), rows, [None])
@@ -75,7 +79,7 @@ def columns_of(table: pa.Table) -> dict[str, pa.Array]:
 def only_rows(rows: int) -> Iterator[pa.RecordBatch]:
     """Batches without columns, which only say how many rows there are."""
     for start in range(0, rows, _ROWS):
-        yield empty_columns(pa.schema([]), min(_ROWS, rows - start))
+        yield batch_of(pa.schema([]), min(_ROWS, rows - start))
 
 
 @contextmanager

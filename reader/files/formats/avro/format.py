@@ -25,7 +25,7 @@ from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
 from ...values.convert import ColumnNames
 from ...values.map_nested import on_columns
-from ...values.rows import empty_columns, gc_paused
+from ...values.rows import batch_of, gc_paused
 from ...values.spark_metadata import rebase_functions
 from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
 from ..blocks import BlockFormat, malformed
@@ -146,7 +146,7 @@ class _Decoder:
         if not expected:
             return
         if not self._columns:
-            yield empty_columns(self.schema, expected)
+            yield batch_of(self.schema, expected)
             return
         if not any(data for _, data in blocks):
             # Rows without bytes are all the same.

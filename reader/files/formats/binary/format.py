@@ -10,6 +10,7 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import SplitReadError
 from ...options import ReaderOptions
 from ...values.column_fitter import ColumnFitter
+from ...values.rows import batch_of
 from ..api import NO_CONTEXT, Decoded, FileFormat, FormatContext, Splittability
 from ..blocks import opened, reading
 
@@ -59,13 +60,9 @@ class BinaryFormat(FileFormat):
                 "Leave the column content out of the schema, or exclude such files.",
             )
         with reading(file, "binary file"):
-            arrays = [self._column(name, file) for name in self._names]
+            columns = {name: self._column(name, file) for name in self._names}
         schema = pa.schema([SPARK_SCHEMA.field(name) for name in self._names])
-        row = pa.RecordBatch.from_arrays(arrays, schema=schema)
-        if not self._names:
-            # A batch of no columns has no rows unless it is made of a struct.
-            row = pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
-        yield Decoded(self._fitter.fit(row, file.path, 0))
+        yield Decoded(self._fitter.fit(batch_of(schema, 1, columns), file.path, 0))
 
     def _column(self, name: str, file: FileVersion) -> pa.Array:
         if name == "content":

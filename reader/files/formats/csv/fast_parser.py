@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 
 from ...options import ReaderOptions
 from ...values.numbers import decimals
-from ...values.rows import columns_of, empty_columns
+from ...values.rows import batch_of, columns_of
 from ...values.strings import has_lone_return, is_utf8
 from ...values.times.temporal import Temporal
 from .quote_check import Marks, doubles_quotes, has_blank_line
@@ -104,7 +104,7 @@ class CsvFast:
         `marks` are those of `data`, if the caller knows them.
         """
         if data.isspace() if lines else data.startswith(b"\n") and not data.strip(b"\n"):
-            return empty_columns(self._schema, 0)
+            return batch_of(self._schema, 0)
         if not self.is_possible or self._is_odd(data, names, lines=lines):
             return None
         options = self._options
@@ -181,13 +181,10 @@ class CsvFast:
     def _batch(self, table: pa.Table) -> pa.RecordBatch:
         # Asked for no columns, Arrow gives all of them, in types of its own.
         parsed = {n: c for n, c in columns_of(table).items() if n in self._intermediate}
-        columns = [
-            self._finished(parsed[f.name], f)
-            if f.name in parsed
-            else pa.nulls(table.num_rows, f.type)
-            for f in self._schema
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        columns = {
+            f.name: self._finished(parsed[f.name], f) for f in self._schema if f.name in parsed
+        }
+        return batch_of(self._schema, table.num_rows, columns)
 
     def _finished(self, column: pa.Array, field: pa.Field) -> pa.Array:
         kind = field.type

@@ -33,7 +33,7 @@ import pyarrow.json as pa_json
 from ...evolution.type_growth import is_variant
 from ...options import ReaderOptions
 from ...values.numbers import decimals
-from ...values.rows import columns_of, empty_columns, gc_paused, null_mask
+from ...values.rows import batch_of, columns_of, gc_paused, null_mask
 from ...values.strings import has_lone_return, is_utf8
 from ...values.times.temporal import Temporal
 from ..record_format import Source
@@ -295,16 +295,11 @@ class FastRecords:
         return pa_json.read_json(pa.BufferReader(data), reading, options)
 
     def _assembled(self, intermediate: list[pa.Array], rows: int) -> pa.RecordBatch:
-        if not len(self._schema):
-            return empty_columns(self._schema, rows)
-        finished = {
+        columns = {
             field.name: finish(column, field.type, self._temporal)
             for field, column in zip(self._data, intermediate, strict=True)
         }
-        columns = [
-            finished[f.name] if f.name in finished else pa.nulls(rows, f.type) for f in self._schema
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        return batch_of(self._schema, rows, columns)
 
 
 def _has_word_for_no_number(data: bytes) -> bool:

@@ -15,6 +15,7 @@ from .....checkpoint_meta.documents.file_split import FileSplit
 from .....errors import OptionError
 from ...io.lines import whole_content
 from ...options import ReaderOptions
+from ...values.rows import batch_of
 from ...values.strings import utf8
 from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
 from ..record_format import METADATA, RecordFormat, Source, data_schema
@@ -72,8 +73,7 @@ class TextFormat(RecordFormat):
         batch = self._lines(data, starts, ends, len(separator))
         if len(source.files) == 1:
             return Parsed(batch)
-        boundaries = np.searchsorted(starts, [*source.starts, len(data)])
-        return Parsed(batch, rows_of=np.diff(boundaries).tolist())
+        return Parsed(batch, rows_of=source.by_file(starts, len(data)))
 
     def _lines(
         self, data: bytes, starts: np.ndarray, ends: np.ndarray, width: int
@@ -91,13 +91,7 @@ class TextFormat(RecordFormat):
         return self._batch(offsets, raw[keep].tobytes())
 
     def _batch(self, offsets: np.ndarray, data: bytes) -> pa.RecordBatch:
-        rows = len(offsets) - 1
-        array = utf8(offsets, data)
-        arrays = [
-            array if field.name == self._column else pa.nulls(rows, field.type)
-            for field in self._data
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._data)
+        return batch_of(self._data, len(offsets) - 1, {self._column: utf8(offsets, data)})
 
 
 def _ends(data: bytes, separator: bytes) -> np.ndarray:
