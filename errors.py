@@ -180,6 +180,12 @@ def without_history(error: ErrorT) -> ErrorT:
     return type(error)(what, where, found, expected, remedy)
 
 
+def not_installed(what: str, where: str, package: str, extra: str) -> OptionError:
+    """Return the error where an optional package is missing; `what` cannot be done without it."""
+    install = f"pip install 'pyspark-sluice[{extra}]' on each machine that uses it"
+    return OptionError(what, where, f"no package {package}", install)
+
+
 def of_system(error: OSError) -> SluiceError:
     """What the operating system has refused, for people: the path, the reason and its name."""
     # The name can be searched for; the text of the system may be in another language.

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ...errors import OptionError
+from ...errors import OptionError, not_installed
 from .providers import BY_SCHEME, ClientConfig, Provider
 
 CLIENT: Final = "client"
@@ -41,12 +41,8 @@ def uses_fsspec(storage_options: Mapping[str, Any]) -> bool:
 def check_installed(package: str, extra: str, url: str) -> None:
     """Raise OptionError unless the client of a file system is installed."""
     if importlib.util.find_spec(package) is None:
-        raise OptionError(
-            f"the client for {urlsplit(url).scheme}:// is not installed",
-            url,
-            f"no package {package}",
-            f"pip install 'pyspark-sluice[{extra}]' on the driver and the executors",
-        )
+        client = f"the client for {urlsplit(url).scheme}://"
+        raise not_installed(f"{client} is not installed", url, package, extra)
 
 
 def check_known_to_fsspec(scheme: str) -> None:

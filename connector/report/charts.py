@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ...errors import OptionError
+from ...errors import not_installed
 from .figures import Batch, Figures
 
 _SCRIPT: Final = re.compile(r"<script\b.*?</script>", re.DOTALL)
@@ -157,13 +157,7 @@ def _pygal() -> Any:
     try:
         import pygal
     except ImportError as error:
-        raise OptionError(
-            "the report cannot be drawn",
-            "",
-            "no package pygal",
-            "the plotting library",
-            "Install it: pip install 'pyspark-sluice[report]'",
-        ) from error
+        raise not_installed("the report cannot be drawn", "", "pygal", "report") from error
     # It puts a finder of plug-ins, which we do not use, before every import of the process: one of
     # the kind that Python gave up, so that each import that fails comes with a warning.
     sys.meta_path[:] = [of for of in sys.meta_path if type(of).__module__ != "pygal"]

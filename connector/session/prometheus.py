@@ -39,7 +39,7 @@ from pyspark.sql.streaming.listener import (
 from typing_extensions import override
 
 from ... import errors
-from ...errors import OptionError
+from ...errors import not_installed
 
 _BY_REASON: Final = ("filesSkipped",)
 """Figures that are counts by reason. Files that are passed over again count again: a gauge."""
@@ -247,12 +247,9 @@ class PrometheusListener(StreamingQueryListener):
         try:
             from prometheus_client import REGISTRY
         except ImportError as error:
-            raise OptionError(
-                "metrics cannot be exported to Prometheus",
-                "PrometheusListener",
-                "no package prometheus-client",
-                "the client library of Prometheus",
-                "Install it: pip install 'pyspark-sluice[prometheus]'",
+            what = "metrics cannot be exported to Prometheus"
+            raise not_installed(
+                what, "PrometheusListener", "prometheus-client", "prometheus"
             ) from error
         self._lock = threading.Lock()
         self._keep_seconds = keep_seconds

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 from .....checkpoint_meta.storage.client_options import client_config
-from .....errors import OptionError
+from .....errors import not_installed
 from .....masking import masked
 from .api import AnnouncedObject, EventQueue, MalformedMessage, Message, announced, event_of
 
@@ -47,11 +47,9 @@ class StorageQueue(EventQueue):
     def __init__(self, url: str, storage_options: Mapping[str, Any], visibility: int) -> None:
         super().__init__(url, visibility)
         if not _is_installed():
-            raise OptionError(
-                "the client for Storage Queues is not installed",
-                url,
-                "no package azure-storage-queue or azure-identity",
-                "pip install 'pyspark-sluice[azure]' on the driver and the executors",
+            packages = "azure-storage-queue or azure-identity"
+            raise not_installed(
+                "the client for Storage Queues is not installed", url, packages, "azure"
             )
         self._options = storage_options
         self._client: Any = None

@@ -20,7 +20,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from .....errors import OptionError
+from .....errors import not_installed
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
 from ...values.convert import ColumnNames
@@ -215,9 +215,4 @@ def _fastavro() -> ModuleType:
     try:
         return importlib.import_module("fastavro")
     except ImportError as err:
-        raise OptionError(
-            "option fileFormat is avro",
-            found="no package fastavro on this machine",
-            expected="fastavro on the driver and on every executor",
-            remedy="Run: pip install 'pyspark-sluice[avro]'.",
-        ) from err
+        raise not_installed("option fileFormat is avro", "", "fastavro", "avro") from err

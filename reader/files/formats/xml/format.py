@@ -16,7 +16,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from .....errors import OptionError
+from .....errors import OptionError, not_installed
 from ...evolution.new_columns import NewColumnsSeen
 from ...options import ReaderOptions
 from ...values.rows import Row, gc_paused
@@ -204,13 +204,8 @@ class RowSchema:
         try:
             from lxml import etree
         except ImportError as err:
-            raise OptionError(
-                "rowValidationXSDPath needs the package lxml",
-                path,
-                str(err),
-                "lxml on the driver and on the executors",
-                "pip install 'pyspark-sluice[xml]'",
-            ) from err
+            what = "rowValidationXSDPath needs the package lxml"
+            raise not_installed(what, path, "lxml", "xml") from err
         self._etree: Any = etree
         # A record has no DOCTYPE, so there is nothing to expand; its size and levels are limited.
         self._parser = etree.XMLParser(
