@@ -86,24 +86,11 @@ class LongSeparatorScanner(Scanner):
 
     @override
     def _quoted(self) -> None:
-        rules = self._rules
+        quote = self._rules.quote
         self._next()
-        while not (self._before == rules.quote and (self._char <= " " or self._char == self._feed)):
-            if self._before == rules.quote and self._is_separator():
+        while self._before != quote or (self._char > " " and self._char != self._feed):
+            if (self._before == quote and self._is_separator()) or not self._take_quoted():
                 return
-            char = self._char
-            if char not in (rules.quote, rules.escape):
-                if self._before == rules.quote:
-                    self._is_odd = True
-                    self._literally("", char)
-                    return
-                if self._before == rules.escape != NO_CHARACTER:
-                    self._value.append(rules.escape)
-                self._until(rules.inside)
-            else:
-                self._unescape()
-            self._before = self._char
-            self._next()
         if self._char != self._feed and not self._is_separator(keep=False):
             self._after_quote()
 

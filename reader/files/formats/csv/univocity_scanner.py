@@ -174,26 +174,30 @@ class Scanner:
     # `CsvParser.parseQuotedValue`.
     def _quoted(self) -> None:
         """After an opening quote: up to the separator or line break behind the closing one."""
-        rules = self._rules
+        ends = (self._sep, self._feed)
         self._next()
-        while True:
-            char = self._char
-            if self._before == rules.quote and (char <= " " or char in (self._sep, self._feed)):
-                break
-            if char not in (rules.quote, rules.escape):
-                if self._before == rules.quote:
-                    self._is_odd = True
-                    self._literally("", char)
-                    return
-                if self._before == rules.escape != NO_CHARACTER:
-                    self._value.append(rules.escape)
-                self._until(rules.inside)
-            else:
-                self._unescape()
-            self._before = self._char
-            self._next()
-        if self._char not in (self._sep, self._feed):
+        while self._before != self._rules.quote or (self._char > " " and self._char not in ends):
+            if not self._take_quoted():
+                return
+        if self._char not in ends:
             self._after_quote()
+
+    def _take_quoted(self) -> bool:
+        """Take what is next inside of quotes; False if the field turned out to be literal text."""
+        rules, char = self._rules, self._char
+        if char in (rules.quote, rules.escape):
+            self._unescape()
+        else:
+            if self._before == rules.quote:
+                self._is_odd = True
+                self._literally("", char)
+                return False
+            if self._before == rules.escape != NO_CHARACTER:
+                self._value.append(rules.escape)
+            self._until(rules.inside)
+        self._before = self._char
+        self._next()
+        return True
 
     def _after_quote(self) -> None:
         blanks = ""
