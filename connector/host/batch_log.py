@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...checkpoint_meta.stores.contract import StateStore
-from ...errors import FencedError, StateCorruptError
+from ...errors import FencedError
 from ..query.driver import BatchDriver
 from ..query.partitions import ReaderPartition
-from ..query.spark_checkpoint import NO_OFFSET, VERSION, numbers
+from ..query.spark_checkpoint import NO_OFFSET, VERSION, damaged, logged_batch, numbers
 
 _RETAINED: Final = 100
 """Batches that stay in the log: Spark's own minBatchesToRetain."""
@@ -37,7 +37,8 @@ class BatchLog:
         """The number of the newest batch that the sink has; -1 without one."""
         self._oldest = begun[0] if begun else 0
         if not self.newest - 1 <= self.committed <= self.newest:
-            raise self._damaged(
+            raise damaged(
+                store,
                 "commits",
                 f"batch {self.committed} in commits/, {self.newest} in offsets/",
                 "the same batch, or the one before it, in commits/",
@@ -104,28 +105,15 @@ class BatchLog:
             ) from error
 
     def _read(self, number: int) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
-        name = f"offsets/{number}"
+        batch, name = logged_batch(self._store, number), f"offsets/{number}"
+        if len(batch.offsets) != 1:
+            found = f"{len(batch.offsets)} offsets"
+            raise damaged(self._store, name, found, "the offset of one source")
         try:
-            lines = self._store.read(name).decode().splitlines()
-        except FileNotFoundError as error:
-            raise self._damaged(name, "no such file", f"the offset of batch {number}") from error
-        if len(lines) != 3 or lines[0] != VERSION:
-            expected = f"{VERSION}, a header and the offset of one source"
-            raise self._damaged(name, f"{len(lines)} lines, the first one {lines[:1]}", expected)
-        try:
-            offset = None if lines[2] == NO_OFFSET else json.loads(lines[2])
-            return json.loads(lines[1]), offset
+            offset = None if batch.offsets[0] == NO_OFFSET else json.loads(batch.offsets[0])
+            return json.loads(batch.header), offset
         except ValueError as error:
-            raise self._damaged(name, str(error), "JSON") from error
-
-    def _damaged(self, name: str, found: str, expected: str) -> StateCorruptError:
-        return StateCorruptError(
-            "the log of batches cannot be continued",
-            f"{self._store.location}/{name}",
-            found,
-            expected,
-            "Pass the checkpointLocation of a query with one sluice source and writeTo, complete.",
-        )
+            raise damaged(self._store, name, str(error), "JSON") from error
 
 
 class BatchLoop:

@@ -34,8 +34,8 @@ NO_OFFSET = "-"
 
 
 @dataclass(frozen=True)
-class CommittedBatch:
-    """The newest batch that Spark has committed, as its offset log has it."""
+class LoggedBatch:
+    """A batch as the offset log has it."""
 
     number: int
     header: str
@@ -45,22 +45,28 @@ class CommittedBatch:
     """One for each occurrence of a source in the query's plan."""
 
 
-def last_committed(store: StateStore) -> CommittedBatch | None:
+def last_committed(store: StateStore) -> LoggedBatch | None:
     """The newest committed batch; None before the first."""
     commits = numbers(store, "commits")
-    if not commits:
-        return None
-    where = f"offsets/{commits[-1]}"
+    return logged_batch(store, commits[-1]) if commits else None
+
+
+def logged_batch(store: StateStore, number: int) -> LoggedBatch:
+    """The batch of this number, which was begun.
+
+    Raises:
+        StateCorruptError: the log does not say what it reads.
+    """
+    where = f"offsets/{number}"
     try:
         version, header, *offsets = store.read(where).decode().splitlines()
-    except FileNotFoundError as error:
-        raise damaged(store, where, "no such object", "what a committed batch has read") from error
-    except ValueError as error:
-        raise damaged(store, where, str(error), "what a committed batch has read") from error
+    except (FileNotFoundError, ValueError) as error:
+        found = "no such object" if isinstance(error, FileNotFoundError) else str(error)
+        raise damaged(store, where, found, "what the batch has read") from error
     if version != VERSION:
         found = f"version {version!r} of the offset log, with sources that have names"
         raise damaged(store, where, found, VERSION)
-    return CommittedBatch(commits[-1], header, offsets)
+    return LoggedBatch(number, header, offsets)
 
 
 def numbers(store: StateStore, directory: str, suffix: str = "") -> list[int]:
@@ -71,14 +77,13 @@ def numbers(store: StateStore, directory: str, suffix: str = "") -> list[int]:
 
 
 def damaged(store: StateStore, name: str, found: str, expected: str) -> StateCorruptError:
-    """An object of Spark's checkpoint is not what it should be."""
+    """An object of a query's checkpoint is not what it should be."""
     return StateCorruptError(
-        "Spark's checkpoint cannot be read",
+        "the checkpoint of the query cannot be read",
         f"{store.location}/{name}",
         found,
         expected,
-        "Check that it is the checkpointLocation of a query that reads files with Spark's "
-        "own source, and that it is complete.",
+        "Check that it is the checkpointLocation of this query, and that it is complete.",
     )
 
 
