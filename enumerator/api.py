@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from ..checkpoint_meta.documents.attachments import Attachments
-from ..checkpoint_meta.documents.part_budget import PartBudget
+from ..checkpoint_meta.documents.checkpoint import PartBudget
 from ..checkpoint_meta.documents.serializer import Split
 from ..checkpoint_meta.stores.contract import StateStore
 from ..errors import ProtocolError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..checkpoint_meta.documents.part_budget import PartBudget
+from ..checkpoint_meta.documents.checkpoint import PartBudget
 
 
 class RemainingBudget:

@@ -16,11 +16,10 @@ from typing import Any, Generic
 
 import pyarrow as pa
 
-from ..checkpoint_meta.documents.checkpoint import Continuation, CustomEvent, Sent
+from ..checkpoint_meta.documents.checkpoint import Continuation, CustomEvent, PartBudget, Sent
 from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..checkpoint_meta.documents.epochs import check_not_fenced
 from ..checkpoint_meta.documents.layout import EPOCHS
-from ..checkpoint_meta.documents.part_budget import PartBudget
 from ..checkpoint_meta.documents.reader_assignment import resolved, stream_of, undecided
 from ..checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit, ReaderCommits
 from ..checkpoint_meta.documents.serializer import VersionedSerializer

@@ -19,7 +19,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ...errors import StateCorruptError, StateVersionError
 from .attachments import Attachment
 from .checkpoint_ref import CHECKSUM_DIGITS, CheckpointIdentity, CheckpointRef
-from .part_budget import PartBudget
 from .visibility_check import VisibilityCheck
 
 FORMAT_VERSION: Final = 1
@@ -29,6 +28,26 @@ _KEY = b"sluice"
 # As long as a SHA-256 in hexadecimal, so that exchanging them moves nothing in the Arrow file.
 _UNSIGNED = "unsigned" * 8
 """Is in the place of the checksum while the checksum is computed."""
+
+
+class PartBudget(BaseModel):
+    """Limits of a part, exactly as in a checkpoint's header; None means no limit.
+
+    The reader stops at the first record border at which one of them is spent, and never before it
+    has read one record. Of files it stops before the next one.
+    """
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    files: int | None = None
+    """Files that are not archives, and members of archives."""
+
+    rows: int | None = None
+    bytes: int | None = None
+    """Stored bytes."""
+
+    seconds: float | None = None
+    """Wall time from the start of the task."""
 
 
 class QuarantinedSplit(BaseModel):

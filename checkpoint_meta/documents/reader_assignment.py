@@ -14,9 +14,8 @@ from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 from ...errors import ProtocolError
-from .checkpoint import Checkpoint, Continuation, CustomEvent, Sent
+from .checkpoint import Checkpoint, Continuation, CustomEvent, PartBudget, Sent
 from .checkpoint_ref import CheckpointRef
-from .part_budget import PartBudget
 from .reader_commit import ReaderCommit
 from .serializer import VersionedSerializer
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.checkpoint import Checkpoint, Sent
+from ...checkpoint_meta.documents.checkpoint import Checkpoint, PartBudget, Sent
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
-from ...checkpoint_meta.documents.part_budget import PartBudget
 from ...checkpoint_meta.documents.reader_assignment import budget_of, readers_of, sent_to
 from ...checkpoint_meta.documents.visibility_check import VisibilityCheck
 from ...reader.task import Attempt

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...checkpoint_meta.documents.checkpoint import PartBudget
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ...checkpoint_meta.documents.part_budget import PartBudget
 from ..batch_budget import UNLIMITED, BatchBudget, BatchLimits
 
 _GENEROUS = 2.0

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.part_budget import PartBudget
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
 from pyspark_sluice.reader.api import LeftOut, ReaderContext, SplitFinished, SplitUnfinished
 from pyspark_sluice.reader.budget import RemainingBudget
 from pyspark_sluice.reader.files.options import ReaderOptions

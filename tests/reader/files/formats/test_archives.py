@@ -14,7 +14,7 @@ from itertools import repeat
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.part_budget import PartBudget
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.schemas import schema_without_one_given
 from pyspark_sluice.errors import MalformedDataError

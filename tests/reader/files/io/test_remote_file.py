@@ -9,8 +9,8 @@ import fsspec
 import pyarrow as pa
 import pytest
 
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
-from pyspark_sluice.checkpoint_meta.documents.part_budget import PartBudget
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.errors import (
