@@ -6,7 +6,8 @@ Composes the enumerator's and the reader's parts, which do not know each other.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.aligned_positions import AlignedPositions
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion, GrowingMark
+from ...checkpoint_meta.documents.file_split import FIGURES, FileSplit, FileVersion, GrowingMark
 from ...checkpoint_meta.storage.urls import loaded_paths
 from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
@@ -36,7 +37,15 @@ from ...enumerator.files.spreading import SplitSpreader
 from ...enumerator.large_state import StateDocument
 from ...enumerator.source_api import OpenState, SourceCleaner
 from ...errors import FileChangedError, OptionError, SplitReadError
-from ...reader.api import ReaderContext, SplitReader
+from ...reader.api import (
+    ReaderContext,
+    ReaderEvent,
+    Report,
+    SplitFinished,
+    SplitReader,
+    SplitUnfinished,
+)
+from ...reader.budget import RemainingBudget
 from ...reader.files.formats.api import Block, FileFormat, FormatContext, Splittability
 from ..options.model import SluiceOptions
 from ..options.validation import archive_of
@@ -176,7 +185,6 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         self, context: ReaderContext, cut_places: CutPlaces | None
     ) -> SplitReader[FileSplit]:
         """A reader for one attempt of one task, to which the driver's points have come."""
-        from ...reader.files.figures import FigureReader
         from ...reader.files.reader import FileSplitReader
         from .schema_evolution import EvolvingReader, goes_on
 
@@ -198,7 +206,35 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         )
         # A new column may end the task inside, before the event with its figures is sent.
         inner = EvolvingReader(make_reader, self.options, self.schema, context)
-        return FigureReader(inner, context.budget)
+        return _FigureReader(inner, context.budget)
+
+
+class _FigureReader(SplitReader[FileSplit]):
+    """Reads through another reader and sends what was read in all as one event at the end."""
+
+    def __init__(self, inner: SplitReader[FileSplit], budget: RemainingBudget) -> None:
+        self._inner, self._budget = inner, budget
+
+    @override
+    def read(self, splits: Sequence[FileSplit]) -> Iterator[pa.RecordBatch | Report]:
+        sums = dict.fromkeys(("rows", "bytes", "droppedRecords", "skippedFiles"), 0)
+        began = time.monotonic()
+        for item in self._inner.read(splits):
+            if isinstance(item, SplitFinished | SplitUnfinished):
+                sums["rows"] += item.rows
+                sums["bytes"] += item.bytes
+                sums["droppedRecords"] += item.dropped_records
+            if isinstance(item, SplitFinished):
+                sums["skippedFiles"] += bool(item.skipped)
+            yield item
+        sums["files"] = self._budget.begun_files
+        # With the time in which the sink takes the rows: a limit on seconds contains it.
+        sums["microseconds"] = int((time.monotonic() - began) * 1_000_000)
+        yield ReaderEvent(FIGURES, sums)
+
+    @override
+    def close(self) -> None:
+        self._inner.close()
 
 
 def _cut_places(store: StateStore | None) -> CutPlaces | None:
