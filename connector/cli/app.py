@@ -5,17 +5,20 @@ Starts without Spark; a command imports what it needs.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from .arguments import Force, Matching, ViewArguments, Yes, register
 from .commands import bootstrap, compact_table, queue_setup, reprocess, run, sweep
 from .doctor.patient import Patient
-from .output import Ended, Exit, print_json, print_json_rows, print_pairs, print_table
+from .output import Ended, Exit, print_json, print_pairs, print_rows, print_table
 from .typer_app import new_app, run_app
 
 app = new_app()
+
+_ON_SCREEN: Final = 200
+"""Rows that are enough for a terminal; --json prints all of them."""
 
 
 def status(given: ViewArguments) -> None:
@@ -71,16 +74,11 @@ def files(
     """
     from .view_filter import chosen, columns_for_people
 
-    store = given.opened()
-    table = chosen(store, view, in_state=in_state, matching=matching)
-    shown = table.slice(0, limit) if limit else table
-    if given.as_json:
-        print_json_rows([shown])
-    else:
-        # Nobody reads more on a screen; `--json` prints all.
-        people = shown.slice(0, 200)
-        print_table(people.to_pylist(), columns_for_people(view))
-        typer.echo(f"{people.num_rows} of {table.num_rows} rows")
+    table = chosen(given.opened(), view, in_state=in_state, matching=matching)
+    shown = table.slice(0, limit or None)
+    print_rows(shown, columns_for_people(view), in_json=given.as_json, most=_ON_SCREEN)
+    if not given.as_json:
+        typer.echo(f"{min(len(shown), _ON_SCREEN)} of {table.num_rows} rows")
 
 
 def checkpoints(given: ViewArguments) -> None:
@@ -89,10 +87,7 @@ def checkpoints(given: ViewArguments) -> None:
     from .view_filter import columns_for_people
 
     table = table_of(given.opened(), "checkpoints")
-    if given.as_json:
-        print_json_rows([table])
-    else:
-        print_table(table.to_pylist(), columns_for_people("checkpoints"))
+    print_rows(table, columns_for_people("checkpoints"), in_json=given.as_json)
 
 
 def inspect(
@@ -131,13 +126,10 @@ def diff(
     """
     from .commands.diff import difference
 
-    store = given.opened()
-    found = difference(store, before, after)
-    if given.as_json:
-        print_json_rows([found])
-    else:
-        print_table(found.slice(0, 200).to_pylist(), found.schema.names)
-        typer.echo(f"{found.num_rows} ranges differ")
+    ranges = difference(given.opened(), before, after)
+    print_rows(ranges, ranges.schema.names, in_json=given.as_json, most=_ON_SCREEN)
+    if not given.as_json:
+        typer.echo(f"{ranges.num_rows} ranges differ")
 
 
 def verify(given: ViewArguments) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -109,17 +109,21 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def print_json_rows(tables: Iterable[pa.Table]) -> None:
-    """One array, a row a line; nothing of it is collected first."""
-    first = True
+def print_rows(
+    table: pa.Table, columns: Sequence[str], *, in_json: bool, most: int | None = None
+) -> None:
+    """Print rows of a view: as JSON an array, a row a line; for people `columns` of `most` rows."""
+    if not in_json:
+        print_table(table.slice(0, most).to_pylist(), columns)
+        return
+    separator = "\n"
     sys.stdout.write("[")
-    for table in tables:
-        # A view may have millions of rows, and only one batch of them is Python objects at a time.
-        for batch in table.to_batches(max_chunksize=8192):
-            for row in batch.to_pylist():
-                sys.stdout.write(("\n" if first else ",\n") + as_json(row))
-                first = False
-    sys.stdout.write("]\n" if first else "\n]\n")
+    # A view may have millions of rows, and only one batch of them is Python objects at a time.
+    for batch in table.to_batches(max_chunksize=8192):
+        for row in batch.to_pylist():
+            sys.stdout.write(separator + as_json(row))
+            separator = ",\n"
+    sys.stdout.write("\n]\n" if len(table) else "]\n")
 
 
 def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str = "") -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..arguments import OrderArguments, ViewArguments
-from ..output import print_json_rows, print_table
+from ..output import print_rows
 
 Quarantined = Annotated[
     bool,
@@ -142,9 +142,5 @@ def orders(given: ViewArguments) -> None:
     """
     from ..reprocess.reprocess_log import recorded_orders
 
-    table = recorded_orders(given.opened())
-    if given.as_json:
-        print_json_rows([table])
-    else:
-        columns = "order action state created who files released rows reason"
-        print_table(table.to_pylist(), columns.split())
+    columns = ["order", "action", "state", "created", "who", "files", "released", "rows", "reason"]
+    print_rows(recorded_orders(given.opened()), columns, in_json=given.as_json)
