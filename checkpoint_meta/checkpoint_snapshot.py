@@ -135,7 +135,7 @@ def described_by(
 ) -> list[CheckpointSnapshot]:
     """Snapshots of `links`, the newest first; `readers` has their commits and who was closed."""
     counted = links[0].header.in_flight if links else {}
-    found: list[CheckpointSnapshot] = []
+    snapshots: list[CheckpointSnapshot] = []
     for at, (link, (published, closed)) in enumerate(zip(links, readers, strict=True)):
         mine = {commit.reader: commit for commit in published if not commit.abandoned}
         given_up = {commit.reader: commit for commit in published if commit.abandoned}
@@ -144,18 +144,18 @@ def described_by(
         is_complete = is_complete or completed is not None or bool(given_up)
         # What is no longer in flight is counted in full.
         done, left = frozenset(counted.get(link.ref, readers_of(link))), frozenset(closed)
-        found.append(
+        snapshots.append(
             CheckpointSnapshot(link, mine, given_up, left, completed, is_complete, done, by)
         )
         # Spark runs a batch only when the one before has ended.
         is_complete = is_complete or bool(mine or left)
-    return found
+    return snapshots
 
 
 def _completed(ref: CheckpointRef, newer: Sequence[Checkpoint]) -> int | None:
     # One that is cut while `ref` runs says which of its commits it counts.
-    known = (link.header for link in reversed(newer) if ref.name not in link.header.counted)
-    return next((header.created for header in known), None)
+    headers = (link.header for link in reversed(newer) if ref.name not in link.header.counted)
+    return next((header.created for header in headers), None)
 
 
 def snapshot_of(

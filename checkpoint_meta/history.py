@@ -86,11 +86,11 @@ class CheckpointHistory:
             StateMissingError: it is not there.
             StateError: it is damaged or newer than this release.
         """
-        found = self._recent.get(ref)
-        if found is None:
-            found = self._read(checkpoint_object(ref), ref)
-            self._remember(found)
-        return found
+        checkpoint = self._recent.get(ref)
+        if checkpoint is None:
+            checkpoint = self._read(checkpoint_object(ref), ref)
+            self._remember(checkpoint)
+        return checkpoint
 
     def _read(self, name: str, ref: CheckpointRef) -> Checkpoint:
         where = f"{self._store.location}/{name}"
@@ -126,7 +126,7 @@ class CheckpointHistory:
         Raises:
             StateCorruptError: `end` does not descend from `start`.
         """
-        found: list[Checkpoint] = []
+        links: list[Checkpoint] = []
         ref = end
         while ref != start:
             # Ids grow along a chain, so nothing below `start` can still lead to it.
@@ -140,12 +140,12 @@ class CheckpointHistory:
                     "checkpointLocation and sourceName.",
                 )
             checkpoint = self.load(ref)
-            self._check_link(checkpoint, found)
-            found.append(checkpoint)
+            self._check_link(checkpoint, links)
+            links.append(checkpoint)
             ref = checkpoint.header.parent
-        if found and start != NO_CHECKPOINT:
-            self._check_link(self.load(start), found)
-        return found[::-1]
+        if links and start != NO_CHECKPOINT:
+            self._check_link(self.load(start), links)
+        return links[::-1]
 
     def _check_link(self, parent: Checkpoint, newer: Sequence[Checkpoint]) -> None:
         # Links of one name may come from a backup, or from a copy that has gone its own way.
@@ -197,18 +197,18 @@ class CheckpointHistory:
         bases = set(self.bases()) - self._skipped_bases
         # The listing is only needed for the base of `ref` itself, which no newer link vouches for.
         checkpoints = self.checkpoints() if ref in bases else ()
-        found: list[Checkpoint] = []
+        links: list[Checkpoint] = []
         skipped = self._reason
         while ref != NO_CHECKPOINT:
             if ref in bases:
                 try:
                     base = self.read_base(ref)
-                    self._check_link(base, found)
+                    self._check_link(base, links)
                     # Retention may have deleted the checkpoint that a base replaces; then the base
                     # counts alone.
-                    if not found and ref in checkpoints:
+                    if not links and ref in checkpoints:
                         self.check_identity(base.identity, f"the base of {ref}")
-                    found.append(base)
+                    links.append(base)
                     break
                 except StateCorruptError as error:
                     skipped = skipped or error
@@ -219,10 +219,10 @@ class CheckpointHistory:
                 # The chain below is gone because a base replaced it, so the base's damage is the
                 # cause.
                 raise skipped or error from error
-            self._check_link(checkpoint, found)
-            found.append(checkpoint)
+            self._check_link(checkpoint, links)
+            links.append(checkpoint)
             ref = checkpoint.header.parent
-        return found[::-1]
+        return links[::-1]
 
     def skip_base(self, ref: CheckpointRef, error: StateError) -> None:
         """The base of `ref` is not to be used: an object that it refers to is gone or damaged."""

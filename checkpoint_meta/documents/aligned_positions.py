@@ -122,20 +122,20 @@ class AlignedPositions:
         )
 
     def _peer(self, name: str, leaf: str) -> Peer:
-        known = self._peers.get(name)
-        if known is not None and known.leaf == leaf:
+        peer = self._peers.get(name)
+        if peer is not None and peer.leaf == leaf:
             # The message does not change while we are suspended, so a long gap counts as one look
             # only.
             watched = min(self.clock() - self._looked_at, self.idle_after / _LOOKS)
-            return replace(known, unchanged=known.unchanged + watched)
+            return replace(peer, unchanged=peer.unchanged + watched)
         return Peer(name, _Position.read(self._store, f"{self._folder}/{leaf}").position, leaf)
 
     def _leaves(self) -> Mapping[str, list[str]]:
         """Source -> its messages, oldest first."""
-        found: dict[str, list[str]] = {}
+        leaves: dict[str, list[str]] = {}
         for leaf in sorted(self._store.list(self._folder)):
             # A sourceName may contain hyphens, a number cannot.
             name, _, number = leaf.removesuffix(".json").rpartition("-")
             if leaf.endswith(".json") and name and number.isdecimal():
-                found.setdefault(name, []).append(leaf)
-        return found
+                leaves.setdefault(name, []).append(leaf)
+        return leaves

@@ -379,10 +379,10 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> int:
 
 def quarantined_in(chain: Iterable[Checkpoint]) -> list[QuarantinedSplit]:
     """Splits that are given up on as of the last checkpoint of a chain."""
-    found: list[QuarantinedSplit] = []
+    quarantined: list[QuarantinedSplit] = []
     for link in chain:
         if link.header.released:
             released = set(link.header.released)
-            found = [split for split in found if split.split_id not in released]
-        found += link.header.quarantined
-    return found
+            quarantined = [split for split in quarantined if split.split_id not in released]
+        quarantined += link.header.quarantined
+    return quarantined

@@ -62,12 +62,12 @@ def refs_in(leaves: Iterable[str]) -> list[CheckpointRef]:
 
     What a copy or a mount leaves lying about must not stop a restart.
     """
-    found = []
+    refs = []
     for leaf in leaves:
         with contextlib.suppress(ValueError):
             # Checkpoints and bases have a suffix, directories of reader commits have none.
-            found.append(CheckpointRef.from_name(leaf.split(".")[0]))
-    return sorted(found)
+            refs.append(CheckpointRef.from_name(leaf.split(".")[0]))
+    return sorted(refs)
 
 
 NO_CHECKPOINT = CheckpointRef(0, 0)

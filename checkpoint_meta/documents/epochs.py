@@ -46,31 +46,31 @@ def open_format(store: StateStore) -> None:
     """
     where = f"{store.location}/{FORMAT}"
     try:
-        found = store.read(FORMAT)
+        content = store.read(FORMAT)
     except FileNotFoundError:
         # A lost one is what it was: it is never made newer than what the directory was begun in.
         # Two coordinators may start in a new directory at once; the loser reads what the winner
         # wrote.
-        known = _format_of_claims(store)
-        found = known or FORMAT_DOCUMENT
+        claimed_format = _format_of_claims(store)
+        content = claimed_format or FORMAT_DOCUMENT
         try:
-            store.publish(FORMAT, found)
+            store.publish(FORMAT, content)
         except FileExistsError:
-            found = store.read(FORMAT)
+            content = store.read(FORMAT)
         else:
-            if known:
+            if claimed_format:
                 LOG.warning("%s is lost; restored from the claims", where)
-    if FORMAT_DOCUMENT.startswith(found) and len(found) < len(FORMAT_DOCUMENT):
+    if FORMAT_DOCUMENT.startswith(content) and len(content) < len(FORMAT_DOCUMENT):
         # A copy that was interrupted; every checkpoint names its own version, too.
-        LOG.warning("%s is truncated (%d bytes); completed from its beginning", where, len(found))
-        found = FORMAT_DOCUMENT
+        LOG.warning("%s is truncated (%d bytes); completed from its beginning", where, len(content))
+        content = FORMAT_DOCUMENT
     try:
-        version = int(json.loads(found)["format"])
+        version = int(json.loads(content)["format"])
     except (ValueError, KeyError, TypeError) as error:
         raise StateCorruptError(
             "the state directory's FORMAT is damaged",
             where,
-            repr(found[:80]),
+            repr(content[:80]),
             FORMAT_DOCUMENT.decode().strip(),
             "Check that the path is a Sluice state directory.",
         ) from error

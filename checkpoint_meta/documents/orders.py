@@ -155,8 +155,8 @@ class Orders:
         """
 
         def numbered() -> Order:
-            made = order.model_copy(update={"number": max(self.newest(), contained) + 1})
-            self._store.publish(order_object(made.number), made.to_bytes())
-            return made
+            numbered_order = order.model_copy(update={"number": max(self.newest(), contained) + 1})
+            self._store.publish(order_object(numbered_order.number), numbered_order.to_bytes())
+            return numbered_order
 
         return next_created(self._store, ORDERS, numbered)

@@ -138,15 +138,15 @@ class ReaderCommit(_OfAttempt):
         """Index -> what is left of that split, for those that were not read to their end."""
         # Columns of a JSON document have no types: they are those of an empty batch.
         fields = list(serializer.serialize([]).schema)
-        found = dict[int, T]()
+        remainders = dict[int, T]()
         left = [([part.index], part.remainder) for part in self.unfinished]
         for indexes, columns in [*left, (self.not_begun.indexes, self.not_begun.splits)]:
             if indexes:
                 schema = pa.schema([field for field in fields if field.name in columns])
                 batch = pa.record_batch(dict(columns), schema=schema)
                 splits = serializer.read(self.split_version, batch)
-                found |= dict(zip(indexes, splits, strict=True))
-        return found
+                remainders |= dict(zip(indexes, splits, strict=True))
+        return remainders
 
     def verdict(self, index: int) -> str:
         """What was decided for one split; equal texts for equal outcomes, figures excluded."""
@@ -284,8 +284,8 @@ class ReaderCommits:
 
     def find_all(self, ref: CheckpointRef, readers: Sequence[int]) -> list[ReaderCommit]:
         """The commits of `readers` for `ref` that are there, in that order; looked for at once."""
-        found = in_parallel(lambda reader: self.find(ref, reader), readers)
-        return [commit for commit in found if commit is not None]
+        commits = in_parallel(lambda reader: self.find(ref, reader), readers)
+        return [commit for commit in commits if commit is not None]
 
     def readers(self, ref: CheckpointRef) -> list[int]:
         """Readers whose commit for `ref` a listing shows, ascending.

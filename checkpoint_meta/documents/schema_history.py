@@ -74,11 +74,11 @@ class SchemaHistory:
             if before is not None and before.struct == schema:
                 return before
             version = 0 if before is None else before.version + 1
-            made = StoredSchema(version=version, schema=schema, reason=reason)
+            stored = StoredSchema(version=version, schema=schema, reason=reason)
             # The number is the lock: of two writers one fails, and grows the other's version
             # instead.
-            self._store.publish(layout.schema_object(version), made.to_bytes())
-            return made
+            self._store.publish(layout.schema_object(version), stored.to_bytes())
+            return stored
 
         return next_created(self._store, layout.SCHEMAS, grown)
 

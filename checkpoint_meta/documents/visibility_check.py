@@ -29,14 +29,14 @@ def look_again(
     sleep: Callable[[float], None],
 ) -> T:
     """What `look` finds of an object that is known to exist; three looks while it `is_late`."""
-    found = look()
+    answer = look()
     for pause in _PAUSES:
-        if not is_late(found):
+        if not is_late(answer):
             break
         sleep(pause)
         refresh()
-        found = look()
-    return found
+        answer = look()
+    return answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,15 +77,15 @@ class FileName:
     def parse(cls, path: str) -> FileName | None:
         """What the name in a path or URL says; None if no reader of this package has named it."""
         # In a URL as well: folders may be quoted there, but no character of such a name ever is.
-        found = _NAME.match(path.rsplit("/", 1)[-1])
-        if found is None:
+        match = _NAME.match(path.rsplit("/", 1)[-1])
+        if match is None:
             return None
-        ref = CheckpointRef(int(found["checkpoint"]), int(found["epoch"]))
+        ref = CheckpointRef(int(match["checkpoint"]), int(match["epoch"]))
         return cls(
-            found["lineage"],
+            match["lineage"],
             ref,
-            int(found["reader"]),
-            found["token"],
-            int(found["number"]),
-            found["suffix"],
+            int(match["reader"]),
+            match["token"],
+            int(match["number"]),
+            match["suffix"],
         )

@@ -160,12 +160,12 @@ class SeenKeys:
         # A name behind the last one has the position after it, which cannot be looked at.
         at = np.minimum(at, len(self) - 1)
         same = self.names.high[at] == names.high
-        found = same & (self.names.low[at] == names.low)
-        for row in np.flatnonzero(same & ~found):
+        is_equal = same & (self.names.low[at] == names.low)
+        for row in np.flatnonzero(same & ~is_equal):
             # Two names that share 64 bits: once in a million indexes of ten million names.
             at[row] = self._walk(int(at[row]), names.high[row], names.low[row])
-            found[row] = at[row] >= 0
-        return np.where(found, at, -1)
+            is_equal[row] = at[row] >= 0
+        return np.where(is_equal, at, -1)
 
     def octets_at(self, rows: npt.NDArray[np.intp]) -> Octets:
         """Return 8 bits of the version of each of these entries."""

@@ -88,13 +88,13 @@ def client_config(scheme: str, storage_options: Mapping[str, Any]) -> ClientConf
         OptionError: names every option that the client does not know.
     """
     store = BY_SCHEME[scheme]
-    made = ClientConfig()
+    config = ClientConfig()
     unknown: list[str] = []
     for name, value in storage_options.items():
         # None is the default of most options of fsspec, and asks for nothing.
         if name in (CLIENT, *_OF_FSSPEC.split()) or value is None:
             continue
-        if not _taken(store, name, value, made):
+        if not _taken(store, name, value, config):
             unknown.append(name)
     if unknown:
         raise OptionError(
@@ -104,8 +104,8 @@ def client_config(scheme: str, storage_options: Mapping[str, Any]) -> ClientConf
             ", ".join(sorted({*store.options.split(), *store.renamed, *_GROUPS})),
             f'Leave them out, or set "{CLIENT}": "fsspec" to pass all of them to fsspec.',
         )
-    _finish(store, made)
-    return made
+    _finish(store, config)
+    return config
 
 
 def _taken(store: Provider, name: str, value: Any, made: ClientConfig) -> bool:

@@ -103,8 +103,8 @@ def _kind(text: str) -> tuple[type[OSError], int]:
         # One of several deletions: S3 tells a code, Azure a status.
         return _KINDS.get(bulk.group(1), (OSError, errno.EIO))
     if status is None:
-        found = (kind for reason, kind in _KNOWN_TEXTS.items() if reason in text)
-        return next(found, (OSError, errno.EIO))
+        kinds = (kind for reason, kind in _KNOWN_TEXTS.items() if reason in text)
+        return next(kinds, (OSError, errno.EIO))
     number = status.group(1)[:3]
     # S3 answers 400 where a client was too slow.
     passing = number in _PASSING or (code is not None and code.group(1) == "RequestTimeout")
@@ -125,9 +125,9 @@ def _cut(error: BaseException) -> str:
 
 def message_in(body: str) -> str:
     """Code and message of an answer that reports an error; empty if it has neither."""
-    found = (_CODE.search(body), _MESSAGE.search(body))
+    matches = (_CODE.search(body), _MESSAGE.search(body))
     # Azure's messages have lines of their own for the request's number and time.
-    return ": ".join(" ".join(each.group(1).split()) for each in found if each is not None)
+    return ": ".join(" ".join(each.group(1).split()) for each in matches if each is not None)
 
 
 def _summary(error: BaseException) -> str:

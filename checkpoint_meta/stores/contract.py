@@ -119,14 +119,14 @@ class RetryingStateStore(StateStore):
             try:
                 # Equal content means that our earlier request succeeded and only its answer was
                 # lost.
-                found = self._inner.read(name)
+                stored = self._inner.read(name)
             except FileNotFoundError:
                 # What exists can be read. S3 and Azure say 409 of a create that met another one,
                 # which may have failed; a network file system may show an object late.
                 self._inner.refresh(name.rpartition("/")[0])
                 why = f"it exists, says the store, and does not return it ({error})"
                 raise OSError(errno.EAGAIN, why, name) from error
-            if found != data:
+            if stored != data:
                 raise
 
     @override

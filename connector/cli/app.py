@@ -27,11 +27,11 @@ def status(given: ViewArguments) -> None:
     from .commands.status import status_lines, status_of
 
     store = given.opened()
-    found = status_of(store)
+    figures = status_of(store)
     if given.as_json:
-        print_json(found)
+        print_json(figures)
     else:
-        print_pairs(status_lines(found, str(owner_of(store))))
+        print_pairs(status_lines(figures, str(owner_of(store))))
 
 
 def watch(
@@ -102,13 +102,13 @@ def inspect(
     """
     from .commands.inspect import inspected, inspected_lines
 
-    found = inspected(given.opened(), checkpoint)
+    details = inspected(given.opened(), checkpoint)
     if given.as_json:
-        print_json(found)
+        print_json(details)
     else:
-        print_pairs(inspected_lines(found))
+        print_pairs(inspected_lines(details))
         columns = ("path", "start", "end", "reader", "state", "rows", "reason")
-        print_table(found["splits"][:100], columns)
+        print_table(details["splits"][:100], columns)
 
 
 def diff(
@@ -142,17 +142,17 @@ def verify(given: ViewArguments) -> None:
     from .state_argument import parsed_storage_options
 
     store, storage = given.opened(), parsed_storage_options(given.storage_options)
-    found = verified(store, offsets_referred(given.state, store, storage))
+    result = verified(store, offsets_referred(given.state, store, storage))
     if lacks_metadata(given.state, store, storage):
         what = "Spark's file of the query's id: put it back from a copy, or Spark does not start"
-        found["findings"].append({"object": "metadata", "problem": "missing", "what": what})
+        result["findings"].append({"object": "metadata", "problem": "missing", "what": what})
     if given.as_json:
-        print_json(found)
+        print_json(result)
     else:
-        print_table(found["findings"], ("problem", "object", "what"))
-        for line in verified_lines(found):
+        print_table(result["findings"], ("problem", "object", "what"))
+        for line in verified_lines(result):
             typer.echo(line)
-    if found["findings"]:
+    if result["findings"]:
         # A scheduled check goes by the exit code.
         raise Ended(Exit.FOUND)
 

@@ -99,21 +99,21 @@ def _is_state(store: StateStore) -> bool:
 def checkpoint_named(view: StateView, name: str) -> CheckpointRef:
     """The checkpoint; of several of one id that on the chain, else the newest."""
     text, _, epoch = name.partition("-")
-    known = {*view.refs, *view.history.bases()}
+    refs = {*view.refs, *view.history.bases()}
     if text.isdecimal() and (epoch.isdecimal() or not epoch):
-        found = sorted(
+        matches = sorted(
             ref
-            for ref in known
+            for ref in refs
             if ref.checkpoint == int(text) and (not epoch or ref.epoch == int(epoch))
         )
-        if len(found) > 1:
+        if len(matches) > 1:
             # Two incarnations may have cut one of this id each, and Spark has taken up that on the
             # chain.
             chain = {link.ref for link in view.chain()}
-            found = [ref for ref in found if ref in chain] or found
-        if found:
-            return found[-1]
-    ids = sorted(ref.checkpoint for ref in known)
+            matches = [ref for ref in matches if ref in chain] or matches
+        if matches:
+            return matches[-1]
+    ids = sorted(ref.checkpoint for ref in refs)
     retained = f"an id from {ids[0]} to {ids[-1]}, or id-epoch" if ids else ""
     raise no_checkpoint(view, repr(name), retained or "a state with checkpoints")
 

@@ -54,13 +54,13 @@ _STATES: Final = {
 
 def check_state(view: str, state: str) -> None:
     """Raises an `OptionError` if no row of a view is ever in this state."""
-    known = _STATES.get(view, ())
-    if known and state not in known:
+    states = _STATES.get(view, ())
+    if states and state not in states:
         raise OptionError(
             f"--in-state: no row of the view {view} is ever in this state",
             "",
             state,
-            ", ".join(known),
+            ", ".join(states),
         )
 
 

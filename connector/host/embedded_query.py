@@ -157,11 +157,11 @@ def sizes_of(partition: ReaderPartition) -> Iterator[tuple[int, int | None]]:
     """The number of splits of each part, and their bytes; None if the source is not of files."""
     for part in partition.parts:
         for batch in part.splits():
-            known = None
+            size = None
             if {"start", "end"} <= set(batch.schema.names):
                 ends, starts = (batch.column(name).to_pylist() for name in ("end", "start"))
-                known = sum(ends) - sum(starts)
-            yield batch.num_rows, known
+                size = sum(ends) - sum(starts)
+            yield batch.num_rows, size
 
 
 def _check(options: SluiceOptions) -> None:

@@ -89,8 +89,8 @@ def checked_with_target(
 def _storage_options(options: Mapping[str, object]) -> Mapping[str, Any]:
     # Before the other options, whose checks need the place of the table.
     of_storage = (v for n, v in options.items() if n.lower().replace("_", "") == "storageoptions")
-    found = next(of_storage, {})
-    return json_or_none(found) or {} if isinstance(found, str) else dict(found)  # type: ignore[call-overload]
+    value = next(of_storage, {})
+    return json_or_none(value) or {} if isinstance(value, str) else dict(value)  # type: ignore[call-overload]
 
 
 def _target_of(to: str | Sink, storage_options: Mapping[str, Any]) -> Target:

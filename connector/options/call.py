@@ -67,8 +67,8 @@ def checked(given: Mapping[str, object]) -> dict[str, str]:
 def inferred_types(file_format: str) -> dict[str, str]:
     """Return the options that infer the types of columns, if the format has any to infer."""
     formats = {name.value.lower() for name in formats_of("infer_column_types")}
-    known = {*formats, *FileFormatName.other_names()}
-    return {"inferColumnTypes": "true"} if file_format.lower() in known else {}
+    inferring = {*formats, *FileFormatName.other_names()}
+    return {"inferColumnTypes": "true"} if file_format.lower() in inferring else {}
 
 
 def _text(name: str, value: object) -> str | None:

@@ -184,7 +184,7 @@ def parse_options(
         OptionError: lists every problem with its option, what was found and what was expected.
     """
     names = option_names()
-    known: dict[str, Any] = {}
+    of_sluice: dict[str, Any] = {}
     of_format: dict[str, str] = {}
     # A format of the user's own may have an option that is called as one of Spark's or Auto
     # Loader's: then it is the format's.
@@ -192,7 +192,7 @@ def parse_options(
     given, problems = in_our_names(given, {*names, *own})
     for name, value in given.items():
         if name.lower() in names:
-            known[names[name.lower()]] = value
+            of_sluice[names[name.lower()]] = value
         elif name.lower() in own:
             of_format[own[name.lower()]] = value
         else:
@@ -200,11 +200,11 @@ def parse_options(
             problems.append(f"{name}: unknown option{hint}")
     if of_format:
         with contextlib.suppress(ValueError):  # The model will say what is wrong with it.
-            of_format = {**_json_object(known.get("formatOptions") or "{}"), **of_format}
-            known["formatOptions"] = of_format
+            of_format = {**_json_object(of_sluice.get("formatOptions") or "{}"), **of_format}
+            of_sluice["formatOptions"] = of_format
     options = None
     try:
-        options = SluiceOptions.model_validate(known)
+        options = SluiceOptions.model_validate(of_sluice)
     except ValidationError as error:
         problems.extend(map(problem_of, error.errors()))
     if options is not None:
@@ -217,7 +217,7 @@ def parse_options(
         # A path that cannot be parsed is among the problems; it would raise there.
         options = _with_interval(options) if not problems else options
     # By what was given, since there is no model if a value did not parse.
-    problems.extend(_missing(known, streaming=streaming, names_format=names_format))
+    problems.extend(_missing(of_sluice, streaming=streaming, names_format=names_format))
     if problems or options is None:
         raise OptionError(listed(problems))
     # Malformed records that are recorded are not in the rows.

@@ -182,27 +182,27 @@ def instant(text: str, time_zone: str) -> int | None:
     from ...reader.files.values.times.temporal import cast_text
 
     try:
-        found = cast_text(text, _KIND, time_zone or "UTC")
+        moment = cast_text(text, _KIND, time_zone or "UTC")
         # 14 hours from UTC, farther than any other zone: only a text with a zone of its own gives
         # the same moment in both.
         elsewhere = cast_text(text, _KIND, "Pacific/Kiritimati")
     except ValueError as error:
         message = f"found {text!r}; expected a time such as 2026-01-31T12:00:00Z ({error})"
         raise ValueError(message) from error
-    if not time_zone and found != elsewhere:
+    if not time_zone and moment != elsewhere:
         message = (
             f"found {text!r}, without a time zone; expected one at its end (2026-01-31T12:00:00Z) "
             "or in the option timeZone: Spark does not tell a Python source its session's"
         )
         raise ValueError(message)
-    return int(found.value)
+    return int(moment.value)
 
 
 def instant_in(time_zone: str, text: str) -> int:
     """Like `instant`, of a text that is not empty."""
-    found = instant(text, time_zone)
-    assert found is not None
-    return found
+    moment = instant(text, time_zone)
+    assert moment is not None
+    return moment
 
 
 _BATCHES = (
@@ -304,5 +304,5 @@ def _expected(error: Mapping[str, Any]) -> str:
         return "one of " + str(context["expected"]).replace("'", "").replace(" or ", ", ")
     if kind in _BOUNDS:
         return f"{_BOUNDS[kind]} {next(iter(context.values()))}"
-    found = (meant for beginning, meant in _KINDS.items() if kind.startswith(f"{beginning}_"))
-    return next(found, "another value")
+    meanings = (meant for beginning, meant in _KINDS.items() if kind.startswith(f"{beginning}_"))
+    return next(meanings, "another value")

@@ -41,9 +41,9 @@ def from_offset(offset: Any) -> CheckpointIdentity:
         StateVersionError: the offset was written by a newer release.
         StateCorruptError: it is no offset of this source.
     """
-    known = offset if isinstance(offset, Mapping) else {}
+    fields = offset if isinstance(offset, Mapping) else {}
     # First of all: a newer release may have changed what the other keys mean.
-    version = known.get("version")
+    version = fields.get("version")
     if _is_count(version) and version > OFFSET_VERSION:
         raise StateVersionError(
             "Spark's offset log was written by a newer release of pyspark-sluice",
@@ -52,8 +52,8 @@ def from_offset(offset: Any) -> CheckpointIdentity:
             f"at most offset version {OFFSET_VERSION}",
             "Upgrade pyspark-sluice.",
         )
-    checkpoint, epoch = known.get("checkpoint"), known.get("epoch")
-    lineage, checksum = known.get("lineage"), known.get("checksum")
+    checkpoint, epoch = fields.get("checkpoint"), fields.get("epoch")
+    lineage, checksum = fields.get("lineage"), fields.get("checksum")
     if (
         version == OFFSET_VERSION
         and _is_count(checkpoint)

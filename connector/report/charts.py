@@ -57,14 +57,14 @@ def charts_of(figures: Figures) -> Mapping[str, str]:
             {"files": [batch.backlog_files for batch in batches]},
         ),
     }
-    found = {}
+    drawings = {}
     if batches:
         end = max(b.planned.timestamp() + (b.seconds or 0.0) for b in batches)
         axis = TimeAxis.of(batches[0].planned.timestamp(), end)
-        found = {name: _line(axis, *line) for name, line in lines.items() if line[0]}
+        drawings = {name: _line(axis, *line) for name, line in lines.items() if line[0]}
     if figures.files:
-        found["Files by state"] = _bars({s: count for s, (count, _) in figures.files.items()})
-    return found
+        drawings["Files by state"] = _bars({s: count for s, (count, _) in figures.files.items()})
+    return drawings
 
 
 def _line(axis: TimeAxis, batches: Sequence[Batch], series: Mapping[str, Iterable[float]]) -> str:

@@ -114,10 +114,10 @@ def _by_state(files: pa.Table) -> Mapping[str, tuple[int, int]]:
 class _Backlog:
     def __init__(self, files: pa.Table) -> None:
         # Of what was assigned before the oldest checkpoint that is retained nobody knows when.
-        known = pc.or_(
+        is_dated = pc.or_(
             files.column("planned").is_valid(), pc.is_in(files.column("state"), pa.array(_WAITING))
         )
-        files = files.filter(known)
+        files = files.filter(is_dated)
         self._sizes = _numbers(files.column("size"), 0)
         self._found = _numbers(files.column("discovered"), 0)
         self._left = _numbers(files.column("planned"), np.iinfo(np.int64).max)

@@ -176,9 +176,9 @@ class Verdict:
 
 def verdict_of(figures: Figures) -> Verdict:
     """Judge a state by its figures."""
-    found = list(_found(figures))
-    worst = max((level for level, _ in found), key=_WORSE.__getitem__)
-    return Verdict(worst, tuple(sentence for _, sentence in found))
+    findings = list(_found(figures))
+    worst = max((level for level, _ in findings), key=_WORSE.__getitem__)
+    return Verdict(worst, tuple(sentence for _, sentence in findings))
 
 
 def _found(figures: Figures) -> Iterator[tuple[Level, str]]:

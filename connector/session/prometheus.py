@@ -155,17 +155,17 @@ def error_name(exception: str) -> str:
 
     The last one that it names is what the others were made of.
     """
-    found = _ERRORS.findall(exception)
-    return str(found[-1]) if found else "other"
+    names = _ERRORS.findall(exception)
+    return str(names[-1]) if names else "other"
 
 
 def _names_checkpoint(given: Any) -> Mapping[str, Any] | None:
     """An offset or a report of this package; None for those of any other source."""
-    found = given
+    value = given
     if isinstance(given, str):
         with suppress(ValueError):
-            found = json.loads(given)
-    return found if isinstance(found, dict) and {"checkpoint", "epoch"} <= set(found) else None
+            value = json.loads(given)
+    return value if isinstance(value, dict) and {"checkpoint", "epoch"} <= set(value) else None
 
 
 def _of_spark(source: Mapping[str, Any], progress: Mapping[str, Any]) -> Mapping[str, Any]:

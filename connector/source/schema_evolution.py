@@ -247,10 +247,10 @@ def _refuse_unrelated(
         return
     columns = found_columns([max(at, key=lambda file: len(file.path))], options)
     partitions = partition_columns(files, options).names
-    made = [options.rescued_data_column, options.column_name_of_corrupt_record, METADATA]
-    known = [name for name in schema.names if name not in {*partitions, *made}]
+    own_columns = [options.rescued_data_column, options.column_name_of_corrupt_record, METADATA]
+    data_columns = [name for name in schema.names if name not in {*partitions, *own_columns}]
     names = [name for name in columns.names if name not in partitions]
-    refuse_unrelated(seen.where, names, known, accept=options.accept_unrelated_files)
+    refuse_unrelated(seen.where, names, data_columns, accept=options.accept_unrelated_files)
 
 
 def _found(
@@ -258,12 +258,12 @@ def _found(
 ) -> pa.Schema:
     """What the reader met, and what else the files that it was given have."""
     if seen.found is not None:
-        found, rest = pa.schema(list(seen.found)), files
+        columns, rest = pa.schema(list(seen.found)), files
     else:
         # The reader met only the name; the type comes from the file, as with the first inference.
-        found = found_columns([file for file in files if file.path == seen.where][:1], options)
+        columns = found_columns([file for file in files if file.path == seen.where][:1], options)
         rest = [file for file in files if file.path != seen.where]
-    found = grown(found, partition_columns(files, options), widen=False)
+    columns = grown(columns, partition_columns(files, options), widen=False)
     try:
         # Bounded like the first inference: a column that is missed here costs one more restart.
         more = found_columns(rest[: options.infer_sample_files], options, schema)
@@ -272,8 +272,8 @@ def _found(
         more = pa.schema([])
     made = format_class(options.file_format)
     if made.says_columns:
-        return grown(found, more, widen=options.mode_of_evolution.widens)
-    one, other = pa.struct(list(found)), pa.struct(list(more))
+        return grown(columns, more, widen=options.mode_of_evolution.widens)
+    one, other = pa.struct(list(columns)), pa.struct(list(more))
     kind = made.common_columns(one, other, files[0], options)
     if options.file_format == FileFormatName.CSV and options.header:
         # A header names a column before any record has a value, as in the first inference.

@@ -41,8 +41,8 @@ def starting_state(options: SluiceOptions) -> StartingState:
     store = open_store(url, options.storage_options)
     ref = taken_up(store, int(identifier))
     if ref is None:
-        known = CheckpointHistory(store).checkpoints()
-        retained = f"{known[0].checkpoint} to {known[-1].checkpoint}" if known else "none"
+        refs = CheckpointHistory(store).checkpoints()
+        retained = f"{refs[0].checkpoint} to {refs[-1].checkpoint}" if refs else "none"
         raise OptionError(
             "startingState: the checkpoint does not exist",
             url,

@@ -52,8 +52,8 @@ class SluiceBatchReader(DataSourceReader):
         source = self._source()
         refuse_streaming_options(source.options)
         pruning = FilePruning(source.schema, source.options)
-        found = all_files(make_listing(source.options))
-        files = [file for file in found if _may_match(pruning, file)]
+        listed = all_files(make_listing(source.options))
+        files = [file for file in listed if _may_match(pruning, file)]
         # No limit of a batch applies, so files are cut such that all cores have work.
         wanted = wanted_split_bytes(sum(file.size for file in files), driver_cores())
         splits = source.cutter(cut_places).cut_all(files, wanted)

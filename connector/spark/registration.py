@@ -116,8 +116,8 @@ def use_this_interpreter() -> None:
     """
     # Where Python is embedded there is no executable to name.
     if sys.executable and not any(os.environ.get(name) for name in _VARIABLES):
-        found = shutil.which("python3")
-        if found is None or not is_same_environment(found):
+        python = shutil.which("python3")
+        if python is None or not is_same_environment(python):
             os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
@@ -135,8 +135,8 @@ def run_this_interpreter_in(context: Any) -> None:
 
 
 def _is_configured(context: Any) -> bool:
-    found = shutil.which(context.pythonExec)
-    return context.pythonExec != "python3" or (found is not None and is_same_environment(found))
+    python = shutil.which(context.pythonExec)
+    return context.pythonExec != "python3" or (python is not None and is_same_environment(python))
 
 
 def is_same_environment(python: str) -> bool:

@@ -60,13 +60,13 @@ class ForgetsWhatComesBack(PlantedBug):
 
     @override
     def enumerator(self, make: Any, context: SplitEnumeratorContext[Any], state: Any) -> Any:
-        made: SplitEnumerator[Any, Any] = make(context, state)
+        enumerator: SplitEnumerator[Any, Any] = make(context, state)
 
         def add_splits_back(splits: Sequence[Any], _: int) -> None:
             self.was_reached |= bool(splits)
 
-        vars(made).update(add_splits_back=add_splits_back)
-        return made
+        vars(enumerator).update(add_splits_back=add_splits_back)
+        return enumerator
 
 
 class AssignsTwice(PlantedBug):

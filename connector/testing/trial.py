@@ -266,12 +266,12 @@ class Trial:
 
     def commits(self) -> list[ReaderCommit]:
         """The reader commits of all batches in the sink."""
-        known = ReaderCommits(self.objects)
+        commits = ReaderCommits(self.objects)
         return [
             commit
             for ref in self.offsets[: len(self.sink)]
-            for reader in known.readers(ref)
-            if (commit := known.find(ref, reader)) is not None
+            for reader in commits.readers(ref)
+            if (commit := commits.find(ref, reader)) is not None
         ]
 
     def checkpoints(self) -> list[Checkpoint]:

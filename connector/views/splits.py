@@ -41,7 +41,7 @@ def done_orders(view: StateView) -> Sequence[Order]:
 
 def _forgotten(orders: Sequence[Order]) -> list[tuple[Order, list[FileSplit]]]:
     """What was dropped and was not ordered again since."""
-    found: list[tuple[Order, list[FileSplit]]] = []
+    dropped: list[tuple[Order, list[FileSplit]]] = []
     for order in orders:
         # It drops what a batch under way was to read, which `CheckpointSnapshot.waived` shows.
         if order.action == "waive":
@@ -49,10 +49,10 @@ def _forgotten(orders: Sequence[Order]) -> list[tuple[Order, list[FileSplit]]]:
         splits = splits_of_order(order)
         # A later order about the same bytes replaces what an earlier one said, whether it reads or
         # drops them.
-        found = [(by, splits_without(of, byte_ranges_of(splits))) for by, of in found]
+        dropped = [(by, splits_without(of, byte_ranges_of(splits))) for by, of in dropped]
         if not order.reads_again:
-            found.append((order, splits))
-    return [(order, splits) for order, splits in found if splits]
+            dropped.append((order, splits))
+    return [(order, splits) for order, splits in dropped if splits]
 
 
 def splits(view: StateView) -> Iterator[pa.Table]:
@@ -199,7 +199,7 @@ def _table(ranges: pa.RecordBatch, columns: dict[str, Any]) -> pa.Table:
     given = {name: ranges.column(name) for name in RANGES.names}
     given["modified"] = moments(given["modified"])
     given |= columns
-    made = []
+    arrays = []
     for field in SPLITS:
         value = given.get(field.name)
         # What is not known is null, so that all tables of the view have one schema and can be
@@ -208,11 +208,11 @@ def _table(ranges: pa.RecordBatch, columns: dict[str, Any]) -> pa.Table:
             value = pa.nulls(count, field.type)
         elif isinstance(value, pa.Scalar):
             value = pa.repeat(value, count)
-        made.append(value)
-    return pa.table(made, schema=SPLITS)
+        arrays.append(value)
+    return pa.table(arrays, schema=SPLITS)
 
 
 def moments(microseconds: pa.Array) -> pa.Array:
     """Microseconds as times; what is below 0 is not known."""
-    known = pc.if_else(pc.less(microseconds, 0), None, microseconds)
-    return known.cast(TIME)
+    valid = pc.if_else(pc.less(microseconds, 0), None, microseconds)
+    return valid.cast(TIME)

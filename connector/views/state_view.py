@@ -104,11 +104,11 @@ class StateView:
         Spark may not have taken it up yet, or never: then no reader has read of it either. Writes
         of several may overlap, so one without its parent is an orphan, unless it is the oldest.
         """
-        known = {NO_CHECKPOINT, *self.refs}
+        refs = {NO_CHECKPOINT, *self.refs}
         # By epoch first: a dead incarnation may have left an orphan with a greater id.
         for ref in sorted(self.refs, key=lambda ref: (ref.epoch, ref.checkpoint), reverse=True):
             is_alone = not any(other.checkpoint < ref.checkpoint for other in self.refs)
-            if is_alone or self.history.load(ref).header.parent in known:
+            if is_alone or self.history.load(ref).header.parent in refs:
                 return ref
         return NO_CHECKPOINT
 

@@ -100,8 +100,8 @@ class ViewReader(DataSourceReader):
     @plain_errors()
     def partitions(self) -> Sequence[InputPartition]:
         """One, with the options checked."""
-        made = columns_of(self._options)
-        if self._schema != made:
+        columns = columns_of(self._options)
+        if self._schema != columns:
             raise OptionError(
                 "view: its columns are given",
                 "",

@@ -53,8 +53,8 @@ def auto_loader_log(
         sources.add(str(row["source_id"] or ""))
         if source_id and str(row["source_id"]) != source_id:
             continue
-        known = newest.get(row["path"])
-        if known is None or _order(known) <= _order(row):
+        previous = newest.get(row["path"])
+        if previous is None or _order(previous) <= _order(row):
             newest[row["path"]] = row
     if not source_id and len(sources) > 1:
         raise OptionError(
@@ -104,22 +104,22 @@ def _microseconds(value: Any) -> int | None:
 
 
 def _rows(export: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    found = False
+    has_files = False
     for name, data in _objects(export, options):
-        found = True
+        has_files = True
         try:
             for row in _parsed(name, data):
                 if not row.get("path"):
                     message = f"a row without a path: {str(row)[:80]}"
                     raise ValueError(message)
-                known = {key: row.get(key) for key in _COLUMNS}
+                fields = {key: row.get(key) for key in _COLUMNS}
                 # For its errors: here it is still known which file the time that does not parse is
                 # in.
-                _order(known)
-                yield known
+                _order(fields)
+                yield fields
         except (pa.ArrowException, ValueError, LookupError, TypeError) as error:
             raise _unreadable(name, f"{type(error).__name__}: {error}") from error
-    if not found:
+    if not has_files:
         raise _unreadable(export, "nothing")
 
 

@@ -60,13 +60,13 @@ class ContinuedQuery:
 
     def check_ends_at(self, ref: CheckpointRef) -> None:
         """Raise OptionError unless `ref` is the last checkpoint of the query."""
-        found = self.checkpoint()
-        if ref != found:
+        last = self.checkpoint()
+        if ref != last:
             raise OptionError(
                 "--continue-query: only the end of a query can be continued",
                 self.old.location,
                 f"checkpoint {ref.checkpoint} of epoch {ref.epoch}",
-                f"checkpoint {found.checkpoint} of epoch {found.epoch}, of batch {self.batch}",
+                f"checkpoint {last.checkpoint} of epoch {last.epoch}, of batch {self.batch}",
                 "Leave --at out; or leave --continue-query out, and write into another table: the "
                 "old one has the rows of later checkpoints.",
             )

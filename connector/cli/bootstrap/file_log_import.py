@@ -78,10 +78,10 @@ def name_here(path: str) -> str:
 
 def _unquoted(path: str) -> str:
     # `file:` URLs are unquoted where their path is taken out.
-    found = _URL.match(path)
-    if found is None or found[1].lower().startswith(("file:", "local:")):
+    match = _URL.match(path)
+    if match is None or match[1].lower().startswith(("file:", "local:")):
         return path
-    return found[1] + unquote(found[2])
+    return match[1] + unquote(match[2])
 
 
 @dataclass
@@ -190,44 +190,44 @@ def imported(log: OtherLog, options: SluiceOptions, *, read_changed: bool, anywa
         read_changed: leave files that have changed since to the query, which then reads them.
         anyway: although nothing on the list is there.
     """
-    made = Import({**log.origin, "path": options.path})
+    outcome = Import({**log.origin, "path": options.path})
     # By the name here, since one file may be listed with several spellings, as file:/a and /a.
     by_name = {file.name: file for file in log.files.values()}
     waiting = {file.name for file in log.unfinished.values()}
-    found: set[str] = set()
+    present_names: set[str] = set()
     for file in all_files(make_listing(options)):
         name = name_here(file.path)
         other = by_name.get(name)
         if other is not None:
-            found.add(name)
+            present_names.add(name)
         if name in waiting:
-            made.unfinished.append(file.path)
+            outcome.unfinished.append(file.path)
         elif other is None:
-            made.new.append(file.path)
+            outcome.new.append(file.path)
         elif not other.has_become(file):
-            made.matched += 1
-            made.seen.append(file)
+            outcome.matched += 1
+            outcome.seen.append(file)
         else:
-            made.changed.append(file.path)
+            outcome.changed.append(file.path)
             if not read_changed:
                 # In the version that was read, so that onOverwrite decides about the one that is
                 # there.
-                made.seen.append(other.version(file.path))
+                outcome.seen.append(other.version(file.path))
     for name, other in by_name.items():
-        if name not in found:
-            made.gone += 1
-            made.seen.append(other.version(name))
+        if name not in present_names:
+            outcome.gone += 1
+            outcome.seen.append(other.version(name))
     # Most likely a wrong path, and every file would be read a second time without a word.
-    if log.files and not found and made.new and not anyway:
+    if log.files and not present_names and outcome.new and not anyway:
         raise OptionError(
             "no file of the list exists",
             options.path,
-            f"{len(made.new)} files, such as {made.new[0]}",
+            f"{len(outcome.new)} files, such as {outcome.new[0]}",
             f"files such as {next(iter(log.files.values())).path}",
             "Correct the path, pass --rewrite OLD=NEW if the files have moved, or --force "
             "to read all existing files.",
         )
-    return made
+    return outcome
 
 
 def _lines(report: Mapping[str, Any]) -> dict[str, str]:

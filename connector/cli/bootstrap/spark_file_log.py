@@ -75,8 +75,8 @@ def _end(store: StateStore, name: str) -> int:
     if text == NO_OFFSET:
         return -1
     try:
-        found = json.loads(text)
-        return int(found["logOffset"] if isinstance(found, dict) else found)
+        offset = json.loads(text)
+        return int(offset["logOffset"] if isinstance(offset, dict) else offset)
     except (ValueError, LookupError, TypeError) as error:
         raise damaged(store, where, str(error), f"the offset of source {name}") from error
 

@@ -47,20 +47,20 @@ def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> P
     view = StateView(store)
     chain = view.chain()
     # What a reader has acknowledged is in Spark's log, and so is all that it descends from.
-    known = [at for at, link in enumerate(chain) if link.commits or link.abandoned]
-    if not known:
+    acknowledged = [at for at, link in enumerate(chain) if link.commits or link.abandoned]
+    if not acknowledged:
         raise OptionError(
             "there is nothing to compact",
             store.location,
             "no checkpoint that a reader has acknowledged",
             "the state of a query that has read a batch",
         )
-    links = chain[known[0] :]
+    links = chain[acknowledged[0] :]
     newest = links[0].checkpoint.header
     check_is_of_files(view, "compacted", "A query of that source writes bases by itself.")
     # What cleanSource has not come to is needed for it.
-    found = CleanupMarks(store, 0).found()
-    marks = {mark.ref for mark in found if mark.lineage == newest.lineage}
+    all_marks = CleanupMarks(store, 0).found()
+    marks = {mark.ref for mark in all_marks if mark.lineage == newest.lineage}
     if marks:
         behind = [link.ref in marks for link in links]
         retained = max(retained, behind.index(True) if any(behind) else len(links))
@@ -91,12 +91,12 @@ def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> P
 def sizes(store: StateStore) -> dict[str, int]:
     """Objects of a state directory, and bytes in them."""
     names = list(_names(store))
-    known = _known_sizes(store)
-    unknown = [name for name in names if name not in known]
+    index_sizes = _known_sizes(store)
+    unknown = [name for name in names if name not in index_sizes]
     read = sum(in_parallel(lambda name: _size(store, name), unknown))
     return {
         "objects": len(names),
-        "bytes": read + sum(known.get(name, 0) for name in names),
+        "bytes": read + sum(index_sizes.get(name, 0) for name in names),
         "checkpoints": sum(name.startswith(f"{layout.CHECKPOINTS}/") for name in names),
         "bases": sum(name.startswith(f"{layout.BASES}/") for name in names),
         "index_objects": sum(name.startswith(f"{layout.INDEX}/") for name in names),
@@ -105,13 +105,13 @@ def sizes(store: StateStore) -> dict[str, int]:
 
 def _known_sizes(store: StateStore) -> dict[str, int]:
     """Sizes of the objects of the index, which may be large, as bases give them."""
-    history, known = CheckpointHistory(store), dict[str, int]()
+    history, sizes_by_name = CheckpointHistory(store), dict[str, int]()
     for ref in history.bases():
         # A damaged base costs some requests here; the compaction itself reports it.
         with suppress(StateError):
-            found = history.read_base(ref).header.attachments
-            known |= {f"{layout.INDEX}/{each.name}": each.bytes for each in found}
-    return known
+            attachments = history.read_base(ref).header.attachments
+            sizes_by_name |= {f"{layout.INDEX}/{each.name}": each.bytes for each in attachments}
+    return sizes_by_name
 
 
 def _names(store: StateStore) -> Iterator[str]:

@@ -49,7 +49,7 @@ def _changes(link: Checkpoint) -> pa.Table:
         parts.append(("found", None, became_pending(batch)))
         parts.append(("forgotten", None, ranges_in(batch, flags_in(batch, "withdrawn"))))
     parts += [("assigned", reader, batch) for reader, batch in link.assigned]
-    made = [DIFFERENCE.empty_table()]
+    tables = [DIFFERENCE.empty_table()]
     for change, reader, batch in parts:
         count = batch.num_rows
         columns = [
@@ -58,5 +58,5 @@ def _changes(link: Checkpoint) -> pa.Table:
             pa.repeat(pa.scalar(reader, pa.int32()), count),
             pa.repeat(pa.scalar(link.header.checkpoint, pa.int64()), count),
         ]
-        made.append(pa.table(columns, schema=DIFFERENCE))
-    return pa.concat_tables(made)
+        tables.append(pa.table(columns, schema=DIFFERENCE))
+    return pa.concat_tables(tables)

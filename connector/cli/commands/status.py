@@ -68,10 +68,10 @@ def _status(view: StateView) -> dict[str, Any]:
 
 def _of_files(view: StateView) -> dict[str, Any]:
     # Without names: a status of ten million files needs their number alone.
-    known = FilesAsOf(view.store, view.head)
+    files = FilesAsOf(view.store, view.head)
     splits = size = 0
     oldest: int | None = None
-    for batch in known.pending():
+    for batch in files.pending():
         splits += batch.num_rows
         size += pc.sum(pc.subtract(batch.column("end"), batch.column("start"))).as_py() or 0
         times = batch.column("modified")
@@ -79,8 +79,8 @@ def _of_files(view: StateView) -> dict[str, Any]:
         first = pc.min(times.filter(pc.greater_equal(times, 0))).as_py()
         oldest = first if oldest is None or (first is not None and first < oldest) else oldest
     return {
-        "seen": known.count(),
-        "quarantined": len(known.quarantined()),
+        "seen": files.count(),
+        "quarantined": len(files.quarantined()),
         "pending": {
             "splits": splits,
             "bytes": size,

@@ -44,16 +44,16 @@ def sweep(
     storage = parsed_storage_options(given.storage_options)
     store = given.opened()
     place = Place(absolute(write_to), storage)
-    found = look(place, store, delete=yes)
+    files = look(place, store, delete=yes)
     # A batch may become part of a table meanwhile.
     tables = [_membership(one, storage) for one in table]
-    outside = [path for path in found.named if tables and not any(has(path) for has in tables)]
+    outside = [path for path in files.named if tables and not any(has(path) for has in tables)]
     if given.as_json:
         print_json(
             {
-                "superseded": found.superseded,
-                "undecided": found.undecided,
-                "named": len(found.named),
+                "superseded": files.superseded,
+                "undecided": files.undecided,
+                "named": len(files.named),
                 "outside": outside if tables else None,
                 "deleted": yes,
             }
@@ -62,15 +62,15 @@ def sweep(
     of_tables = {"of those in no table": str(len(outside))} if tables else {}
     print_pairs(
         {
-            "files that commits name": str(len(found.named)),
+            "files that commits name": str(len(files.named)),
             **of_tables,
-            "of attempts that lost": str(len(found.superseded)),
-            "whose reader has no commit": str(len(found.undecided)),
+            "of attempts that lost": str(len(files.superseded)),
+            "whose reader has no commit": str(len(files.undecided)),
         }
     )
-    for path in [*found.superseded, *found.undecided, *outside][:_SHOWN]:
+    for path in [*files.superseded, *files.undecided, *outside][:_SHOWN]:
         typer.echo(f"  {path}")
-    if found.superseded:
+    if files.superseded:
         typer.echo("deleted" if yes else "nothing was deleted: add --yes to do it")
 
 
@@ -91,13 +91,13 @@ def _membership(table: str, storage_options: Mapping[str, Any]) -> Callable[[str
                 "a Delta table, the directory of tables.manifest, or an Iceberg *.metadata.json",
             )
         return paths.__contains__
-    known = cache(newest)
+    newest_of = cache(newest)
 
     def is_within(path: str) -> bool:
         name = FileName.parse(path)
         # Files of older batches may have been rewritten or deleted there since, but were part of
         # the table, too.
-        return name is not None and name.ref.checkpoint <= known(name.lineage)
+        return name is not None and name.ref.checkpoint <= newest_of(name.lineage)
 
     return is_within
 

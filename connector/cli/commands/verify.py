@@ -156,26 +156,26 @@ class Verification:
             if data is None or not refs or leaf != f"{refs[0].name}.arrow":
                 continue
             try:
-                found = Checkpoint.from_bytes(data, name)
+                checkpoint = Checkpoint.from_bytes(data, name)
             except SluiceError as error:
                 self._damaged(name, f"{error.found}, expected {error.expected}")
                 continue
-            if found.ref != refs[0] or found.header.kind != kind:
-                self._damaged(name, f"it is the {found.header.kind} of {found.ref}")
+            if checkpoint.ref != refs[0] or checkpoint.header.kind != kind:
+                self._damaged(name, f"it is the {checkpoint.header.kind} of {checkpoint.ref}")
             else:
-                yield found
+                yield checkpoint
 
     def _attachments(self, of: Checkpoint) -> bool:
         """True if a restore can use what the document refers to; a run's names it does not need."""
         whole = True
         for attachment in of.header.attachments:
             name = f"{layout.INDEX}/{attachment.name}"
-            known = self._is_reported(name)
-            data = None if known else self._read(name)
+            is_reported = self._is_reported(name)
+            data = None if is_reported else self._read(name)
             sound = data is not None and xxh3_128_hexdigest(data) == attachment.checksum
-            if data is None and not known:
+            if data is None and not is_reported:
                 self._missing(name, f"{of.ref} refers to it")
-            elif not sound and not known:
+            elif not sound and not is_reported:
                 self._damaged(name, f"its checksum differs from the one in {of.ref}")
             # Only the keys are loaded at a restore.
             whole = whole and (sound or not name.endswith("keys.arrow"))
@@ -211,8 +211,8 @@ class Verification:
             is_pruned = parent.checkpoint < oldest and bool({parent, ref} & bases)
             if parent != NO_CHECKPOINT and parent not in listed and not is_pruned:
                 self._missing(layout.checkpoint_object(parent), f"the parent of {ref}")
-            found = self._checkpoints.get(parent)
-            if found is not None and found.identity != checkpoint.parent:
+            parent_checkpoint = self._checkpoints.get(parent)
+            if parent_checkpoint is not None and parent_checkpoint.identity != checkpoint.parent:
                 self._damaged(
                     layout.checkpoint_object(parent), f"not the checkpoint that {ref} was cut after"
                 )

@@ -138,13 +138,13 @@ def _shown(when: float, status: dict[str, Any], owner: str, backlog: Backlog) ->
 
 def _problems(status: dict[str, Any]) -> dict[str, str]:
     """Line -> style, of what a person has to look at."""
-    found = {}
+    styles = {}
     if is_dead(status):
-        found["owner"] = "red"
+        styles["owner"] = "red"
     if status["quarantined"]:
-        found["quarantined"] = "red"
+        styles["quarantined"] = "red"
     # A state of a source without files has no backlog.
     age = (status["pending"] or {}).get("oldest_modified_seconds")
     if age is not None and age > _OLD:
-        found["oldest file"] = "yellow"
-    return found
+        styles["oldest file"] = "yellow"
+    return styles

@@ -85,16 +85,16 @@ def _releases() -> Iterator[Finding]:
     for name, least in _LEAST.items():
         expected = f"{least} or newer"
         try:
-            found = metadata.version(name)
+            version = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found = "not installed"
-        if _version_of(found) < _version_of(least):
-            yield Finding(name, "failed", found, expected, f"pip install '{name}>={least}'")
-        elif name == "pyspark" and _version_of(found)[:2] > _NEWEST_SPARK:
+            version = "not installed"
+        if _version_of(version) < _version_of(least):
+            yield Finding(name, "failed", version, expected, f"pip install '{name}>={least}'")
+        elif name == "pyspark" and _version_of(version)[:2] > _NEWEST_SPARK:
             way_out = "This release has not been tested."
-            yield Finding(name, "warning", found, "4.0 to 4.3", way_out)
+            yield Finding(name, "warning", version, "4.0 to 4.3", way_out)
         else:
-            yield Finding(name, "ok", found, expected)
+            yield Finding(name, "ok", version, expected)
 
 
 # The Python that Spark starts ---------------------------------------------------------------
@@ -128,10 +128,10 @@ def _first_of_the_path(python: str | None) -> Finding:
     )
     if python is None:
         return Finding(what, "warning", "none", expected, way_out)
-    found = _registration(what, python, "used unless another is set")
-    if found.verdict == "ok":
-        return found
-    return Finding(what, "warning", found.found, expected, way_out)
+    finding = _registration(what, python, "used unless another is set")
+    if finding.verdict == "ok":
+        return finding
+    return Finding(what, "warning", finding.found, expected, way_out)
 
 
 def _registration(what: str, python: str, why: str) -> Finding:

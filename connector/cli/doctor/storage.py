@@ -67,16 +67,16 @@ def _finding(what: str, expected: str, look: Callable[[], str]) -> Finding:
 def left_as_it_was(place: str) -> Iterator[None]:
     """Local directories that come to be by writing into them go again."""
     path = local_path(place)
-    made = []
+    directories = []
     while path is not None and not os.path.exists(path):
-        made.append(path)
+        directories.append(path)
         path = os.path.dirname(path)
     try:
         yield
     finally:
         # The deepest one first. One that something else was put into meanwhile is not empty, and
         # stays.
-        for each in made:
+        for each in directories:
             with contextlib.suppress(OSError):
                 os.rmdir(each)
 
@@ -87,8 +87,8 @@ def tried(store: StateStore) -> str:
     data = uuid.uuid4().bytes
     store.publish(name, data)
     try:
-        found = store.read(name)
-        assert found == data, f"{name} was written, and something else was read"
+        stored = store.read(name)
+        assert stored == data, f"{name} was written, and something else was read"
         assert name in store.list(""), f"{name} was written, and a listing does not show it"
     finally:
         store.delete(name)

@@ -26,18 +26,18 @@ def as_present(
     A file that was replaced is read whole as it is now.
     """
     wanted = byte_ranges_of(splits)
-    found = _present(list(wanted), storage_options)
-    made: list[FileSplit] = []
+    present = _present(list(wanted), storage_options)
+    readable: list[FileSplit] = []
     missing, partly = [], []
     for file, ranges in wanted.items():
-        now = found[file]
+        now = present[file]
         # Discovery does not read an empty file either: it waits for its content.
         if now is None or now.size == 0:
             missing.append(file.path)
         elif _is_as_it_was(file, now):
-            made += [FileSplit(file, start, end) for start, end in ranges]
+            readable += [FileSplit(file, start, end) for start, end in ranges]
         elif list(ranges) == [(0, file.size)]:
-            made.append(FileSplit(now, 0, now.size))
+            readable.append(FileSplit(now, 0, now.size))
         else:
             # Its other parts were read from the old version: old and new bytes would be mixed.
             partly.append(file.path)
@@ -57,16 +57,16 @@ def as_present(
             "files that still exist",
             "Put them back (an archive has them), or leave them out with --skip-missing.",
         )
-    return made, missing
+    return readable, missing
 
 
 def unreadable(splits: Sequence[FileSplit], storage_options: Mapping[str, Any]) -> list[FileSplit]:
     """Those whose files are gone, or are there in another version."""
     # One request for each file, of which several splits may be assigned.
-    found = _present(list({split.file for split in splits}), storage_options)
+    present = _present(list({split.file for split in splits}), storage_options)
 
     def is_there(file: FileVersion) -> bool:
-        now = found[file]
+        now = present[file]
         return now is not None and _is_as_it_was(file, now)
 
     return [split for split in splits if not is_there(split.file)]

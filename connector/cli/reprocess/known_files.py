@@ -74,23 +74,23 @@ class FilesOfInterest:
     @cached_property
     def pending(self) -> ByteRanges:
         """Found and not assigned, or about to come back, or ordered to be read again."""
-        found = [split for batch in self._known.pending() for split in splits_in(batch)]
+        pending = [split for batch in self._known.pending() for split in splits_in(batch)]
         again = [s for order in self.waiting if order.reads_again for s in splits_of_order(order)]
-        return byte_ranges_of(self._of_interest([*found, *self._coming_back(), *again]))
+        return byte_ranges_of(self._of_interest([*pending, *self._coming_back(), *again]))
 
     @cached_property
     def under_way(self) -> ByteRanges:
         """Assigned, and nothing is known of it: it is read when the query starts."""
-        found = [split for link in self.chain for split in file_splits(link, "assigned")]
-        return byte_ranges_of(self._of_interest(found))
+        assigned = [split for link in self.chain for split in file_splits(link, "assigned")]
+        return byte_ranges_of(self._of_interest(assigned))
 
     @cached_property
     def quarantined(self) -> dict[str, FileSplit]:
         """By id: given up on, or sent back and not counted yet, which may be the last time."""
         ids = [split.split_id for split in self._known.quarantined()]
         ids += [split.split_id for split in self._returned]
-        found = {each: split for each in ids if (split := split_of(each)) is not None}
-        return {each: s for each, s in found.items() if self._is_wanted(s.file.path)}
+        splits = {each: split for each in ids if (split := split_of(each)) is not None}
+        return {each: s for each, s in splits.items() if self._is_wanted(s.file.path)}
 
     @cached_property
     def _returned(self) -> list[FileSplit]:
@@ -114,7 +114,7 @@ class FilesOfInterest:
         self, paths: Collection[str] | None = None
     ) -> dict[str, tuple[FileVersion, int]]:
         """Path -> its newest version, and up to which byte that was taken; only of `paths`."""
-        found: dict[str, tuple[FileVersion, int]] = {}
+        versions: dict[str, tuple[FileVersion, int]] = {}
         for batch in self._known.seen():
             names = ("path", "size", "modified", "etag", "end")
             # Arrow leaves out most names before the rest become Python objects: there may be ten
@@ -122,8 +122,8 @@ class FilesOfInterest:
             chosen = self._filtered(batch, paths)
             for *file, end in zip(*(chosen.column(n).to_pylist() for n in names), strict=True):
                 if self._chosen is None or self._chosen(file[0]):
-                    found[file[0]] = FileVersion._make(file), end
-        return found
+                    versions[file[0]] = FileVersion._make(file), end
+        return versions
 
     def _filtered(self, batch: pa.RecordBatch, paths: Collection[str] | None) -> pa.RecordBatch:
         column = batch.column("path")
@@ -137,8 +137,8 @@ class FilesOfInterest:
         """Return what checkpoints after `ref` assigned, oldest first, without what is under way."""
         later = {link.ref for link in self.view.history.between(ref, self.view.head)}
         links = [link for link in reversed(self.chain) if link.ref in later]
-        found = (split for link in links for split in file_splits(link, "read", "abandoned"))
-        return self._of_interest(found)
+        assigned = (split for link in links for split in file_splits(link, "read", "abandoned"))
+        return self._of_interest(assigned)
 
 
 def in_event_time(text: str, pattern: str, time_zone: str) -> Callable[[str], bool]:
