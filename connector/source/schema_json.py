@@ -10,37 +10,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...errors import OptionError
-from ...reader.files.evolution.type_growth import is_variant
-
-_VARIANT: Final = pa.struct(
-    [
-        pa.field("value", pa.binary(), nullable=False),
-        pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
-    ]
-)
-
-_BY_NAME: Final[Mapping[str, pa.DataType]] = {
-    "void": pa.null(),
-    "boolean": pa.bool_(),
-    "byte": pa.int8(),
-    "short": pa.int16(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    # Spark takes timestamps in UTC; the session's zone counts only where they are shown.
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "time(6)": pa.time64("ns"),
-    "interval day to second": pa.duration("us"),
-    "variant": _VARIANT,
-}
+from ...reader.files.evolution.type_growth import SPARK_TYPES, is_variant
 
 _NAMES: Final = {
-    **{kind: name for name, kind in _BY_NAME.items() if name != "variant"},
+    **{kind: name for name, kind in SPARK_TYPES.items() if name != "variant"},
     # Spark has one type for each of these.
     pa.large_string(): "string",
     pa.large_binary(): "binary",
@@ -142,8 +115,8 @@ def _arrow_type(kind: Any) -> pa.DataType:
 
 
 def _by_name(name: str) -> pa.DataType:
-    if name in _BY_NAME:
-        return _BY_NAME[name]
+    if name in SPARK_TYPES:
+        return SPARK_TYPES[name]
     decimal = _DECIMAL.fullmatch(name)
     if decimal is not None:
         return pa.decimal128(int(decimal[1]), int(decimal[2]))

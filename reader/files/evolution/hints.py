@@ -11,34 +11,17 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from ....errors import OptionError
-from .type_growth import is_variant, merged, wider_in_text
+from .type_growth import SPARK_TYPES, is_variant, merged, wider_in_text
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[A-Za-z_][\w]*|\d+|[<>(),:.])")
 _SIMPLE = {
-    "boolean": pa.bool_(),
-    "byte": pa.int8(),
+    **{name: kind for name, kind in SPARK_TYPES.items() if name != "void"},
     "tinyint": pa.int8(),
-    "short": pa.int16(),
     "smallint": pa.int16(),
     "int": pa.int32(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
     "bigint": pa.int64(),
-    "float": pa.float32(),
     "real": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ltz": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "variant": pa.struct(
-        [
-            pa.field("value", pa.binary(), nullable=False),
-            pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
-        ]
-    ),
+    "timestamp_ltz": SPARK_TYPES["timestamp"],
 }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import pyarrow as pa
 
@@ -23,6 +24,32 @@ _UNSIGNED = {
     # Its greatest value has twenty digits, and Spark has no integer wider than a long.
     pa.uint64(): pa.decimal128(20, 0),
 }
+
+SPARK_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "void": pa.null(),
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    # Spark takes timestamps in UTC; the session's zone counts only where they are shown.
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "time(6)": pa.time64("ns"),
+    "interval day to second": pa.duration("us"),
+    "variant": pa.struct(
+        [
+            pa.field("value", pa.binary(), nullable=False),
+            pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+        ]
+    ),
+}
+"""Spark's types without parts, by their names in its JSON."""
 
 
 def is_variant(kind: pa.DataType) -> bool:
