@@ -84,7 +84,7 @@ class EventTimeOptions(BaseModel):
         description="fileOrder=eventTime: sources of one query with the same group read files of "
         "about the same event time: no source reads a file that is more than maxEventTimeSkew "
         "later than the earliest pending file of another one. No checkpoint is planned ahead. See "
-        "[Aligning sources](event-time.md#aligning-sources).",
+        "[Aligning sources](aligning-sources.md).",
     )
     alignment_idle_timeout: Milliseconds = Field(
         300_000,
