@@ -1,20 +1,24 @@
-"""Files of a local or mounted file system, which survive a crash of the machine."""
+"""Files of a local or mounted file system, which survive a crash of the machine.
+
+A file that is renamed must not replace another one. Python has no name for such a rename; the
+kernel has, and most file systems that cannot link can do it (FAT, exFAT, SMB).
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 from typing_extensions import override
 
 from ...errors import StateError
-from . import durable
 from .contract import PART, Data, Draft, FileStatus, Page, Part, Storage
 from .storage_errors import BeyondTheEnd
 from .urls import local_name, written_path
@@ -75,7 +79,7 @@ class LocalStorage(Storage):
         target = Path(name)
         temporary = _temporary(target)
         # The directory comes first: a file in it is durable only if its own entry in its parent is.
-        if durable.make_directory(target.parent, self._root):
+        if make_directory(target.parent, self._root):
             _delete_left_over(target.parent)
         try:
             with open(temporary, "xb") as file:
@@ -85,19 +89,19 @@ class LocalStorage(Storage):
             _link_or_rename(temporary, target)
         except FileExistsError:
             # It may be what we have created: the name is to be durable when that is found out.
-            durable.sync(target.parent)
+            sync(target.parent)
             raise
         finally:
             # After a rename it is gone already. A crash before leaves it, and listings skip its
             # name.
             temporary.unlink(missing_ok=True)
         # Last: without it a crash of the machine may lose the name of a file whose bytes are safe.
-        durable.sync(target.parent)
+        sync(target.parent)
 
     @override
     def begin(self, name: str) -> Draft:
         target = Path(name)
-        durable.make_directory(target.parent, self._root)
+        make_directory(target.parent, self._root)
         return LocalDraft(target)
 
     @override
@@ -106,34 +110,34 @@ class LocalStorage(Storage):
         # A rename would move the link, and leave the data where they are.
         if source.is_symlink():
             raise OSError(errno.ELOOP, "a symbolic link is not moved", name)
-        durable.make_directory(goal.parent, self._root)
+        make_directory(goal.parent, self._root)
         try:
-            durable.rename_exclusively(source, goal)
+            rename_exclusively(source, goal)
         except StateError:
             # A file system without: two steps, the first of which replaces nothing.
             os.link(source, goal)
-            durable.sync(goal.parent)
+            sync(goal.parent)
             os.unlink(source)
         else:
-            durable.sync(goal.parent)
+            sync(goal.parent)
 
     @override
     def copy(self, name: str, target: str) -> None:
         goal = Path(target)
-        durable.make_directory(goal.parent, self._root)
+        make_directory(goal.parent, self._root)
         temporary = _temporary(goal)
         try:
             shutil.copy2(name, temporary)
-            durable.sync(temporary)
+            sync(temporary)
             _link_or_rename(temporary, goal)
-            durable.sync(goal.parent)
+            sync(goal.parent)
         finally:
             temporary.unlink(missing_ok=True)
 
     @override
     def persist(self, name: str) -> None:
-        durable.sync(Path(name))
-        durable.sync(Path(name).parent)
+        sync(Path(name))
+        sync(Path(name).parent)
 
     @override
     def delete(self, name: str) -> None:
@@ -208,7 +212,7 @@ class LocalDraft(Draft):
         self.sink.close()
         # Only what is durable gets the name. The name itself is part of the directory.
         self._path.rename(self._target)
-        durable.sync(self._target.parent)
+        sync(self._target.parent)
         return str(self._target)
 
     @override
@@ -245,4 +249,90 @@ def _link_or_rename(temporary: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
-        durable.rename_exclusively(temporary, target)
+        rename_exclusively(temporary, target)
+
+
+_durable: set[Path] = set()
+"""Directories whose own entry this process has made durable."""
+
+
+def sync(path: Path) -> None:
+    """What was written to a file, or the names that were given in a directory, are durable."""
+    # A directory cannot be opened for writing, and fsync does not ask for it.
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_directory(directory: Path, root: Path) -> bool:
+    """Make a directory, and those above it, durably; True the first time in this process.
+
+    A directory is durable once its parent is. One that was there may be the work of a process that
+    died before it got so far: up to `root` and its parent those are made sure, too.
+    """
+    # It may have been deleted since: then its entry is no longer durable.
+    if directory in _durable and directory.exists():
+        return False
+    new = [made for made in (directory, *directory.parents) if not made.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    ours = [made for made in (directory, *directory.parents) if root in made.parents]
+    for made in dict.fromkeys([*new, *ours, root, root.parent]):
+        if made in new or made not in _durable:
+            # A parent above `root` may belong to somebody else, who does not let us open it.
+            with contextlib.suppress(PermissionError):
+                sync(made.parent)
+            _durable.add(made)
+    return True
+
+
+_AT_FDCWD: Final = -100
+_RENAME_NOREPLACE: Final = 1
+_RENAME_EXCL: Final = 4
+"""macOS's name for the same."""
+
+# What kernels and file systems answer that do not know the flag.
+_CANNOT: Final = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM}
+
+
+def rename_exclusively(source: Path, target: Path) -> None:
+    """Rename `source` to `target`, atomically, if there is no `target`.
+
+    Raises:
+        FileExistsError: `target` is there.
+        StateError: this file system cannot do that.
+    """
+    rename = _system_call()
+    if rename is None:
+        raise _refused(target, "the operating system has no exclusive rename")
+    if rename(os.fsencode(source), os.fsencode(target)) == 0:
+        return
+    # ctypes keeps errno for this thread, other calls of the interpreter cannot overwrite it.
+    number = ctypes.get_errno()
+    if number in _CANNOT:
+        raise _refused(target, f"an exclusive rename fails with {os.strerror(number)!r}")
+    raise OSError(number, os.strerror(number), str(target))
+
+
+def _system_call() -> Callable[[bytes, bytes], int] | None:
+    # None is this process, which has loaded the C library.
+    library = ctypes.CDLL(None, use_errno=True)
+    linux = getattr(library, "renameat2", None)
+    if linux is not None:
+        return lambda old, new: int(linux(_AT_FDCWD, old, _AT_FDCWD, new, _RENAME_NOREPLACE))
+    mac = getattr(library, "renamex_np", None)
+    if mac is not None:
+        return lambda old, new: int(mac(old, new, _RENAME_EXCL))
+    return None
+
+
+def _refused(target: Path, found: str) -> StateError:
+    return StateError(
+        "the file system cannot create a file only if it does not exist",
+        str(target.parent),
+        f"no hard links, and {found}",
+        "hard links, or a rename that does not overwrite",
+        "Point stateLocation at another file system, or at an object store by its URL rather "
+        "than through a mount.",
+    )

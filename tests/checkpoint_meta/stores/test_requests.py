@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.storage import durable
+from pyspark_sluice.checkpoint_meta.storage import local_storage
 from pyspark_sluice.checkpoint_meta.stores.contract import in_parallel
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore, StorageStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
@@ -16,7 +16,7 @@ from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 def test_a_publish_that_is_repeated_makes_the_name_durable(monkeypatch, tmp_path):
     store = RetryingStateStore(StorageStateStore(str(tmp_path / "d")), sleep=lambda _: None)
     store.publish("checkpoints/warm", b"x")
-    real, failed, synced = durable.sync, [], []
+    real, failed, synced = local_storage.sync, [], []
 
     def sync(path):
         if str(path).endswith("checkpoints") and not failed:
@@ -25,7 +25,7 @@ def test_a_publish_that_is_repeated_makes_the_name_durable(monkeypatch, tmp_path
         synced.append(str(path))
         real(path)
 
-    monkeypatch.setattr(durable, "sync", sync)
+    monkeypatch.setattr(local_storage, "sync", sync)
     store.publish("checkpoints/1.arrow", b"content")
     assert failed
     assert str(tmp_path / "d" / "checkpoints") in synced

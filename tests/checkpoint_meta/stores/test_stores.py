@@ -13,7 +13,7 @@ import fsspec
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
-from pyspark_sluice.checkpoint_meta.storage import durable
+from pyspark_sluice.checkpoint_meta.storage import local_storage
 from pyspark_sluice.checkpoint_meta.storage.fsspec_storage import FsspecStorage
 from pyspark_sluice.checkpoint_meta.stores.open_store import (
     RetryingStateStore,
@@ -301,7 +301,7 @@ def test_without_hard_links_one_of_many_wins(monkeypatch, tmp_path):
 
 def test_a_mount_that_can_neither_link_nor_rename_exclusively_is_refused(monkeypatch, tmp_path):
     without_hard_links(monkeypatch)
-    monkeypatch.setattr(durable, "_system_call", lambda: None)
+    monkeypatch.setattr(local_storage, "_system_call", lambda: None)
     store = StorageStateStore(str(tmp_path / "state"))
     with pytest.raises(
         StateError, match="no hard links, and the operating system has no exclusive rename"
@@ -312,7 +312,7 @@ def test_a_mount_that_can_neither_link_nor_rename_exclusively_is_refused(monkeyp
 
 def test_every_directory_that_is_made_is_durable_in_its_parent(monkeypatch, tmp_path):
     synced: list[str] = []
-    monkeypatch.setattr(durable, "sync", lambda d: synced.append(str(d)))
+    monkeypatch.setattr(local_storage, "sync", lambda d: synced.append(str(d)))
     root = tmp_path / "checkpoint" / "sluice" / "source"
     StorageStateStore(str(root)).publish("d/1", b"")
     expected = [tmp_path, root.parent.parent, root.parent, root, root / "d"]
@@ -323,7 +323,7 @@ def test_a_directory_made_by_a_process_that_died_is_made_durable_too(monkeypatch
     root = tmp_path / "checkpoint" / "sluice" / "source"
     (root / "d").mkdir(parents=True)
     synced: list[str] = []
-    monkeypatch.setattr(durable, "sync", lambda d: synced.append(str(d)))
+    monkeypatch.setattr(local_storage, "sync", lambda d: synced.append(str(d)))
     StorageStateStore(str(root)).publish("d/1", b"")
     assert {str(root.parent.parent), str(root.parent), str(root), str(root / "d")} <= set(synced)
 

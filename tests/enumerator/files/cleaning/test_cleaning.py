@@ -11,7 +11,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit, UnfinishedSplit
-from pyspark_sluice.checkpoint_meta.storage import durable
+from pyspark_sluice.checkpoint_meta.storage import local_storage
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalStorage
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
@@ -292,7 +292,7 @@ def test_what_is_archived_is_synced_before_its_source_is_deleted(tmp_path, monke
 
 
 def _slow_ways(patch, way):
-    real = durable.rename_exclusively
+    real = local_storage.rename_exclusively
 
     def without(source, goal):
         raise StateError("no exclusive rename")
@@ -303,9 +303,9 @@ def _slow_ways(patch, way):
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     if way == "link":
-        patch.setattr(durable, "rename_exclusively", without)
+        patch.setattr(local_storage, "rename_exclusively", without)
     if way == "copy":
-        patch.setattr(durable, "rename_exclusively", across)
+        patch.setattr(local_storage, "rename_exclusively", across)
 
 
 def _dying(patch, keeping, moment):
@@ -325,7 +325,7 @@ def _dying(patch, keeping, moment):
 
     for name, module in OPERATIONS.items():
         patch.setattr(module, name, around(getattr(module, name)))
-    patch.setattr(durable, "rename_exclusively", around(durable.rename_exclusively))
+    patch.setattr(local_storage, "rename_exclusively", around(local_storage.rename_exclusively))
     patch.setattr(keeping.store, "publish", around(keeping.store.publish))
     patch.setattr(keeping.store, "delete", around(keeping.store.delete))
     return around
