@@ -276,7 +276,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         """Full, or the next file in order does not fit, or nothing more comes in this run."""
         if self._pace.is_cut_when_asked:
             return False
-        if self._parts.are_limited:
+        if self._parts.are_limited or self._context.continuing:
             # What readers leave comes first in the order of event time.
             if self._policy.event_time is not None:
                 return False

@@ -33,10 +33,9 @@ _FIGURES = ("bytes", "rows", "files", "microseconds")
 class _Part:
     """What one reader has in one checkpoint."""
 
-    left: float
-    """Bytes that its budget is expected to leave."""
+    rest: Mapping[str, float]
+    """Path -> bytes that its budget is expected to leave, in the order in which they are read."""
 
-    paths: frozenset[str]
     has_archives: bool
 
 
@@ -55,6 +54,8 @@ class PartPlans:
         """What was reported since."""
         self._limits = UNLIMITED
         """Those that readers keep: that on files as long as there are archives, or else we do."""
+        self._most_files: int | None = None
+        """The limit on files, also where the plan keeps it."""
         self._has_archives = False
         """An archive was taken since the last cut, or comes next."""
         self._open: dict[int, list[FileSplit]] = {}
@@ -105,6 +106,7 @@ class PartPlans:
         first: FileSplit | None = None,
     ) -> bool:
         """Limit the bytes to be planned, `first` of all; False if nothing more is to be now."""
+        self._most_files = budget.limits.files
         in_flight = (part for parts in self._cut.values() for part in parts.values())
         if self._has_archives or any(part.has_archives for part in in_flight):
             self._limits = budget.limits
@@ -112,14 +114,13 @@ class PartPlans:
             self._limits = replace(budget.limits, files=None)
             if first is not None:
                 self._look_at(first, budget)
+        budget.continue_files(file for reader in continuing for file in self._rest_of(reader))
         if not self.are_limited:
             return True
         # Before the first reports there is only a guess, and one batch made with it is enough.
         if self._cut and not self._reported("bytes"):
             return False
         wanted = _GENEROUS * self._expected(self._limits, readers) - self.left(continuing)
-        parts = (self._newest_part(reader) for reader in continuing)
-        budget.continue_files(f for part in parts if part and part.left for f in part.paths)
         budget.enough = max(1, math.ceil(wanted))
         # Where no reader continues, the next batch has something in any case.
         return (wanted > 0 or not continuing) and not budget.is_full
@@ -167,8 +168,11 @@ class PartPlans:
 
     def left_by(self, reader: int) -> float:
         """Bytes that this reader is expected to leave."""
+        return sum(self._rest_of(reader).values())
+
+    def _rest_of(self, reader: int) -> Mapping[str, float]:
         part = self._newest_part(reader)
-        return 0.0 if part is None else part.left
+        return {} if part is None else part.rest
 
     def _newest_part(self, reader: int) -> _Part | None:
         parts = (self._cut[ref].get(reader) for ref in sorted(self._cut, reverse=True))
@@ -201,13 +205,19 @@ class PartPlans:
     ) -> dict[int, PartBudget]:
         """The budgets of these readers, which have parts in the checkpoint that is cut."""
         sent, self._open = self._open, {}
-        new = {r: float(sum(s.length for s in sent.get(r, ()))) for r in readers}
-        need = {r: new[r] + (self.left_by(r) if r in continuing else 0.0) for r in readers}
+        files_of = {r: dict(self._rest_of(r) if r in continuing else {}) for r in readers}
+        splits_of = {r: len(files_of[r]) + len(sent.get(r, ())) for r in readers}
+        for reader, lengths in files_of.items():
+            for split in sent.get(reader, ()):
+                lengths[split.file.path] = lengths.get(split.file.path, 0.0) + split.length
+        need = {r: sum(lengths.values()) for r, lengths in files_of.items()}
         limits = self._limits
         # Whole files may be longer than what was left of the limit.
         is_too_long = limits.bytes is not None and sum(need.values()) > limits.bytes
+        # More may be left than is expected.
+        may_be_too_many = self._most_files is not None and bool(continuing)
         budgets: dict[int, PartBudget] = {}
-        if self.are_limited or is_too_long:
+        if self.are_limited or is_too_long or may_be_too_many:
             each = self._bytes_of_one("rows"), self._bytes_of_one("files")
             rows = _shares(limits.rows, {r: size / each[0] for r, size in need.items()})
             # A small file is one, too.
@@ -221,14 +231,19 @@ class PartPlans:
             }
         self._cut[checkpoint] = {
             r: _Part(
-                max(0.0, need[r] - self._expected(budgets[r], 1)) if budgets else 0.0,
-                frozenset(split.file.path for split in sent.get(r, ())),
+                _left_after(self._expected(budgets[r], 1), files_of[r]) if budgets else {},
                 self._has_archives or (r in continuing and self._may_have_archives(r)),
             )
             for r in readers
         }
         self._has_archives = False
-        return budgets
+        if limits.files is not None or self._most_files is None:
+            return budgets
+        # What is left is an estimate: those that continue begin no more files than were planned.
+        spare = max(0, self._most_files - len(set[str]().union(*files_of.values())))
+        more = spare // max(1, len(continuing))
+        most = {r: max(1, more + splits_of[r]) for r in budgets if r in continuing}
+        return budgets | {r: budgets[r].model_copy(update={"files": n}) for r, n in most.items()}
 
     def completed(self, checkpoint: int) -> None:
         """All commits of the checkpoint are counted."""
@@ -239,6 +254,16 @@ class PartPlans:
         """The checkpoint was taken back."""
         parts = self._cut.pop(checkpoint, {}).values()
         self._has_archives = self._has_archives or any(part.has_archives for part in parts)
+
+
+def _left_after(read: float, lengths: Mapping[str, float]) -> dict[str, float]:
+    """Return the bytes left of files that are read in this order."""
+    left: dict[str, float] = {}
+    for path, length in lengths.items():
+        if length > read:
+            left[path] = length - read
+        read = max(0.0, read - length)
+    return left
 
 
 def _shares(limit: int | None, needs: Mapping[int, float]) -> dict[int, int]:

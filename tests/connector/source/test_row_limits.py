@@ -158,6 +158,33 @@ def test_thousands_of_files_of_one_row(tmp_path, ahead):
     _check(trial, landed, 300)
 
 
+@pytest.mark.parametrize(
+    ("kind", "limits"),
+    [
+        ("json", BatchLimits(files=2, rows=17)),
+        ("json", BatchLimits(files=6, rows=50)),
+        ("json.gz", BatchLimits(files=2, bytes=2000)),
+    ],
+)
+@pytest.mark.parametrize(("ahead", "bounded"), [(1, False), (2, True)])
+def test_a_limit_on_files_counts_those_that_a_batch_continues(
+    tmp_path, kind, limits, ahead, bounded
+):
+    options, write = KINDS[kind]
+    landed, file_of = [], {}
+    for number in range(15):
+        rows = _rows(len(landed), 3 if number % 5 else 150)
+        (tmp_path / f"{number:02}.{kind}").write_bytes(write(rows))
+        landed += rows
+        file_of |= {row["id"]: number for row in rows}
+    trial = _trial(tmp_path, options, limits, bounded=bounded, checkpoints_ahead=ahead)
+    trial.run_to_end()
+    trial.check(landed)
+    counts = [len({file_of[row["id"]] for row in batch}) for batch in trial.sink]
+    assert max(counts) <= limits.files, counts
+    assert all(counts), "no batch is empty"
+
+
 def test_one_row_group_is_larger_than_the_limit(tmp_path):
     landed = _rows(0, 60_000)
     pq.write_table(_table(landed), tmp_path / "a.parquet", row_group_size=60_000)
