@@ -197,7 +197,8 @@ def stored_with(
         )
 
     columns = None if options.write_transform else table_columns()
-    more = [] if columns is None else unfit(grown(schema, found, widen=mode.widens), columns)
+    wider = grown(schema, found, widen=mode.widens, is_text=is_text)
+    more = [] if columns is None else unfit(wider, columns)
     if more:
         # Nothing is stored or committed yet: later, the batch would come again and again.
         raise NewColumnsError(

@@ -335,3 +335,22 @@ def test_a_wider_type_is_stored_only_if_the_table_takes_it(
     with nullcontext() if is_stored else refused:
         stored_with(caught.value, [version(path)], options, schema, store)
     assert len(SchemaHistory(store).all()) == is_stored
+
+
+@pytest.mark.parametrize(("column", "is_stored"), [(pa.int64(), False), (pa.float64(), True)])
+def test_a_double_for_an_inferred_long_is_stored_only_if_the_table_takes_it(
+    tmp_path, monkeypatch, column, is_stored
+):
+    path, schema = tmp_path / "2.json", pa.schema([("id", pa.int64())])
+    path.write_text('{"id": 1.5}\n')
+    made = {"file_format": "json", "schema_evolution_mode": "addNewColumnsWithTypeWidening"}
+    with pytest.raises(NewColumnsSeen) as caught:
+        read(path, schema, infer_column_types=True, **made)
+    table = from_text(to_text(pa.schema([("id", column)])))
+    monkeypatch.setattr(schema_evolution, "table_columns", lambda: table)
+    store = open_store(str(tmp_path / "state"), {})
+    options = resolved_options(path, infer_column_types=True, **made)
+    refused = pytest.raises(NewColumnsError, match=r"id double \(")
+    with nullcontext() if is_stored else refused:
+        stored_with(caught.value, [version(path)], options, schema, store)
+    assert len(SchemaHistory(store).all()) == is_stored
