@@ -89,7 +89,7 @@ class Lander(threading.Thread):
             ids = range(self.rows, self.rows + count)
             lines = [json.dumps({"id": i, "text": "x" * self._random.randrange(40)}) for i in ids]
             name = f"d{self._random.randrange(4)}/{number}.json"
-            self._ground.land(name, "\n".join(lines) + "\n")
+            self._ground.land(name, ("\n".join(lines) + "\n").encode())
             self.rows += count
             number += 1
 

@@ -83,12 +83,18 @@ class Ground(ABC):
         """The rows that the sink has."""
         found: Counter[int] = Counter()
         if self.direct:
-            rows = self._table().to_pyarrow_table(columns=["id"])
-            found.update(rows.column("id").to_pylist())
-            return found
+            return self.columns()["id"]
         for path in (self.root / "sink").glob("*/*.parquet"):
             found.update(pq.read_table(path, columns=["id"]).column("id").to_pylist())
         return found
+
+    def columns(self) -> Mapping[str, Counter[Any]]:
+        """The values of each column of the table of a direct write, without nulls."""
+        rows = self._table().to_pyarrow_table()
+        return {
+            name: Counter(column.drop_null().to_pylist())
+            for name, column in zip(rows.column_names, rows.columns, strict=True)
+        }
 
     def unnamed(self) -> tuple[int, int]:
         """Sweeps; then how many files were deleted, and how many are left that no table names."""
@@ -108,7 +114,7 @@ class Ground(ABC):
         """What the program needs to know: master, source, and options for the reader."""
 
     @abstractmethod
-    def land(self, name: str, text: str) -> None:
+    def land(self, name: str, content: bytes) -> None:
         """Put one file in place, whole."""
 
     @abstractmethod
@@ -149,11 +155,11 @@ class OneMachine(Ground):
     def table_url(self) -> str:
         return str(self.root / "table")
 
-    def land(self, name: str, text: str) -> None:
+    def land(self, name: str, content: bytes) -> None:
         target = self.root / "landing" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         hidden = target.with_name(f".{target.name}")
-        hidden.write_text(text)
+        hidden.write_bytes(content)
         os.replace(hidden, target)
 
     def newest_epoch(self) -> int:
@@ -196,8 +202,8 @@ class InS3(OneMachine):
     def state(self) -> StateStore:
         return open_store(f"s3://{BUCKET}/state/source", self.storage_options)
 
-    def land(self, name: str, text: str) -> None:
-        self._files.pipe_file(f"{BUCKET}/in/{name}", text.encode())
+    def land(self, name: str, content: bytes) -> None:
+        self._files.pipe_file(f"{BUCKET}/in/{name}", content)
 
     def newest_epoch(self) -> int:
         try:
@@ -240,10 +246,10 @@ class InHdfs(OneMachine):
     def state(self) -> StateStore:
         return open_store("hdfs://lake/state/source", self.storage_options)
 
-    def land(self, name: str, text: str) -> None:
+    def land(self, name: str, content: bytes) -> None:
         # If it exists, the answer to an earlier try was lost.
         with contextlib.suppress(FileExistsError):
-            patiently(lambda: self._files.create(f"/in/{name}", text.encode()))
+            patiently(lambda: self._files.create(f"/in/{name}", content))
 
     def newest_epoch(self) -> int:
         try:
