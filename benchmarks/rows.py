@@ -13,7 +13,7 @@ from .bench import Bench, Result, median
 from .data import SCHEMA, SMALL_SCHEMA, write_small
 from .memory_row import memory
 from .readme_row import readme
-from .run_rows import starts
+from .run_rows import new_columns, starts
 from .scale import scale
 from .shape_rows import shapes
 from .shapes import SHAPES
@@ -170,6 +170,7 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "tables": into_tables,
     "run": by_run,
     "run-start": starts,
+    "run-columns": new_columns,
     "types": types,
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from .streams import PATIENCE, Input
 
 _KNOWN, _NEW, _ROWS = 10_000, 100, 100
 _ENDS = ("Delta version", "end of the process")
+_BATCHES = 62
+"""Files for new columns, every other one of which has one."""
 _QUIET = 60.0
 """Seconds for which a run without new files is watched."""
 
@@ -27,7 +30,8 @@ def command(read: Input, to: str, checkpoint: Path, *more: str) -> list[str]:
     options = [f"--option={name}={value}" for name, value in read.options.items()]
     call = [sys.executable, "-m", "pyspark_sluice", "run", str(read.path), "--to", to]
     call += ["--checkpoint", str(checkpoint), "--format", read.file_format]
-    return [*call, "--schema", read.schema, "--json", *options, *more]
+    schema = ["--schema", read.schema] if read.schema else []
+    return [*call, *schema, "--json", *options, *more]
 
 
 def ran(call: Sequence[str]) -> tuple[float, PeakMemory]:
@@ -38,6 +42,35 @@ def ran(call: Sequence[str]) -> tuple[float, PeakMemory]:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, call)
     return sum(json.loads(line)["seconds"] for line in output.splitlines()), peak
+
+
+def new_columns(bench: Bench) -> Iterator[Result]:
+    """`sluice run`: a batch of one file with a new column, and one without."""
+    with_it, without = list[float](), list[float]()
+    options = {"maxFilesPerTrigger": "1", "inferSampleFiles": "1"}
+    for _ in range(bench.runs):
+        with tempfile.TemporaryDirectory(prefix="sluice-bench-") as name:
+            home = Path(name)
+            (home / "in").mkdir()
+            for number in range(_BATCHES):
+                path = home / "in" / f"{number:03}.json"
+                new = {f"c{number}": number} if number % 2 else {}
+                rows = ({"id": i, "name": f"name-{i}", **new} for i in range(_ROWS))
+                path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+                os.utime(path, (number, number))
+            call = _call(Input(home / "in", "", "json", options), home)
+            output = subprocess.run(call, stdout=subprocess.PIPE, check=True).stdout
+            seconds = [json.loads(line)["seconds"] for line in output.splitlines()]
+            if len(seconds) != _BATCHES:
+                msg = f"{len(seconds)} batches instead of {_BATCHES}"
+                raise RuntimeError(msg)
+            # The first two start processes and create the table.
+            without += seconds[2::2]
+            with_it += seconds[3::2]
+    yield Result(
+        f"a batch of {_ROWS} rows with a new column", median(with_it), median(without), "s",
+        "a batch without one", f"medians of {len(with_it)} and {len(without)}",
+    )  # fmt: skip
 
 
 def starts(bench: Bench) -> Iterator[Result]:
