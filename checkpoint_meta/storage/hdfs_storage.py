@@ -145,7 +145,8 @@ class HdfsStorage(Storage):
         from hdfs_native import WriteOptions
 
         def write() -> None:
-            writer = self._client.create(name, WriteOptions(create_parent=True))
+            # A directory that the NameNode made by itself would have its parent's permissions.
+            writer = self._client.create(name, WriteOptions(create_parent=False))
             for start in range(0, len(data), PART):
                 writer.write(data[start : start + PART])
             # Files that are coded for erasures have none; there closing is all that can be had.
@@ -155,7 +156,15 @@ class HdfsStorage(Storage):
             writer.close()
 
         # At a mebibyte a second, if not faster.
-        self._ask(name, write, len(data) / 2**20)
+        seconds = len(data) / 2**20
+        try:
+            self._ask(name, write, seconds)
+        except FileNotFoundError:
+            self._make_directory(name.rpartition("/")[0])
+            self._ask(name, write, seconds)
+
+    def _make_directory(self, directory: str) -> None:
+        self._ask(directory, lambda: self._client.mkdirs(directory, create_parent=True))
 
     @override
     def begin(self, name: str) -> Draft:
@@ -163,8 +172,7 @@ class HdfsStorage(Storage):
 
     @override
     def rename(self, name: str, target: str) -> None:
-        directory = target.rpartition("/")[0]
-        self._ask(directory, lambda: self._client.mkdirs(directory, create_parent=True))
+        self._make_directory(target.rpartition("/")[0])
         self._ask(target, lambda: self._client.rename(name, target))
 
     @override

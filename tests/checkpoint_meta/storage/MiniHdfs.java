@@ -17,6 +17,7 @@ import org.apache.hadoop.hdfs.MiniDFSCluster;
 import org.apache.hadoop.hdfs.MiniDFSNNTopology;
 import org.apache.hadoop.hdfs.protocol.HdfsConstants;
 import org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider;
+import org.apache.hadoop.security.Credentials;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.apache.hadoop.yarn.server.MiniYARNCluster;
 
@@ -147,6 +148,11 @@ public class MiniHdfs {
             case "start":
                 cluster.restartDataNode(stopped, true);
                 cluster.waitActive();
+                break;
+            case "tokens":
+                Credentials credentials = new Credentials();
+                files.addDelegationTokens("nobody", credentials);
+                credentials.writeTokenStorageFile(new Path("file://" + words[1]), new Configuration());
                 break;
             case "copies":
                 files.setReplication(new Path(words[1]), (short) Integer.parseInt(words[2]));

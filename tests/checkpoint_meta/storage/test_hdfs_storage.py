@@ -49,6 +49,17 @@ def test_odd_names_are_listed_and_read_as_they_are(storage, root):
     assert [storage.whole(f"{root}/{name}").decode() for name in ODD_NAMES] == ODD_NAMES
 
 
+def test_only_the_owner_may_write_in_new_directories(storage, hdfs, root):
+    hdfs.tell(f"quota {root} 1000")
+    hdfs.tell(f"mode {root} 777")
+    storage.create(f"{root}/a/b/file", b"x")
+    storage.rename(f"{root}/a/b/file", f"{root}/c/d/file")
+    client = storage._client
+    made = {path: client.get_file_info(f"{root}/{path}").permission for path in ("a", "a/b", "c/d")}
+    assert made == dict.fromkeys(made, 0o755)
+    assert client.get_file_info(f"{root}/c/d/file").permission == 0o644
+
+
 def test_a_large_file_is_read_and_copied_in_parts_of_one_version(storage, root):
     data = os.urandom(PART + 1000)
     storage.create(f"{root}/a", data)
