@@ -25,7 +25,7 @@ def test_the_schema_of_a_format_may_be_left_out(tmp_path, file_format):
     call += ["--checkpoint", str(tmp_path / "checkpoint")]
     outcome = CliRunner().invoke(app, call)
     assert outcome.exit_code == 0, outcome.output
-    assert "1 rows" in outcome.output
+    assert " 1 row in" in outcome.output
 
 
 def test_a_format_of_your_own_is_asked_for_no_types():
