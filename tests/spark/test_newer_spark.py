@@ -125,13 +125,13 @@ def test_a_streaming_table_of_a_pipeline_has_every_row_once(tmp_path):
     )
     (command,) = (shlex.split(block.code) for block in page if block.language == "sh")
     (home / "spark-pipeline.yml").write_text(project)
-    (home / "transformations" / "events.py").write_text(table)
+    (home / "transformations" / "orders.py").write_text(table)
     for at in range(2):
-        lines = [f'{{"id": {n}, "text": "row {n}"}}\n' for n in range(at * 10, at * 10 + 10)]
+        lines = [f'{{"order_id": {n}}}\n' for n in range(at * 10, at * 10 + 10)]
         (home / "landing" / f"{at}.json").write_text("".join(lines))
         run_pipeline(home, command)
-        table = pq.read_table(home / "spark-warehouse" / "events", columns=["id"])
-        assert Counter(table["id"].to_pylist()) == Counter(range(at * 10 + 10))
+        table = pq.read_table(home / "spark-warehouse" / "orders", columns=["order_id"])
+        assert Counter(table["order_id"].to_pylist()) == Counter(range(at * 10 + 10))
 
 
 def run_pipeline(home: Path, command: list[str]) -> None:
