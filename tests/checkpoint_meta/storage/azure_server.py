@@ -34,7 +34,8 @@ class Azurite:
     """The emulator, in a process of its own, with everything in its memory."""
 
     def __init__(self, command: list[str], home: Path, service: str = "blob") -> None:
-        for port in random.sample(range(10_000, 32_000), 5):
+        # Tests seed `random`: two processes of them would choose the same port.
+        for port in random.SystemRandom().sample(range(10_000, 32_000), 5):
             self.port = port
             self._process = subprocess.Popen(
                 [

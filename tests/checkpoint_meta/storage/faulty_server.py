@@ -110,7 +110,7 @@ class FaultyServer(ABC):
 
     def _begin(self) -> None:
         # Not a port that the system gives to connections: while away it would go to one of them.
-        for port in random.sample(range(10_000, 32_000), 50):
+        for port in random.SystemRandom().sample(range(10_000, 32_000), 50):
             self.port = port
             try:
                 return self.back()
