@@ -34,9 +34,11 @@ class Azurite:
     """The emulator, in a process of its own, with everything in its memory."""
 
     def __init__(self, command: list[str], home: Path, service: str = "blob") -> None:
-        # Tests seed `random`: two processes of them would choose the same port.
         for port in random.SystemRandom().sample(range(10_000, 32_000), 5):
             self.port = port
+            # Another server that has the port would answer for it.
+            if self._answers():
+                continue
             self._process = subprocess.Popen(
                 [
                     *command, "--inMemoryPersistence", "--skipApiVersionCheck", "--silent",
@@ -54,13 +56,17 @@ class Azurite:
     def _listens(self) -> bool:
         deadline = time.monotonic() + START_SECONDS
         while self._process.poll() is None and time.monotonic() < deadline:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1.0).close()
-            except OSError:
-                time.sleep(0.05)
-            else:
+            if self._answers():
                 return True
+            time.sleep(0.05)
         return False
+
+    def _answers(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1.0).close()
+        except OSError:
+            return False
+        return True
 
     def close(self) -> None:
         self._process.kill()
