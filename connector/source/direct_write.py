@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from ...reader.direct_write.in_place import FilesInPlace
 from ...reader.direct_write.place import Place
 from ...reader.files.evolution.type_growth import is_variant
 from ...reader.files.formats.record_format import METADATA
+from ...reader.files.formats.registry import attribute_of
 from ...reader.task import Assignment, DirectWrite
 from ...reader.written_files import Recording, RowsWriter, rows_schema
 from ..options.model import SluiceOptions
@@ -124,8 +124,7 @@ def _transform(name: str) -> Transform | None:
     if not name:
         return None
     try:
-        module, _, function = name.partition(":")
-        transform: Transform = getattr(import_module(module), function)
+        transform: Transform = attribute_of(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise OptionError(
             "writeTransform: cannot load it",

@@ -137,14 +137,23 @@ def load(name: str, group: str) -> Any:
     """
     # A module path has a colon before its class; a name without one is an entry point's.
     if ":" in name:
-        module, _, attribute = name.partition(":")
-        return getattr(import_module(module), attribute)
+        return attribute_of(name)
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=group, name=name):
         return entry.load()
     message = f"no entry point {name!r} in the group {group!r}"
     raise ValueError(message)
+
+
+def attribute_of(path: str) -> Any:
+    """Return what `package.module:attribute` names.
+
+    Raises:
+        ImportError, AttributeError, ValueError: it cannot be loaded.
+    """
+    module, _, attribute = path.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def _no_format(name: str, problem: str) -> OptionError:
