@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ...errors import OptionError, not_installed
-from .providers import BY_SCHEME, ClientConfig, Provider
+from .providers import BY_SCHEME, S3, ClientConfig, Provider
 
 CLIENT: Final = "client"
 """In storageOptions: `fsspec` leaves a bucket to fsspec's own file system."""
@@ -195,7 +195,9 @@ def _finish(store: Provider, made: ClientConfig) -> None:
             "a URL such as https://storage.example.com",
         )
     # The client refuses plain HTTP unless it is permitted; an endpoint says so by itself.
-    if urlsplit(str(endpoint or os.environ.get("AWS_ENDPOINT_URL"))).scheme == "http":
+    if store is S3:
+        endpoint = endpoint or os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint and urlsplit(str(endpoint)).scheme == "http":
         made.connections["allow_http"] = True
     if made.store.get("request_payer") is False:
         del made.store["request_payer"]
