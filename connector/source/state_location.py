@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.checkpoint import CheckpointHeader
 from ...checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.urls import absolute, hadoop_path, join
@@ -52,7 +52,7 @@ def starting_state(options: SluiceOptions) -> StartingState:
     if not options.ignore_missing_files:
         check_not_cleaned(
             store,
-            ref,
+            CheckpointHistory(store).header(ref),
             "Name a later checkpoint; or put the files back and start again with "
             "ignoreMissingFiles=true, which reads the files that exist.",
             "startingState: ",
@@ -61,14 +61,14 @@ def starting_state(options: SluiceOptions) -> StartingState:
 
 
 def check_not_cleaned(
-    store: StateStore, start: CheckpointRef, remedy: str, option: str = ""
+    store: StateStore, start: CheckpointHeader, remedy: str, option: str = ""
 ) -> None:
     """Check that the files which a query that starts from `start` would read are still there.
 
     Raises:
         OptionError: checkpoints after it have been cleaned up.
     """
-    newest = CleanupMarks(store, 0).newest(CheckpointHistory(store).load(start).header.lineage)
+    newest = CleanupMarks(store, 0).newest(start.lineage)
     if start.checkpoint < newest:
         raise OptionError(
             f"{option}files that this checkpoint had not assigned have been cleaned up",

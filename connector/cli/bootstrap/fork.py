@@ -163,7 +163,7 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
     check_is_of_files(view, "forked", f"A query of that source can start with {start}.")
     check_not_cleaned(
         store,
-        ref,
+        view.history.load(ref).header,
         "Fork at a later checkpoint; or put the files back and start with "
         "startingState and ignoreMissingFiles=true, which reads the files that exist.",
     )

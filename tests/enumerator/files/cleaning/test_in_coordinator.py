@@ -58,9 +58,10 @@ def test_files_go_as_checkpoints_leave_the_retained_ones_and_state_waits_for_the
     # A query cannot start where its files are gone: from 6 on it reads 7 and 8, which are there.
     from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 
-    refs = {ref.checkpoint: ref for ref in CheckpointHistory(store).checkpoints()}
+    history = CheckpointHistory(store)
+    refs = {ref.checkpoint: ref for ref in history.checkpoints()}
     assert {5, 6, 7, 8} <= set(refs)
-    check_not_cleaned(store, refs[5], "")
-    early = refs[5].__class__(4, 1)
+    check_not_cleaned(store, history.header(refs[5]), "")
+    early = history.header(refs[5].__class__(4, 1))
     with pytest.raises(OptionError, match="have been cleaned up"):
         check_not_cleaned(store, early, "")
