@@ -25,8 +25,8 @@ import org.apache.hadoop.yarn.server.MiniYARNCluster;
  * A NameNode and two DataNodes. Each line of the input is a command, and is answered by a line.
  *
  * Its arguments are a folder, and settings. With "pair" there are two NameNodes, the name service
- * "lake"; with "yarn" a ResourceManager and a NodeManager. The folder then has the configuration of
- * a client, "core-site.xml" and "yarn-site.xml".
+ * "lake"; with "yarn" a ResourceManager and a NodeManager; with "secured" what the settings say. The
+ * folder then has the configuration of a client, "core-site.xml" and "yarn-site.xml".
  */
 public class MiniHdfs {
     public static void main(String[] arguments) {

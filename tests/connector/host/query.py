@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from deltalake import DeltaTable
@@ -42,13 +44,22 @@ class Query:
         self.landed.update(ids)
 
     def start(
-        self, *more: str, schema: str = SCHEMA, to: str = "", is_alone: bool = True, **popen: Any
+        self,
+        *more: str,
+        schema: str = SCHEMA,
+        to: str = "",
+        is_alone: bool = True,
+        variables: Mapping[str, str] = MappingProxyType({}),
+        **popen: Any,
     ) -> subprocess.Popen[str]:
-        """Start the command in a process group of its own; alone, it finds no Spark and no Java."""
+        """Start the command in a process group of its own; alone, it finds no Spark and no Java.
+
+        `variables` are added to the environment.
+        """
         arguments = ["run", str(self.source), "--to", to or f"delta:{self.table}"]
         arguments += ["--checkpoint", str(self.checkpoint)]
         arguments += ["--schema", schema] if schema else []
-        environment = dict(os.environ)
+        environment = {**os.environ, **variables}
         if is_alone:
             # Nothing is found on this path.
             environment["PATH"] = "/nowhere"

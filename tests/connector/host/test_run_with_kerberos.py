@@ -4,22 +4,55 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 import uuid
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from pyspark_sluice.tests.connector.host.kdc import REALM, Kdc, secured_hdfs
+from pyspark_sluice.tests.checkpoint_meta.storage.mini_hdfs import MiniHdfs, mini_hdfs_command
+from pyspark_sluice.tests.connector.host.query import Query
+from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.thorough import HDFS
 
 pytest.importorskip("hdfs_native")
 pytestmark = HDFS
 
+REALM = "SLUICE.TEST"
 FEED = f"feed@{REALM}"
+_NODE = f"nn/localhost@{REALM}"
+_WEB = f"HTTP/localhost@{REALM}"
+
+_CLIENT = """
+[libdefaults]
+ default_realm = {realm}
+ dns_lookup_kdc = false
+ dns_canonicalize_hostname = false
+ rdns = false
+ udp_preference_limit = 1
+[realms]
+ {realm} = {{
+  kdc = 127.0.0.1:{port}
+ }}
+"""
+
+_SERVER = """
+[kdcdefaults]
+ kdc_listen = 127.0.0.1:{port}
+ kdc_tcp_listen = 127.0.0.1:{port}
+[realms]
+ {realm} = {{
+  database_name = {folder}/principals
+  key_stash_file = {folder}/stash
+  acl_file = {folder}/acl
+ }}
+"""
 
 _LAND = """
 import json, sys
@@ -50,6 +83,89 @@ for status in Client(sys.argv[1]).list_status("/" + sys.argv[1].split("/")[3] + 
 """
 
 
+class Kdc:
+    """The centre, with its principals; skips the test, by name, where a program is missing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for program in ("krb5kdc", "kdb5_util", "kadmin.local", "kinit"):
+            if not _program(program):
+                pytest.skip(f"needs {program} of MIT's Kerberos (krb5-kdc, krb5-user on Debian)")
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        values = {"realm": REALM, "port": port, "folder": folder}
+        self.configuration = folder / "krb5.conf"
+        self.configuration.write_text(_CLIENT.format(**values))
+        (folder / "kdc.conf").write_text(_SERVER.format(**values))
+        self.environment = {
+            "KRB5_CONFIG": str(self.configuration),
+            "KRB5_KDC_PROFILE": str(folder / "kdc.conf"),
+        }
+        self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "not secret")
+        self._process = subprocess.Popen(
+            [_program("krb5kdc"), "-n"],
+            env={**os.environ, **self.environment},
+            stderr=subprocess.DEVNULL,
+        )
+        wait_until(lambda: _answers(port))
+
+    def keytab(self, name: str, *principals: str, life: str = "1 day") -> Path:
+        """Make principals, whose tickets live for so long; their keys in one file."""
+        path = self.folder / f"{name}.keytab"
+        for principal in principals:
+            self._run("kadmin.local", "-q", f'addprinc -randkey -maxlife "{life}" {principal}')
+            self._run("kadmin.local", "-q", f"ktadd -k {path} {principal}")
+        return path
+
+    def cache(self, keytab: Path, principal: str) -> Path:
+        """A credential cache, as `kinit` leaves it."""
+        path = keytab.with_suffix(".cache")
+        self._run("kinit", "-c", str(path), "-kt", str(keytab), principal)
+        return path
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command, environment = [_program(program), *arguments], {**os.environ, **self.environment}
+        subprocess.run(command, env=environment, check=True, capture_output=True, timeout=60)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def secured_hdfs(kdc: Kdc, folder: Path) -> MiniHdfs:
+    """A NameNode and two DataNodes that take requests with a ticket only, and encrypt all data."""
+    keytab = kdc.keytab("service", _NODE, _WEB)
+    settings = {
+        "hadoop.security.authentication": "kerberos",
+        "hadoop.security.authorization": "true",
+        "hadoop.rpc.protection": "privacy",
+        "hadoop.proxyuser.feed.hosts": "*",
+        "hadoop.proxyuser.feed.users": "*",
+        "dfs.data.transfer.protection": "privacy",
+        "dfs.block.access.token.enable": "true",
+        "dfs.web.authentication.kerberos.principal": _WEB,
+        "dfs.web.authentication.kerberos.keytab": keytab,
+        # The ports of DataNodes are not below 1024, and their pages have no certificate.
+        "ignore.secure.ports.for.testing": "true",
+        # Connections end soon, so that tickets are asked for again.
+        "ipc.client.connection.maxidletime": "1000",
+    }
+    for node in ("namenode", "datanode"):
+        settings |= {f"dfs.{node}.kerberos.principal": _NODE, f"dfs.{node}.keytab.file": keytab}
+    java, *rest = mini_hdfs_command()
+    command = [java, f"-Djava.security.krb5.conf={kdc.configuration}", *rest]
+    return MiniHdfs(command, folder, "secured", *(f"{n}={v}" for n, v in settings.items()))
+
+
+def _program(name: str) -> str:
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or ""
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.fixture(scope="module")
 def kdc(tmp_path_factory):
     centre = Kdc(tmp_path_factory.mktemp("kdc"))
@@ -69,18 +185,25 @@ def keytab(kdc):
     return kdc.keytab("feed", FEED)
 
 
-class SecuredQuery:
+class SecuredQuery(Query):
     """One query below a directory of the cluster, and who asks."""
 
-    def __init__(self, kdc, cluster, cache):
-        self.home = self.output = f"hdfs://{cluster.authority}/{uuid.uuid4().hex}"
-        self.environment = {
+    def __init__(self, root, kdc, cluster, cache):
+        super().__init__(root)
+        self.home = f"hdfs://{cluster.authority}/{uuid.uuid4().hex}"
+        self.source, self.output = f"{self.home}/in", self.home  # type: ignore[assignment]
+        self.variables = {
             **kdc.environment,
             "HADOOP_CONF_DIR": str(cluster.configuration),
             "KRB5CCNAME": str(cache),
         }
 
-    def land(self, *numbers):
+    def start(self, *more, **variables):
+        self.checkpoint = f"{self.output}/ck"  # type: ignore[assignment]
+        variables = {**self.variables, **variables}
+        return super().start(*more, to=f"parquet:{self.output}/table", variables=variables)
+
+    def put(self, *numbers):
         self._python(_LAND, self.home, *map(str, numbers))
 
     def ids(self):
@@ -91,28 +214,15 @@ class SecuredQuery:
 
     def _python(self, program, *arguments):
         command = [sys.executable, "-c", program, *arguments]
+        environment = {**os.environ, **self.variables}
         return subprocess.run(
-            command, env=self.environment, check=True, capture_output=True, text=True, timeout=120
+            command, env=environment, check=True, capture_output=True, text=True, timeout=120
         ).stdout
-
-    def start(self, *more, **environment):
-        command = [sys.executable, "-m", "pyspark_sluice", "run", f"{self.home}/in"]
-        command += ["--to", f"parquet:{self.output}/table", "--checkpoint", f"{self.output}/ck"]
-        command += ["--schema", "id long, text string", *more]
-        return subprocess.Popen(
-            command, env={**self.environment, **environment}, text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-
-    def run(self, *more, **environment):
-        process = self.start(*more, **environment)
-        output, errors = process.communicate(timeout=300)
-        return process.returncode, output, errors
 
 
 @pytest.fixture
-def query(kdc, cluster, keytab):
-    return SecuredQuery(kdc, cluster, kdc.cache(keytab, FEED))
+def query(tmp_path, kdc, cluster, keytab):
+    return SecuredQuery(tmp_path, kdc, cluster, kdc.cache(keytab, FEED))
 
 
 def due(count):
@@ -120,17 +230,17 @@ def due(count):
 
 
 def test_a_ticket_in_the_cache_is_taken(query):
-    query.land(0, 1)
+    query.put(0, 1)
     assert query.run()[::2] == (0, "")
-    query.land(2)
+    query.put(2)
     assert query.run("--workers", "2")[::2] == (0, "")
     assert query.ids() == due(3)
 
 
 def test_without_a_ticket_the_error_says_so_and_nothing_is_lost(query, tmp_path):
-    query.land(0)
+    query.put(0)
     assert query.run()[0] == 0
-    query.land(1)
+    query.put(1)
     code, _, errors = query.run(KRB5CCNAME=str(tmp_path / "none"))
     assert code == 1
     assert "GSS_S_NO_CRED" in errors
@@ -141,10 +251,10 @@ def test_without_a_ticket_the_error_says_so_and_nothing_is_lost(query, tmp_path)
 
 def test_a_state_belongs_to_its_owner(query, kdc, cluster):
     other = f"other@{REALM}"
-    query.land(0)
+    query.put(0)
     assert query.run()[0] == 0
     cache = kdc.cache(kdc.keytab("other", other), other)
-    query.land(1)
+    query.put(1)
     code, _, errors = query.run(KRB5CCNAME=str(cache))
     assert code == 1
     assert "Permission denied: user=other, access=WRITE" in errors
@@ -156,9 +266,9 @@ def test_tickets_of_a_keytab_are_renewed_while_a_run_goes_on(kdc, cluster, tmp_p
 
     def land(number):
         kdc.cache(keytab, brief)
-        query.land(number)
+        query.put(number)
 
-    query = SecuredQuery(kdc, cluster, keytab.with_suffix(".cache"))
+    query = SecuredQuery(tmp_path, kdc, cluster, keytab.with_suffix(".cache"))
     land(0)
     options = json.dumps({"kerberos_principal": brief, "kerberos_keytab": str(keytab)})
     process = query.start(
@@ -179,7 +289,7 @@ def test_tickets_of_a_keytab_are_renewed_while_a_run_goes_on(kdc, cluster, tmp_p
 
 
 def test_delegation_tokens_of_a_file_are_taken(query, cluster, tmp_path):
-    query.land(0)
+    query.put(0)
     tokens = tmp_path / "tokens"
     cluster.tell(f"tokens {tokens}")
     environment = {"KRB5CCNAME": str(tmp_path / "none"), "HADOOP_TOKEN_FILE_LOCATION": str(tokens)}
@@ -188,7 +298,7 @@ def test_delegation_tokens_of_a_file_are_taken(query, cluster, tmp_path):
 
 
 def test_a_user_acts_for_another_one(query):
-    query.land(0)
+    query.put(0)
     query.output += "-of-the-owner"
     assert query.run(HADOOP_PROXY_USER="owner")[::2] == (0, "")
     assert query.owners() == {"owner"}
