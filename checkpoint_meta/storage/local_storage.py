@@ -257,7 +257,7 @@ _durable: set[Path] = set()
 
 
 def sync(path: Path) -> None:
-    """What was written to a file, or the names that were given in a directory, are durable."""
+    """Make durable what was written to a file, or the names that were given in a directory."""
     # A directory cannot be opened for writing, and fsync does not ask for it.
     descriptor = os.open(path, os.O_RDONLY)
     try:

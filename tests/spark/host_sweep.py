@@ -81,9 +81,9 @@ class Sweep:
 
     def wrong_columns(self) -> list[str]:
         """Columns that the table lacks, has without reason, or has other values of."""
-        found = self.ground.columns()
-        expected = {**self.new_columns, **{name: found[name] for name in ("id", "text")}}
-        return sorted(c for c in {*found, *expected} if found.get(c) != expected.get(c))
+        columns = self.ground.columns()
+        expected = {**self.new_columns, **{name: columns[name] for name in ("id", "text")}}
+        return sorted(c for c in {*columns, *expected} if columns.get(c) != expected.get(c))
 
     def batches(self, log: str = "commits") -> int:
         """How many batches a log of the checkpoint has had."""

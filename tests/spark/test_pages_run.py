@@ -22,7 +22,7 @@ SHOWN = {
     for command, output in itertools.pairwise(BLOCKS)
     if (command.page, command.language, output.language) == (output.page, "sh", "text")
 }
-"""What a page shows directly after commands, as their output."""
+"""Commands -> the output that their page shows directly after them."""
 
 PAGES = {page: list(group) for page, group in itertools.groupby(RUN, lambda block: block.page)}
 

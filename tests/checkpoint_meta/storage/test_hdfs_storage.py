@@ -55,8 +55,10 @@ def test_only_the_owner_may_write_in_new_directories(storage, hdfs, root):
     storage.create(f"{root}/a/b/file", b"x")
     storage.rename(f"{root}/a/b/file", f"{root}/c/d/file")
     client = storage._client
-    made = {path: client.get_file_info(f"{root}/{path}").permission for path in ("a", "a/b", "c/d")}
-    assert made == dict.fromkeys(made, 0o755)
+    modes = {
+        path: client.get_file_info(f"{root}/{path}").permission for path in ("a", "a/b", "c/d")
+    }
+    assert modes == dict.fromkeys(modes, 0o755)
     assert client.get_file_info(f"{root}/c/d/file").permission == 0o644
 
 

@@ -343,13 +343,13 @@ def test_a_double_for_an_inferred_long_is_stored_only_if_the_table_takes_it(
 ):
     path, schema = tmp_path / "2.json", pa.schema([("id", pa.int64())])
     path.write_text('{"id": 1.5}\n')
-    made = {"file_format": "json", "schema_evolution_mode": "addNewColumnsWithTypeWidening"}
+    widening = {"file_format": "json", "schema_evolution_mode": "addNewColumnsWithTypeWidening"}
     with pytest.raises(NewColumnsSeen) as caught:
-        read(path, schema, infer_column_types=True, **made)
+        read(path, schema, infer_column_types=True, **widening)
     table = from_text(to_text(pa.schema([("id", column)])))
     monkeypatch.setattr(schema_evolution, "table_columns", lambda: table)
     store = open_store(str(tmp_path / "state"), {})
-    options = resolved_options(path, infer_column_types=True, **made)
+    options = resolved_options(path, infer_column_types=True, **widening)
     refused = pytest.raises(NewColumnsError, match=r"id double \(")
     with nullcontext() if is_stored else refused:
         stored_with(caught.value, [version(path)], options, schema, store)
