@@ -1,4 +1,4 @@
-"""`sluice run` with files, state and table on an HDFS that asks for Kerberos."""
+"""`sluice run`, alone and under Spark, with all of its files on an HDFS that asks for Kerberos."""
 
 from __future__ import annotations
 
@@ -198,10 +198,11 @@ class SecuredQuery(Query):
             "KRB5CCNAME": str(cache),
         }
 
-    def start(self, *more, **variables):
+    def start(self, *more, is_alone=True, **variables):
         self.checkpoint = f"{self.output}/ck"  # type: ignore[assignment]
         variables = {**self.variables, **variables}
-        return super().start(*more, to=f"parquet:{self.output}/table", variables=variables)
+        to = f"parquet:{self.output}/table"
+        return super().start(*more, to=to, is_alone=is_alone, variables=variables)
 
     def put(self, *numbers):
         self._python(_LAND, self.home, *map(str, numbers))
@@ -295,6 +296,22 @@ def test_delegation_tokens_of_a_file_are_taken(query, cluster, tmp_path):
     environment = {"KRB5CCNAME": str(tmp_path / "none"), "HADOOP_TOKEN_FILE_LOCATION": str(tokens)}
     assert query.run(**environment)[::2] == (0, "")
     assert query.ids() == due(1)
+
+
+def test_a_query_of_spark_takes_a_ticket_or_a_keytab(query, kdc, keytab):
+    in_jvm = f"-Djava.security.krb5.conf={kdc.configuration}"
+    spark = {"PYSPARK_SUBMIT_ARGS": f"--driver-java-options {in_jvm} pyspark-shell"}
+    query.put(0, 1)
+    code, _, errors = query.run("--spark", "local[2]", is_alone=False, **spark)
+    assert code == 0, errors
+    # Spark's own part of the checkpoint asks with the ticket, Sluice's with the keytab.
+    options = json.dumps({"kerberos_principal": FEED, "kerberos_keytab": str(keytab)})
+    query.put(2)
+    code, _, errors = query.run(
+        "--spark", "local[2]", f"--option=storageOptions={options}", is_alone=False, **spark
+    )
+    assert code == 0, errors
+    assert query.ids() == due(3)
 
 
 def test_a_user_acts_for_another_one(query):
