@@ -121,7 +121,7 @@ class IcebergSink(TableSink):
             known = paths & {task.file.file_path for task in table.scan().plan_files()}
             if known:
                 raise TableError(
-                    f"{len(known)} files of a batch are already in the table",
+                    "files of a batch are already in the table",
                     min(known),
                     f"it in {self._name}, added by another query",
                     "files that are not in the table",

@@ -128,10 +128,10 @@ class WrittenBatch:
         gone = [f.path for f, size in zip(self.files, sizes, strict=True) if size != f.bytes]
         if gone:
             raise TableError(
-                f"{len(gone)} data files of a batch are missing, or differ from what was written",
+                "data files of a batch are missing, or differ from what was written",
                 gone[0],
-                "no such file, or another size",
-                f"all {len(self.files)} files that the reader commits of the batch name",
+                f"no such file, or another size: {len(gone)} of {len(self.files)}",
+                "all files that the reader commits of the batch name",
                 "Restore them from a copy. Something has deleted files that were not in the table "
                 "yet: a person, or a VACUUM whose retention is shorter than the time between two "
                 "batches.",

@@ -177,6 +177,23 @@ def test_the_tables_of_the_landing_page_and_its_navigation_list_the_same_pages()
     assert pages_of_docs <= set(listed)
 
 
+def test_a_guide_has_at_most_1500_words():
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    guides = [
+        page
+        for section in index.split("\n## ")[1:]
+        if section.partition("\n")[0] not in ("Reference", "Extend")
+        for page in re.findall(r"^\| \[.+\]\((.+\.md)\)", section, re.MULTILINE)
+        if page not in ("runbook.md", "tables.md")
+    ]
+    assert len(guides) > 20
+    # Without what a reader does not see, and the generated tables of options.
+    unread = r"(?s)<!-- options: begin -->.*?<!-- options: end -->|<!--.*?-->"
+    texts = {page: (ROOT / "docs" / page).read_text(encoding="utf-8") for page in guides}
+    counts = {page: len(re.sub(unread, "", text).split()) for page, text in texts.items()}
+    assert {page: count for page, count in counts.items() if count > 1500} == {}
+
+
 def test_every_file_that_is_named_anywhere_is_there():
     # In docstrings, too: next to the file, or below any folder that it is in.
     missing = []

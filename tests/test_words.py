@@ -7,6 +7,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -134,6 +135,21 @@ def test_no_docstring_is_a_fragment():
         if path.relative_to(ROOT).parts[0] not in ("tests", "benchmarks", "examples", "tools")
         for line, text in _words(path).docstrings
         if re.match(r"(Of|Its)\b", text)
+    ]
+    assert found == []
+
+
+def test_commands_and_the_report_count_things_with_the_function_that_knows_the_singular():
+    nouns = "batches|bytes|checkpoints|columns|files|objects|offsets|ranges|rows|splits|versions"
+    found = [
+        f"{path.relative_to(ROOT)}:{noun.lineno}:{noun.value}"
+        for package in ("cli", "report")
+        for path in sorted((ROOT / "connector" / package).rglob("*.py"))
+        for text in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(text, ast.JoinedStr)
+        for count, noun in pairwise(text.values)
+        if isinstance(count, ast.FormattedValue) and isinstance(noun, ast.Constant)
+        if re.match(rf" (?:{nouns})\b", str(noun.value))
     ]
     assert found == []
 

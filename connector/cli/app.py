@@ -72,13 +72,14 @@ def files(
 
     With --view, list the rows of another view.
     """
+    from ..views.amounts import counted
     from .view_filter import chosen, columns_for_people
 
     table = chosen(given.opened(), view, in_state=in_state, matching=matching)
     shown = table.slice(0, limit or None)
     print_rows(shown, columns_for_people(view), in_json=given.as_json, most=_ON_SCREEN)
     if not given.as_json:
-        typer.echo(f"{min(len(shown), _ON_SCREEN)} of {table.num_rows} rows")
+        typer.echo(f"{min(len(shown), _ON_SCREEN):,} of {counted(table.num_rows, 'row')}")
 
 
 def checkpoints(given: ViewArguments) -> None:
@@ -124,12 +125,13 @@ def diff(
 
     Lists what was found and what was assigned between them.
     """
+    from ..views.amounts import counted
     from .commands.diff import difference
 
     ranges = difference(given.opened(), before, after)
     print_rows(ranges, ranges.schema.names, in_json=given.as_json, most=_ON_SCREEN)
     if not given.as_json:
-        typer.echo(f"{ranges.num_rows} ranges differ")
+        typer.echo(counted(ranges.num_rows, "different range"))
 
 
 def verify(given: ViewArguments) -> None:

@@ -99,7 +99,7 @@ def _summary(figures: Figures) -> str:
             "planned": when,
             "rows read": f"{sum(batch.rows for batch in batches):,}",
             "bytes read": format_bytes(sum(batch.bytes for batch in batches)),
-            "backlog": f"{last.backlog_files:,} files, {format_bytes(last.backlog_bytes)}",
+            "backlog": f"{counted(last.backlog_files, 'file')}, {format_bytes(last.backlog_bytes)}",
         }
     pairs["in quarantine"] = counted(len(figures.quarantine), "split")
     listed = "".join(
@@ -212,7 +212,7 @@ def _bad_records(batches: Sequence[Batch]) -> Iterator[tuple[Level, str]]:
         share = bad / (bad + sum(batch.rows for batch in batches))
         sentence = f"{counted(bad, 'bad record')}, {share:.1%} of all, not read"
         if whole:
-            yield "bad", f"{sentence}; {whole} of {len(batches)} batches had no other."
+            yield "bad", f"{sentence}; {whole:,} of {counted(len(batches), 'batch')} had no other."
         else:
             yield "watch", f"{sentence}."
 
@@ -224,5 +224,5 @@ def _backlog(batches: Sequence[Batch]) -> tuple[Level, str]:
         return "good", "There is no backlog."
     backlog = f"The backlog is {counted(recent[-1].backlog_files, 'file')}, {format_bytes(last)}"
     if last > first:
-        return "watch", f"{backlog}, and has grown over the last {len(recent)} batches."
-    return "good", f"{backlog}, and has not grown over the last {len(recent)} batches."
+        return "watch", f"{backlog}, and has grown over the last {counted(len(recent), 'batch')}."
+    return "good", f"{backlog}, and has not grown over the last {counted(len(recent), 'batch')}."

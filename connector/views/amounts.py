@@ -15,8 +15,9 @@ def format_bytes(count: float) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """1 split, 2 splits."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+    """1 split, 2 splits; 1 batch, 2 batches."""
+    ending = "" if count == 1 else "es" if what.endswith("ch") else "s"
+    return f"{count:,} {what}{ending}"
 
 
 def format_duration(seconds: float | None) -> str:

@@ -187,7 +187,7 @@ def test_files_that_a_vacuum_has_taken_are_named_before_anything_is_added(tmp_pa
     sink.add(batch_of(tmp_path, 1, ids(0)))
     batch = batch_of(tmp_path, 2, ids(3))
     DeltaTable(str(tmp_path)).vacuum(0, enforce_retention_duration=False, dry_run=False, full=True)
-    with pytest.raises(TableError, match="1 data files of a batch are missing"):
+    with pytest.raises(TableError, match=r"data files of a batch are missing.*: 1 of"):
         sink.add(batch)
     assert rows_of(tmp_path) == [0, 1, 2]
 

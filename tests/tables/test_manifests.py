@@ -42,7 +42,7 @@ def test_other_files_under_a_checkpoint_that_is_there_are_refused_by_name(tmp_pa
 def test_a_file_that_is_gone_is_named_before_there_is_a_manifest(tmp_path, manifests):
     batch = batch_of(tmp_path / "data", 1, ids(0))
     Path(batch.files[0].path).unlink()
-    with pytest.raises(TableError, match="1 data files of a batch are missing"):
+    with pytest.raises(TableError, match=r"data files of a batch are missing.*: 1 of"):
         manifests.add(batch)
     assert list(manifests.paths()) == []
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 from ....checkpoint_meta.storage.urls import absolute, local_path
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import OptionError
+from ...views.amounts import counted
 from .file_log_import import OtherFile, OtherLog
 
 # A CSV has no null; each tool writes it in its own way.
@@ -70,7 +71,7 @@ def auto_loader_log(
         raise OptionError(
             "the export does not show which files were processed",
             export,
-            f"{len(newest)} files, none with a commit_time",
+            f"{counted(len(newest), 'file')}, none with a commit_time",
             "commit times, which newer runtimes record (16.4 with cloudFiles.cleanSource, 18.2)",
             "If the stream had finished before it was exported, add --all-processed.",
         )

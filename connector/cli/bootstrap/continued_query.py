@@ -25,6 +25,7 @@ from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import OptionError
 from ...query.offsets import from_offset
 from ...query.spark_checkpoint import NO_OFFSET, VERSION, damaged, last_committed, numbers
+from ...views.amounts import counted
 
 SPARKS_OWN: Final = frozenset({"metadata", "commits", "offsets"})
 """What is written next to the state."""
@@ -123,7 +124,7 @@ def continued_query(
         raise OptionError(
             "--continue-query: the old query has several sources",
             store.location,
-            f"{len(batch.offsets)} offsets in offsets/{batch.number}",
+            f"{counted(len(batch.offsets), 'offset')} in offsets/{batch.number}",
             "one",
             _WITHOUT,
         )

@@ -29,6 +29,7 @@ from ....enumerator.offline.offline_state import OfflineState, offline_state
 from ....errors import OptionError
 from ...options.model import SluiceOptions, parse_options
 from ...source.discovery import make_listing
+from ...views.amounts import counted
 from ..offline_edit import Plan
 from ..state_argument import parsed_options
 from .new_state import Target, write_seed
@@ -222,7 +223,7 @@ def imported(log: OtherLog, options: SluiceOptions, *, read_changed: bool, anywa
         raise OptionError(
             "no file of the list exists",
             options.path,
-            f"{len(outcome.new)} files, such as {outcome.new[0]}",
+            f"{counted(len(outcome.new), 'file')}, such as {outcome.new[0]}",
             f"files such as {next(iter(log.files.values())).path}",
             "Correct the path, pass --rewrite OLD=NEW if the files have moved, or --force "
             "to read all existing files.",
@@ -234,16 +235,18 @@ def _lines(report: Mapping[str, Any]) -> dict[str, str]:
     counts = report["counts"]
     lines = {
         "into": report["new"],
-        "read before": f"{counts['listed']:,} files: they count as seen",
-        "to be read": f"{counts['not_listed']:,} existing files that were not read",
+        "read before": f"{counted(counts['listed'], 'file')}, counted as seen",
+        "to be read": f"{counted(counts['not_listed'], 'existing file')}, not read before",
     }
     if counts["unfinished"]:
         lines["unfinished"] = (
-            f"{counts['unfinished']:,} files are in a batch that was not committed: they are read, "
-            "although the old sink may have some of their rows"
+            f"{counted(counts['unfinished'], 'file')} in a batch that was not committed: read "
+            "again, although the old sink may have some of the rows"
         )
     if counts["changed"]:
-        lines["changed since"] = f"{counts['changed']:,} files: see onOverwrite, or --read-changed"
+        lines["changed since"] = (
+            f"{counted(counts['changed'], 'file')}: see onOverwrite, or --read-changed"
+        )
     if counts["gone"]:
-        lines["gone"] = f"{counts['gone']:,} files no longer exist, and count as seen"
+        lines["gone"] = f"{counted(counts['gone'], 'file')} deleted since, counted as seen"
     return lines

@@ -28,6 +28,7 @@ from ....enumerator.settings import StartingState
 from ....errors import OptionError
 from ....reader.files.io.compressed.cut_places import take_over
 from ...source.state_location import check_not_cleaned
+from ...views.amounts import counted
 from ...views.files_as_of import FilesAsOf
 from ...views.state_view import StateView
 from ..offline_edit import Plan
@@ -180,17 +181,19 @@ def _lines(found: Mapping[str, Any]) -> dict[str, str]:
         "after": f"checkpoint {found['checkpoint']} of epoch {found['epoch']}, {completeness}",
         "into": found["new"],
         "files seen": f"{counts['files_seen']:,}",
-        "pending": f"{counts['pending_splits']:,} splits, {counts['pending_bytes']:,} bytes",
+        "pending": f"{counted(counts['pending_splits'], 'split')}, "
+        f"{counted(counts['pending_bytes'], 'byte')}",
     }
     if counts["assigned_and_pending_again"]:
         lines["of which"] = (
-            f"{counts['assigned_and_pending_again']:,} splits were assigned, and no reader "
-            "has acknowledged them: they are read again"
+            f"{counted(counts['assigned_and_pending_again'], 'split')} assigned before without a "
+            "reader's commit: read again"
         )
     if counts["left_out_splits"] or counts["left_out_files"]:
         lines["left out"] = (
-            f"{counts['left_out_splits']:,} pending splits and {counts['left_out_files']:,} files "
-            "found later do not match: they count as seen"
+            f"{counted(counts['left_out_splits'], 'pending split')}, and "
+            f"{counted(counts['left_out_files'], 'file')} found later, that do not match: they "
+            "count as seen"
         )
     return lines
 

@@ -16,6 +16,7 @@ from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import StateMissingError
 from ...query.spark_checkpoint import NO_OFFSET, damaged, last_committed, numbers
+from ...views.amounts import counted
 from .file_log_import import OtherFile, OtherLog
 
 _COMPACT: Final = ".compact"
@@ -67,7 +68,8 @@ def _end(store: StateStore, name: str) -> int:
         raise damaged(
             store,
             where,
-            f"{len(batch.offsets)} offsets for {len(store.list('sources'))} sources",
+            f"{counted(len(batch.offsets), 'offset')} for "
+            f"{counted(len(store.list('sources')), 'source')}",
             "an offset for each source: a source that occurs several times in the query's "
             "plan, as in a.union(a), has several offsets, which do not name their source",
         )

@@ -19,7 +19,7 @@ from ....enumerator.files.offline_source import OfflineFileSource
 from ....enumerator.offline.offline_state import Compaction, OfflineClaim
 from ....errors import OptionError, StateError
 from ....reader.files.io.compressed.cut_places import FOLDER
-from ...views.amounts import format_bytes
+from ...views.amounts import counted, format_bytes
 from ...views.state_view import StateView
 from ..offline_edit import Plan
 from ..output import print_pairs
@@ -132,8 +132,8 @@ def _show(report: Mapping[str, Any]) -> None:
     lines = {
         "state": report["state"],
         "newest": f"checkpoint {report['checkpoint']} of epoch {report['epoch']}",
-        "retained": f"{report['retain']:,} checkpoints before it; at most "
-        f"{report['deletes_at_most']:,} older ones are deleted",
+        "retained": f"{counted(report['retain'], 'checkpoint')} before it; at most "
+        f"{counted(report['deletes_at_most'], 'older one')} deleted",
         "before": _amounts(report["before"]),
     }
     if report["written"]:
@@ -145,7 +145,7 @@ def _show(report: Mapping[str, Any]) -> None:
 
 def _amounts(found: dict[str, int]) -> str:
     return (
-        f"{found['objects']:,} objects, {format_bytes(found['bytes'])}: "
-        f"{found['checkpoints']:,} checkpoints, {found['bases']:,} bases, "
-        f"{found['index_objects']:,} objects of the index"
+        f"{counted(found['objects'], 'object')}, {format_bytes(found['bytes'])}: "
+        f"{counted(found['checkpoints'], 'checkpoint')}, {counted(found['bases'], 'base')}, "
+        f"{counted(found['index_objects'], 'object')} of the index"
     )

@@ -12,6 +12,7 @@ from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.layout import checkpoint_object
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ....checkpoint_meta.stores.contract import StateStore
+from ...views.amounts import counted
 from ...views.splits import assigned_splits
 from ...views.state_view import StateView, consistent
 from ..output import formatted
@@ -83,10 +84,10 @@ def inspected_lines(found: dict[str, Any]) -> dict[str, str]:
         "object": found["object"],
         "planned": formatted(found["planned"]),
         "source": header["enumerator"],
-        "assigned": f"{header['assigned_splits']:,} splits",
+        "assigned": counted(header["assigned_splits"], "split"),
         "state rows": f"{header['state_rows']:,}",
-        "sent back before": f"{len(header['attempts']):,} splits",
-        "quarantined here": f"{len(header['quarantined']):,} splits",
+        "sent back before": counted(len(header["attempts"]), "split"),
+        "quarantined here": counted(len(header["quarantined"]), "split"),
         "orders": f"up to {header['orders']}" if header["orders"] else "none",
         "checksum": header["checksum"],
     }
@@ -94,6 +95,6 @@ def inspected_lines(found: dict[str, Any]) -> dict[str, str]:
         rows, size = sum(commit["rows"]), formatted(sum(commit["input_bytes"]), "bytes")
         when = formatted(commit["finished"])
         lines[f"reader {commit['reader']}"] = (
-            f"{rows:,} rows of {size}, attempt {commit['attempt']}, {when}"
+            f"{counted(rows, 'row')} of {size}, attempt {commit['attempt']}, {when}"
         )
     return lines

@@ -213,7 +213,7 @@ def _print_batch(report: BatchReport, *, as_json: bool) -> None:
 def _show_plan(given: RunArguments) -> None:
     from ...host.dry_run import planned_batch
     from ...host.run import checked_with_target
-    from ...views.amounts import format_bytes
+    from ...views.amounts import counted, format_bytes
 
     planned = planned_batch(checked_with_target(given.options, given.to)[0])
     if given.as_json:
@@ -223,7 +223,7 @@ def _show_plan(given: RunArguments) -> None:
     else:
         again = ", which was begun before," if planned.is_repeated else ""
         typer.echo(
-            f"batch {planned.number}{again} would read {planned.splits:,} splits "
+            f"batch {planned.number}{again} would read {counted(planned.splits, 'split')} "
             f"({format_bytes(planned.bytes)})"
         )
 

@@ -202,7 +202,7 @@ def status_lines(status: dict[str, Any], owner: str) -> dict[str, str]:
     for work, error in status["failing_upkeep"].items():
         lines[f"fails: {work}"] = error
     if status["orders_waiting"]:
-        lines["orders"] = f"{status['orders_waiting']:,} are carried out at the next start"
+        lines["orders"] = f"{status['orders_waiting']:,}, carried out at the next start"
     return lines
 
 
@@ -213,8 +213,8 @@ def _rate_lines(status: dict[str, Any]) -> dict[str, str]:
     batches = counted(rate["checkpoints"], "checkpoint")
     if rate["bytes_per_second"]:
         lines["rate"] = (
-            f"{rate['rows_per_second']:,.0f} rows and {format_bytes(rate['bytes_per_second'])} "
-            f"a second, over {batches}"
+            f"{counted(round(rate['rows_per_second']), 'row')} and "
+            f"{format_bytes(rate['bytes_per_second'])} a second, over {batches}"
         )
         if pending is not None and pending["bytes"] and not is_dead(status):
             lines["backlog read in"] = format_duration(time_left(status))

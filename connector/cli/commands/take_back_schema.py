@@ -8,6 +8,7 @@ from typing import Any
 from ....checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
 from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import OptionError
+from ...views.amounts import counted
 from ..offline_edit import Plan
 from ..output import print_pairs
 
@@ -27,7 +28,7 @@ def take_back_plan(store: StateStore) -> Plan:
         raise OptionError(
             "there is no schema to go back to",
             store.location,
-            f"{len(versions)} stored version{'' if len(versions) == 1 else 's'}",
+            counted(len(versions), "stored version"),
             "an inferred schema that has changed",
             "List the versions with sluice files STATE --view schemas.",
         )

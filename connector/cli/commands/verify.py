@@ -30,6 +30,7 @@ from ....checkpoint_meta.documents.schema_history import StoredSchema
 from ....checkpoint_meta.stores.contract import StateStore, in_parallel
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....errors import SluiceError
+from ...views.amounts import counted
 
 DocumentT = TypeVar("DocumentT", bound=Document)
 
@@ -372,13 +373,13 @@ def verified(store: StateStore, referred: Sequence[CheckpointRef] = ()) -> dict[
 
 def verified_lines(found: dict[str, Any]) -> Iterator[str]:
     """The end of it for people."""
-    looked = f"{found['objects']:,} objects, {found['bytes']:,} bytes"
+    looked = f"{counted(found['objects'], 'object')}, {counted(found['bytes'], 'byte')}"
     if not found["findings"]:
         yield f"{looked}: nothing is damaged, nothing is missing"
         return
     yield f"{looked}: {len(found['findings'])} damaged or missing"
     restorable, lost = found["restorable"], found["lost"]
-    yield f"{len(restorable)} checkpoints can be restored, {len(lost)} cannot"
+    yield f"{counted(len(restorable), 'checkpoint')} can be restored, {len(lost):,} cannot"
     if lost:
         yield f"cannot be restored: {', '.join(lost[-10:])}"
     if restorable:

@@ -21,6 +21,7 @@ from ....checkpoint_meta.storage.urls import absolute, join, local_path, scheme_
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import SluiceError, StateMissingError
 from ...query.spark_checkpoint import lacks_metadata
+from ...views.amounts import counted
 from ..output import Ended, Exit, print_json
 from ..state_argument import find_state, parsed_options, parsed_storage_options
 from .interpreters import python_findings
@@ -100,7 +101,9 @@ def diagnose(patient: Patient) -> None:
         print_json({"findings": [vars(finding) for finding in found], "failed": len(failed)})
     else:
         warnings = sum(finding.verdict == "warning" for finding in found)
-        typer.echo(f"{len(found)} checks: {len(failed)} failed, {warnings} with a warning")
+        typer.echo(
+            f"{counted(len(found), 'check')}: {len(failed)} failed, {warnings} with a warning"
+        )
     if failed:
         raise Ended(Exit.FOUND)
 

@@ -13,6 +13,7 @@ from ....enumerator.files.cleaning.places import present_version
 from ....enumerator.files.ledger.byte_ranges import byte_ranges_of
 from ....errors import MissingPathError, OptionError, SourceUnavailable, SplitReadError
 from ....reader.files.io.source_file import SourceFile
+from ...views.amounts import counted
 
 _NAMED = 5
 """Most files that a refusal names."""
@@ -53,7 +54,7 @@ def as_present(
         raise MissingPathError(
             "files that should be read again no longer exist",
             _some(missing),
-            f"{len(missing)} of {len(wanted)} are missing",
+            f"missing: {len(missing):,} of {counted(len(wanted), 'file')}",
             "files that still exist",
             "Put them back (an archive has them), or leave them out with --skip-missing.",
         )

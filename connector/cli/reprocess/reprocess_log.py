@@ -16,7 +16,7 @@ from ....checkpoint_meta.documents.file_columns import FileSplitSerializer
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
 from ....checkpoint_meta.stores.contract import StateStore
 from ...query.spark_checkpoint import newest_in_spark
-from ...views.amounts import format_bytes
+from ...views.amounts import counted, format_bytes
 from ...views.owner import who_and_where
 from ...views.state_view import TIME, StateView, consistent, fields
 from ..arguments import OrderArguments
@@ -149,18 +149,18 @@ def _report(action: Action, chosen: Chosen, *, show_all: bool) -> dict[str, Any]
 
 def _show(action: Action, report: Mapping[str, Any]) -> None:
     for why, count in report["left_out"].items():
-        typer.echo(f"not all: {count:,} ranges, {why}")
+        typer.echo(f"not all: {counted(count, 'range')}, {why}")
     ranges, first = report["ranges"], report["first"]
     if not (ranges or report["released"]):
         typer.echo("nothing was selected, and nothing is written")
         return
     print_table(first, ("path", "start", "end"))
     if ranges > len(first):
-        typer.echo(f"and {ranges - len(first):,} ranges more")
-    size = format_bytes(report["bytes"])
-    typer.echo(f"{_WORDS[action]}: {report['files']:,} files, {ranges:,} ranges, {size}")
+        typer.echo(f"and {counted(ranges - len(first), 'more range')}")
+    amount = f"{counted(report['files'], 'file')}, {counted(ranges, 'range')}"
+    typer.echo(f"{_WORDS[action]}: {amount}, {format_bytes(report['bytes'])}")
     if report["released"]:
-        typer.echo(f"leave the quarantine: {report['released']:,} splits")
+        typer.echo(f"leave the quarantine: {counted(report['released'], 'split')}")
     if action in _AGAIN_BY:
         typer.echo(
             "rows that were read are delivered again: use a sink that upserts, or delete the rows "
@@ -168,7 +168,7 @@ def _show(action: Action, report: Mapping[str, Any]) -> None:
         )
     if action == "waive":
         typer.echo(
-            f"{report['rows']:,} of their rows were acknowledged; the sink may have some of those"
+            f"{counted(report['rows'], 'row')} of them committed by readers: the sink may have some"
         )
     if report["written"]:
         typer.echo(f"order {report['order']} is written; the query carries it out when it starts")

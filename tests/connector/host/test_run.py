@@ -76,7 +76,7 @@ def test_a_dry_run_shows_the_first_batch_and_leaves_no_trace(query):
     query.land("0.json", range(3))
     before = sorted(query.source.parent.rglob("*"))
     code, output, _ = query.run("--dry-run")
-    assert (code, output.startswith("batch 0 would read 1 splits")) == (0, True)
+    assert (code, output.startswith("batch 0 would read 1 split (")) == (0, True)
     assert sorted(query.source.parent.rglob("*")) == before
     assert query.run()[0] == 0
     assert query.run("--dry-run")[1] == "nothing new\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ PAGE = DOCS / "differences.md"
 
 def _rows() -> list[str]:
     """The first cells of all tables but that of XML, which has tests of its own."""
-    lines = PAGE.read_text("utf-8").partition("\n## XML\n")[0].splitlines()
+    tables = PAGE.read_text("utf-8").partition("\n## All formats\n")[2]
+    lines = tables.partition("\n## XML\n")[0].splitlines()
     rows = [re.split(r" (?<!\\)\| ", line)[0][2:] for line in lines if line[:2] == "| "]
     assert rows.count("case") == 6
     return [row for row in rows if row != "case"]
@@ -33,6 +35,19 @@ def test_in_each_table_what_changes_rows_comes_before_what_changes_values_and_er
     for table in re.findall(r"(?m)^\| case .+\n\|---.+\n((?:\| .+\n)+)", PAGE.read_text("utf-8")):
         ranks = [order.index(re.split(r" (?<!\\)\| ", row)[1]) for row in table.splitlines()]
         assert ranks == sorted(ranks)
+
+
+def test_the_first_table_lists_each_case_that_changes_rows_or_values():
+    first, *sections = PAGE.read_text("utf-8").split("\n## ")[1:]
+    listed = Counter[str]()
+    for anchor, cases in re.findall(r"(?m)^\| \[[^]]+\]\(#(.+)\) \| (.+) \|$", first):
+        listed[anchor] += len(cases.split("; "))
+    in_tables = {
+        section.partition("\n")[0].lower().replace(",", "").replace(" ", "-"): changing
+        for section in sections
+        if (changing := len(re.findall(r"(?m)^\| .+? \| \*\*(?:rows|values)\*\* \|", section)))
+    }
+    assert listed == in_tables
 
 
 KNOWN = {*(case.row for case in CASES), *other_rows.ROWS, *rows_in_spark.ROWS}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,6 +52,30 @@ def test_a_file_is_read_again_once(query, capsys):
     assert main(["orders", query.state]) == 0
     assert "requeue" in capsys.readouterr().out
     assert run(capsys, "verify", query.state)["findings"] == []
+
+
+def test_one_of_anything_is_counted_in_the_singular(query, capsys):
+    land(query, a=1)
+    drained(query)
+    land(query, b=2)
+    drained(query)
+    commands = (
+        ("status", query.state),
+        ("files", query.state),
+        ("inspect", query.state, "1"),
+        ("diff", query.state, "1", "2"),
+        ("verify", query.state),
+        ("compact", query.state),
+        ("requeue", query.state, "--matching", "*/a*"),
+        ("rewind", query.state, "--to", "1"),
+        ("fork", query.state, f"{query.location}-new"),
+    )
+    printed = ""
+    for command in commands:
+        assert main([*command]) == 0, command
+        printed += capsys.readouterr().out
+    assert "read again: 1 file, 1 range, 10 B" in printed
+    assert re.findall(r"\b1 (?:[a-z]+ )?[a-z]{3,}s\b", printed) == []
 
 
 def test_nothing_chosen_is_said_and_nothing_is_written(query, capsys):
