@@ -18,7 +18,7 @@ _PEOPLE: Final = {
     "splits": "path start end state reason checkpoint reader rows",
     "skipped": "path start end reason checkpoint reader",
     "quarantine": "path start end attempts checkpoint reason",
-    "checkpoints": "checkpoint epoch state planned splits readers acknowledged rows bytes has_base",
+    "checkpoints": "checkpoint epoch state planned splits readers commits rows bytes has_base",
     "readers": "checkpoint epoch reader state splits rows bytes microseconds returned",
     "schemas": "version reason schema",
 }

@@ -29,7 +29,7 @@ CHECKPOINTS: Final = pa.schema(
         *fields(TIME, "planned", "committed"),
         ("has_base", pa.bool_()),
         *fields(pa.int64(), "splits", "state_rows"),
-        *fields(pa.int32(), "readers", "acknowledged"),
+        *fields(pa.int32(), "readers", "commits"),
         *fields(pa.int64(), "rows", "bytes", "quarantined"),
     ]
 )
@@ -86,12 +86,12 @@ def _head(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _progress(link: CheckpointSnapshot | None) -> Mapping[str, Any]:
     if link is None:
-        return {"state": "orphan", "acknowledged": 0}
+        return {"state": "orphan", "commits": 0}
     commits = link.commits.values()
     return {
         "state": "complete" if link.is_complete else "in flight",
         "committed": pa.scalar(link.completed, TIME),
-        "acknowledged": len(commits),
+        "commits": len(commits),
         "rows": sum(sum(commit.rows) for commit in commits),
         "bytes": sum(sum(commit.input_bytes) for commit in commits),
     }
@@ -115,13 +115,13 @@ def _readers(link: CheckpointSnapshot) -> Sequence[dict[str, Any]]:
             "reader": reader,
             "state": link.outcome(reader),
             "splits": count,
-            **_acknowledged(link.commits.get(reader)),
+            **_committed(link.commits.get(reader)),
         }
         for reader, count in splits.items()
     ]
 
 
-def _acknowledged(commit: ReaderCommit | None) -> Mapping[str, Any]:
+def _committed(commit: ReaderCommit | None) -> Mapping[str, Any]:
     if commit is None:
         return {}
     return {

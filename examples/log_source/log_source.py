@@ -198,7 +198,7 @@ class LogReader(SplitReader[LogSplit]):
     @override
     def read(self, splits: Sequence[LogSplit]) -> Iterator[pa.RecordBatch | Report]:
         for split in splits:
-            # An earlier attempt that was acknowledged has decided where this slice ends.
+            # An earlier attempt that has committed has decided where this slice ends.
             agreed = self._until.get(split.split_id)
             positions, lines, end = self._slice(self._bounds_of(split), bounded=agreed is None)
             names = [split.partition] * len(lines)

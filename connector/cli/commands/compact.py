@@ -52,7 +52,7 @@ def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> P
         raise OptionError(
             "there is nothing to compact",
             store.location,
-            "no checkpoint that a reader has acknowledged",
+            "no checkpoint that a reader has committed",
             "the state of a query that has read a batch",
         )
     links = chain[acknowledged[0] :]

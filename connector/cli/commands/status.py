@@ -100,7 +100,7 @@ def _newest(links: Sequence[CheckpointSnapshot]) -> dict[str, Any] | None:
         "planned": header.created / 1e6,
         "splits": header.assigned_splits,
         "readers": len(readers_of(link.checkpoint)),
-        "acknowledged": len(link.commits),
+        "commits": len(link.commits),
     }
 
 
@@ -177,7 +177,7 @@ def status_lines(status: dict[str, Any], owner: str) -> dict[str, str]:
         lines["checkpoint"] = (
             f"{newest['checkpoint']} of epoch {newest['epoch']}, planned {when} ago: "
             f"{counted(newest['splits'], 'split')}, committed by "
-            f"{newest['acknowledged']} of {counted(newest['readers'], 'reader')}"
+            f"{newest['commits']} of {counted(newest['readers'], 'reader')}"
         )
     for waiting in status["inFlight"]:
         held = [of for of in waiting["readers"] if of["heldUnder"] is not None]

@@ -220,7 +220,7 @@ class Verification:
         read = {*self._refs(layout.READERS), *self._refs(layout.ABANDONED)}
         for ref in sorted(read - listed):
             # Retention lets the checkpoint go first.
-            why = "readers have acknowledged it"
+            why = "readers have committed it"
             if ref.checkpoint < oldest:
                 why += "; unless a query was killed while it deleted old state"
             self._missing(layout.checkpoint_object(ref), why)

@@ -200,7 +200,7 @@ def test_checkpoints_say_what_has_finished_and_what_spark_never_took_up(query):
         (1, 1, "complete"),
     ]
     assert [r["rows"] for r in rows] == [6, None, 3]
-    assert [r["acknowledged"] for r in rows][1:] == [0, 1]
+    assert [r["commits"] for r in rows][1:] == [0, 1]
     splits = table_of(query.store, "splits").to_pylist()
     assert len(splits) == 3
     assert {s["state"] for s in splits} == {"read"}
