@@ -1,8 +1,8 @@
-"""The members of zip and tar archives, each as a file of its own.
+"""The members of zip, tar and 7z archives, each as a file of its own.
 
 A member of a zip archive belongs to the split in which its local header begins, so a zip file is
 cut at any byte without being opened. If the member is stored as it is, and its format may be cut,
-it belongs to each split that it reaches into. A tar archive is read from its beginning.
+it belongs to each split that it reaches into. Other archives are read by one reader, in order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from typing_extensions import override
 
@@ -25,10 +25,14 @@ from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import is_built_in
 from .codecs import StoredFile, Stream, codec_of
 from .member_content import STEP, Window, content_in_order, naming, unreadable
+from .seven_zip import SevenZip
 from .source_file import AsFile, MemberFile, RandomAccess, SourceFile
 
+if TYPE_CHECKING:
+    from py7zr.py7zr import ArchiveFile
+
 MAX_MEMBERS = 100_000
-"""Members of a zip archive at most: its directory, which is held in memory, names them all."""
+"""Members of a zip or 7z archive at most: its directory, held in memory, names them all."""
 
 MAX_ENTRIES = 4_000_000
 """Entries of a tar archive at most, which are numbered."""
@@ -51,7 +55,7 @@ def reads_members(path: str, options: ReaderOptions) -> bool:
 
     A format of the user's own, and binaryFile, get the file as it is.
     """
-    is_archive = is_zip(path) or _tar_codec(path) is not None
+    is_archive = is_zip(path) or _is_7z(path) or _tar_codec(path) is not None
     name = options.file_format
     return is_archive and is_built_in(name) and name != FileFormatName.BINARY_FILE
 
@@ -59,6 +63,10 @@ def reads_members(path: str, options: ReaderOptions) -> bool:
 def is_zip(path: str) -> bool:
     """Return whether the name says that it is a zip archive, which may be cut at any byte."""
     return path[-4:].lower() == ".zip"
+
+
+def _is_7z(path: str) -> bool:
+    return path[-3:].lower() == ".7z"
 
 
 def _tar_codec(path: str) -> Compression | None:
@@ -109,7 +117,8 @@ def members(split: FileSplit, options: ReaderOptions, first: int = 0) -> Iterato
     """
     glob = options.archive_path_filter
     pattern = None if glob is None else glob_pattern(glob)
-    read = _of_zip if is_zip(split.file.path) else _of_tar
+    path = split.file.path
+    read = _of_zip if is_zip(path) else _of_7z if _is_7z(path) else _of_tar
     with SourceFile(split.file, options.storage_options).opened() as source:
         for member in read(split, source, options, first):
             if pattern is None or pattern.fullmatch(member.name):
@@ -164,9 +173,7 @@ def _check_directory(file: FileVersion, entries: Sequence[zipfile.ZipInfo], tail
     at = tail.rfind(b"PK\5\6") + 10
     if int.from_bytes(tail[at : at + 2], "little") not in (0xFFFF, len(entries) & 0xFFFF):
         raise zipfile.BadZipFile(f"{len(entries)} members, which is not how many it says")
-    if len(entries) > MAX_MEMBERS:
-        raise _bomb(file.path, f"{len(entries):,} members", f"at most {MAX_MEMBERS:,}")
-    _refuse_ratio(file, sum(entry.file_size for entry in entries))
+    _refuse_bomb(file, [entry.file_size for entry in entries])
 
 
 def _part(entry: zipfile.ZipInfo, split: FileSplit) -> tuple[int, int] | None:
@@ -187,6 +194,27 @@ def _is_stored(entry: zipfile.ZipInfo) -> bool:
 
 def _share(begin: int, share: float, content: int) -> int:
     return begin + int(share * content)
+
+
+def _of_7z(
+    split: FileSplit, source: RandomAccess, options: ReaderOptions, first: int
+) -> Iterator[Member]:
+    file = split.file
+    with naming(file.path):
+        archive = SevenZip(source, file.size, file.path)
+        _refuse_bomb(file, [entry.uncompressed for entry in archive.entries])
+
+    def content(entry: ArchiveFile, stack: ExitStack, _: bool) -> RandomAccess:
+        stream = cast("IO[bytes]", stack.enter_context(archive.open(entry)))
+        path = f"{file.path}!/{entry.filename}"
+        return content_in_order(stream, path, entry.uncompressed, options, stack)
+
+    for ordinal, entry in enumerate(archive.entries):
+        if ordinal >= first and entry.is_file and not _is_hidden(entry.filename):
+            name, size = entry.filename, entry.uncompressed
+            member = file._replace(path=f"{file.path}!/{name}", size=size)
+            read = _position(archive)
+            yield Member(name, ordinal, member, (0, size), read, partial(content, entry))
 
 
 def _of_tar(
@@ -241,7 +269,7 @@ def _read_checksum(stream: Stream) -> None:
             raise
 
 
-def _position(stream: Stream) -> Callable[[int], int]:
+def _position(stream: Stream | SevenZip) -> Callable[[int], int]:
     return lambda _: stream.position
 
 
@@ -284,6 +312,12 @@ class _Directory(AsFile):
 def _is_hidden(name: str) -> bool:
     parts = (part for part in name.split("/") if part not in ("", ".", ".."))
     return any(part.startswith(("_", ".")) for part in parts)
+
+
+def _refuse_bomb(file: FileVersion, sizes: Sequence[int]) -> None:
+    if len(sizes) > MAX_MEMBERS:
+        raise _bomb(file.path, f"{len(sizes):,} members", f"at most {MAX_MEMBERS:,}")
+    _refuse_ratio(file, sum(sizes))
 
 
 def _refuse_ratio(file: FileVersion, content: int) -> None:

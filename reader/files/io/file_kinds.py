@@ -66,7 +66,7 @@ _KINDS = (
         position=257,
         remedy="Unpack it, or end its name in .tar or .tar.gz",
     ),
-    _Kind("a 7z archive", b"7z\xbc\xaf\x27\x1c"),
+    _Kind("a 7z archive", b"7z\xbc\xaf\x27\x1c", remedy="Unpack it, or end its name in .7z"),
     _Kind("a RAR archive", b"Rar!\x1a\x07"),
     _Kind("a file of Microsoft Office, such as .xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
     _Kind("text in UTF-16", b"\xff\xfe", "encoding", "utf-16"),

@@ -108,7 +108,7 @@ def unreadable(path: str, found: str, remedy: str) -> MalformedDataError:
         "the archive cannot be read",
         path,
         found,
-        "a whole zip or tar archive, with members that are stored, deflated, bzip2 or LZMA",
+        "a whole zip, tar or 7z archive, with members that are stored, deflated, bzip2 or LZMA",
         f"{remedy}, or leave it out with pathGlobFilter. ignoreCorruptFiles skips what is left of "
         "it and counts it.",
     )

@@ -118,7 +118,7 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
     )
     archive_path_filter: Glob | None = Field(
         None,
-        description="Of zip and tar archives, read only members whose whole name, directories "
+        description="Of archives, read only members whose whole name, directories "
         "included, matches this pattern, in Hadoop's syntax: *.json, stops.txt, data/{a,b}*. Here "
         "* matches slashes, too.",
         json_schema_extra={"spark": "archivePathFilter"},

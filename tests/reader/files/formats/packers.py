@@ -5,8 +5,16 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import lzma
 import tarfile
 import zipfile
+
+import py7zr
+
+
+def lines(first, count):
+    """Return JSON records with the ids from `first` on."""
+    return b"".join(b'{"id":%d}\n' % n for n in range(first, first + count))
 
 
 def zipped(contents, method=zipfile.ZIP_DEFLATED):
@@ -28,10 +36,21 @@ def tarred(contents):
     return out.getvalue()
 
 
+def seven_zipped(contents, filters=({"id": lzma.FILTER_LZMA2, "preset": 0},), **options):
+    out = io.BytesIO()
+    with py7zr.SevenZipFile(out, "w", filters=list(filters), **options) as archive:
+        for name, content in contents.items():
+            archive.writestr(content, "a")
+            # py7zr would shorten a name that begins with ./
+            archive.header.files_info.files[-1]["filename"] = name
+    return out.getvalue()
+
+
 PACKERS = {
     ".zip": zipped,
     ".tar": tarred,
     ".tar.gz": lambda contents: gzip.compress(tarred(contents), 1, mtime=0),
     ".tgz": lambda contents: gzip.compress(tarred(contents), 1, mtime=0),
     ".tar.bz2": lambda contents: bz2.compress(tarred(contents), 1),
+    ".7z": seven_zipped,
 }

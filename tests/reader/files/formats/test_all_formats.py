@@ -383,6 +383,15 @@ class TestArrowInTgz(Archived, TestArrowFile):
     notices_its_end = False
 
 
+class TestParquetIn7z(Archived, TestParquet):
+    suffix, member = ".7z", ".parquet"
+
+
+@OTHER_MEMBERS
+class TestJsonIn7z(Archived, TestJson):
+    suffix, member = ".7z", ".json"
+
+
 @OTHER_MEMBERS
 class TestTextInTarBz2(Archived, TestText):
     suffix, member = ".tar.bz2", ".log"

@@ -100,7 +100,7 @@ NOT_TEXT = [
     ("tar", _tar(LINE), "tar archive"),
     ("tar.gz", gzip.compress(_tar(LINE)), "tar archive"),
     ("tar.bz2", bz2.compress(_tar(LINE)), "tar archive"),
-    ("a.7z", b"7z\xbc\xaf\x27\x1c\0\4" + LINE, "7z archive"),
+    ("7z", b"7z\xbc\xaf\x27\x1c\0\4" + LINE, "7z archive"),
     ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + LINE, "Office"),
     ("a.csv", b"-----BEGIN PGP MESSAGE-----\n\nhQEMA\n=x\n-----END PGP MESSAGE-----\n", "PGP"),
 ]
