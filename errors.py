@@ -143,7 +143,7 @@ class NewColumnsError(SluiceError):
 
 
 class SchemaEvolvedError(NewColumnsError):
-    """The data has new columns; the schema that has them is stored: restart the query."""
+    """The data has new columns or wider types, and they are stored: restart the query."""
 
 
 class ReplayError(SluiceError):

@@ -30,7 +30,7 @@ from ...reader.api import (
 )
 from ...reader.direct_write.field_ids import unfit
 from ...reader.files.evolution.new_columns import NewColumnsSeen, refuse_unrelated
-from ...reader.files.evolution.type_growth import added_or_widened, aligned, grown
+from ...reader.files.evolution.type_growth import added_or_widened, aligned, differences, grown
 from ...reader.files.formats.json.json_values import without_nulls
 from ...reader.files.formats.record_format import METADATA
 from ...reader.files.formats.registry import format_class
@@ -224,11 +224,13 @@ def stored_with(
 
 
 def _stopped(seen: NewColumnsSeen, stored: StoredSchema, schema: pa.Schema) -> SchemaEvolvedError:
-    new = added_or_widened(schema, arrow_schema_of(stored.struct), widen=True)
+    newer = arrow_schema_of(stored.struct)
+    added, changed = added_or_widened(schema, newer, widen=False), differences(schema, newer)
+    what = ["new columns"] * bool(added) + ["wider types"] * (added != changed)
     return SchemaEvolvedError(
-        "the data has new columns, and the schema that has them is stored",
+        f"the data has {' and '.join(what)}, and the schema that has them is stored",
         seen.where,
-        _shown(new),
+        _shown(changed),
         f"the {len(schema)} columns that the query was started with",
         f"Load the stream and start the query again: it continues with version {stored.version} of "
         "the schema, and nothing is lost. pyspark_sluice.run_with_evolution does that by itself.",

@@ -248,8 +248,12 @@ def added_or_widened(
     current: pa.Schema, seen: pa.Schema, *, widen: bool, is_text: bool = False
 ) -> list[str]:
     """Return names of the columns and fields that growing would add or widen, in their order."""
-    after = grown(current, seen, widen=widen, is_text=is_text)
-    return _differences(pa.struct(list(current)), pa.struct(list(after)), "")
+    return differences(current, grown(current, seen, widen=widen, is_text=is_text))
+
+
+def differences(before: pa.Schema, after: pa.Schema) -> list[str]:
+    """Return names and types of the columns and fields of `after` that `before` has not so."""
+    return _differences(pa.struct(list(before)), pa.struct(list(after)), "")
 
 
 def quoted(name: str) -> str:

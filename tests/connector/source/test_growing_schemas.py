@@ -193,3 +193,18 @@ def test_rows_that_go_elsewhere_end_the_task_with_the_schema_stored(tmp_path, wr
     with pytest.raises(SchemaEvolvedError, match="found a"):
         query.read(splits)
     assert len(SchemaHistory(query.store).all()) == 1
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        ({"id": 1, "a": 2}, "the data has new columns, and.*found a int64;"),
+        ({"id": 1.5}, "the data has wider types, and.*found id double;"),
+        ({"id": 1.5, "a": 2}, "the data has new columns and wider types, and.*id double, a int64;"),
+    ],
+)
+def test_the_error_says_whether_columns_are_new_or_types_are_wider(tmp_path, record, problem):
+    mode = "addNewColumnsWithTypeWidening"
+    query = Growing(tmp_path, fileFormat="json", writeTo="", schemaEvolutionMode=mode)
+    with pytest.raises(SchemaEvolvedError, match=problem):
+        query.read(cut(query.write("a.json", record), ()))
