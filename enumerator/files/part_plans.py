@@ -211,6 +211,10 @@ class PartPlans:
             for split in sent.get(reader, ()):
                 lengths[split.file.path] = lengths.get(split.file.path, 0.0) + split.length
         need = {r: sum(lengths.values()) for r, lengths in files_of.items()}
+        with_archives = {r for r in continuing if self._may_have_archives(r)}
+        if self._has_archives:
+            taken = {r: (split.file for split in splits) for r, splits in sent.items()}
+            with_archives |= {r for r, files in taken.items() if any(map(self._is_archive, files))}
         limits = self._limits
         # Whole files may be longer than what was left of the limit.
         is_too_long = limits.bytes is not None and sum(need.values()) > limits.bytes
@@ -220,9 +224,12 @@ class PartPlans:
         if self.are_limited or is_too_long or may_be_too_many:
             each = self._bytes_of_one("rows"), self._bytes_of_one("files")
             rows = _shares(limits.rows, {r: size / each[0] for r, size in need.items()})
-            # A small file is one, too.
-            counts = {r: max(len(sent.get(r, ())), size / each[1]) for r, size in need.items()}
-            files, sizes = _shares(limits.files, counts), _shares(limits.bytes, need)
+            # How many members an archive has is an estimate.
+            counts = {
+                r: max(splits_of[r], need[r] / each[1] if r in with_archives else 0) for r in need
+            }
+            files = _shares(limits.files, counts, known=need.keys() - with_archives)
+            sizes = _shares(limits.bytes, need)
             budgets = {
                 r: PartBudget(
                     files=files.get(r), rows=rows.get(r), bytes=sizes.get(r), seconds=limits.seconds
@@ -232,7 +239,7 @@ class PartPlans:
         self._cut[checkpoint] = {
             r: _Part(
                 _left_after(self._expected(budgets[r], 1), files_of[r]) if budgets else {},
-                self._has_archives or (r in continuing and self._may_have_archives(r)),
+                r in with_archives,
             )
             for r in readers
         }
@@ -266,16 +273,23 @@ def _left_after(read: float, lengths: Mapping[str, float]) -> dict[str, float]:
     return left
 
 
-def _shares(limit: int | None, needs: Mapping[int, float]) -> dict[int, int]:
-    """A limit in parts of at least 1, by need: what one does not need another one gets."""
+def _shares(
+    limit: int | None, needs: Mapping[int, float], known: Collection[int] = ()
+) -> dict[int, int]:
+    """Return a limit in parts of at least 1, by need: what one does not need another one gets.
+
+    Needs are estimates, but for the readers in `known`.
+    """
     shares: dict[int, int] = {}
     if limit is None:
         return shares
     left = limit
     for at, reader in enumerate(sorted(needs, key=needs.__getitem__)):
         most = left // (len(needs) - at)
-        shares[reader] = max(1, min(most, math.ceil(min(1.5 * needs[reader], limit))))
+        wanted = needs[reader] * (1 if reader in known else 1.5)
+        shares[reader] = max(1, min(most, math.ceil(min(wanted, limit))))
         left -= shares[reader]
-    # Needs are estimates: what is left over may be needed after all.
-    more = max(0, left) // max(1, len(shares))
-    return {reader: share + more for reader, share in shares.items()}
+    # What is left over may be needed after all, where the need is an estimate.
+    others = shares.keys() - set(known) or shares.keys()
+    more = max(0, left) // max(1, len(others))
+    return {r: share + more * (r in others) for r, share in shares.items()}
