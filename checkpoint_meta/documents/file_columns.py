@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
-from .file_split import FileSplit, FileVersion
+from .file_split import FileSplit, FileVersion, SampledFile
 from .serializer import VersionedSerializer
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -27,8 +27,8 @@ FILES = pa.schema(_FILE)
 """One version of a file a row."""
 
 _BOUNDS = ("start", "end", "skip", "read_bytes")
-RANGES = pa.schema([*_FILE, *((name, pa.int64()) for name in _BOUNDS)])
-"""One range of a file a row, in the fields of `FileSplit`."""
+RANGES = pa.schema([*_FILE, *((name, pa.int64()) for name in (*_BOUNDS, "sample"))])
+"""One range of a file a row, in the fields of `FileSplit`, and the sample of its file."""
 
 CHANGES = pa.schema([*RANGES, ("known", pa.bool_()), ("withdrawn", pa.bool_())])
 """What a checkpoint says of a range that it did not assign.
@@ -57,22 +57,25 @@ def ranges_of(splits: Sequence[FileSplit]) -> pa.RecordBatch:
     """Splits as rows of `RANGES`."""
     columns = file_columns([split.file for split in splits])
     columns += [pa.array([getattr(s, name) for s in splits], pa.int64()) for name in _BOUNDS]
+    columns.append(pa.array([split.file.sample for split in splits], pa.int64()))
     return pa.record_batch(columns, schema=RANGES)
 
 
 def splits_in(ranges: pa.RecordBatch) -> list[FileSplit]:
     """Rows of `RANGES` as splits."""
-    # The first files of version 1 have no `skip` and `read_bytes`: nothing was read of a split.
-    names = [name for name in RANGES.names if name in ranges.schema.names]
-    columns = [ranges.column(name).to_pylist() for name in names]
-    return list(map(FileSplit, map(FileVersion, *columns[:4]), *columns[4:]))
+    *columns, samples = [_column(ranges, name).to_pylist() for name in RANGES.names]
+    files = map(FileVersion, *columns[:4])
+    if any(samples):
+        files = map(SampledFile.of, files, samples)
+    return list(map(FileSplit, files, *columns[4:]))
 
 
 def with_bounds(files: pa.RecordBatch, start: Numbers, end: Numbers) -> pa.RecordBatch:
     """Rows of `FILES` (or of `RANGES`, whose bounds they lose) as rows of `RANGES`."""
     columns = [files.column(name) for name in FILES.names]
     none = np.zeros(len(start), np.int64)
-    return pa.record_batch([*columns, *map(numbers_array, (start, end, none, none))], schema=RANGES)
+    columns += map(numbers_array, (start, end, none, none, none))
+    return pa.record_batch(columns, schema=RANGES)
 
 
 def changes_of(

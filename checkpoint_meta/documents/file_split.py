@@ -29,6 +29,11 @@ class FileVersion(NamedTuple):
     a `GrowingMark`."""
 
     @property
+    def sample(self) -> int:
+        """See `SampledFile`; 0 if the file was not sampled."""
+        return 0
+
+    @property
     def status(self) -> FileStatus:
         """The version as storage reports it."""
         return FileStatus(*self[1:])
@@ -36,6 +41,23 @@ class FileVersion(NamedTuple):
     def difference(self, present: FileStatus) -> tuple[str, str] | None:
         """Return what is present and what was expected; None if no difference is known."""
         return difference(self.status, present, is_local=is_local(self.path))
+
+
+class SampledFile(FileVersion):
+    """A version whose content was sampled (`sampled`) before the first of several parts was read.
+
+    Every reader compares it, so that all parts come from one content. Listings do not know it, so
+    it is no part of the version: a sampled file and one that is not are equal.
+    """
+
+    sample: int = 0
+
+    @classmethod
+    def of(cls, file: FileVersion, sample: int) -> SampledFile:
+        """The same version with this sample."""
+        copy = cls(*file)
+        copy.sample = sample
+        return copy
 
 
 class GrowingMark(NamedTuple):

@@ -13,7 +13,7 @@ opens the state, and its next checkpoint says up to which number they are in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -22,6 +22,9 @@ from ..stores.contract import StateStore, next_created
 from .checkpoint_ref import CheckpointRef
 from .checksummed_json import Document
 from .layout import ORDERS, numbers_in, order_object
+from .serializer import VersionedSerializer, read_columns
+
+T = TypeVar("T")
 
 Action = Literal["requeue", "rewind", "forget", "waive"]
 
@@ -81,6 +84,14 @@ class Order(Document):
     def count(self) -> int:
         """How many splits it names."""
         return len(next(iter(self.splits.values()), ()))
+
+    def read_splits(self, serializer: VersionedSerializer[Sequence[T]]) -> Sequence[T]:
+        """The splits that it names.
+
+        Raises:
+            StateVersionError: written by a newer release of the source.
+        """
+        return read_columns(serializer, self.split_version, self.splits)
 
 
 class Orders:

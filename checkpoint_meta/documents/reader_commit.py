@@ -14,9 +14,8 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from ...errors import StateNotSharedError
@@ -31,11 +30,9 @@ from .layout import (
     reader_directory,
     reader_object,
 )
+from .serializer import VersionedSerializer, read_columns
 from .visibility_check import look_again
 from .written_file import BadRecordsFile, WrittenFile
-
-if TYPE_CHECKING:
-    from .serializer import VersionedSerializer
 
 T = TypeVar("T")
 
@@ -136,15 +133,11 @@ class ReaderCommit(_OfAttempt):
 
     def remainders(self, serializer: VersionedSerializer[Sequence[T]]) -> dict[int, T]:
         """Index -> what is left of that split, for those that were not read to their end."""
-        # Columns of a JSON document have no types: they are those of an empty batch.
-        fields = list(serializer.serialize([]).schema)
         remainders = dict[int, T]()
         left = [([part.index], part.remainder) for part in self.unfinished]
         for indexes, columns in [*left, (self.not_begun.indexes, self.not_begun.splits)]:
             if indexes:
-                schema = pa.schema([field for field in fields if field.name in columns])
-                batch = pa.record_batch(dict(columns), schema=schema)
-                splits = serializer.read(self.split_version, batch)
+                splits = read_columns(serializer, self.split_version, columns)
                 remainders |= dict(zip(indexes, splits, strict=True))
         return remainders
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -79,6 +79,16 @@ class VersionedSerializer(ABC, Generic[T]):
         """
         self.check_version(version)
         return self.deserialize(version, batch)
+
+
+def read_columns(
+    serializer: VersionedSerializer[Sequence[T]], version: int, columns: Mapping[str, Sequence[Any]]
+) -> Sequence[T]:
+    """`read` of the columns of a JSON document. These have no types, and may lack newer columns."""
+    empty = serializer.serialize([])
+    schema = pa.schema([field for field in empty.schema if field.name in columns])
+    batch = pa.record_batch(dict(columns), schema=schema) if columns else empty
+    return serializer.read(version, batch)
 
 
 class JsonSerializer(VersionedSerializer[Sequence[T]], Generic[T]):

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
-from ...checkpoint_meta.documents.file_columns import RANGES, ranges_of, splits_in
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.documents.file_columns import FileSplitSerializer, ranges_of, splits_in
+from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.orders import Order, Orders
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_without
 from ...errors import OptionError
 from .files_as_of import FilesAsOf
 from .quarantine import FILE_OF_SPLIT
-from .state_view import TIME, StateView, fields, splits_of_order
+from .state_view import TIME, StateView, fields
 
 SPLITS: Final = pa.schema(
     [
@@ -46,7 +46,7 @@ def _forgotten(orders: Sequence[Order]) -> list[tuple[Order, list[FileSplit]]]:
         # It drops what a batch under way was to read, which `CheckpointSnapshot.waived` shows.
         if order.action == "waive":
             continue
-        splits = splits_of_order(order)
+        splits = list(order.read_splits(FileSplitSerializer()))
         # A later order about the same bytes replaces what an earlier one said, whether it reads or
         # drops them.
         dropped = [(by, splits_without(of, byte_ranges_of(splits))) for by, of in dropped]
@@ -104,13 +104,10 @@ def forgotten_splits(
 
 
 def _read_in(chain: Sequence[CheckpointSnapshot]) -> Iterator[FileSplit]:
-    for table in assigned_splits(chain):
-        read = table.filter(pc.equal(table.column("state"), "read"))
-        times = read.column("modified").cast(pa.int64()).fill_null(-1)
-        columns = [read.column(name).to_pylist() for name in RANGES.names[:6]]
-        columns[RANGES.get_field_index("modified")] = times.to_pylist()
-        for row in zip(*columns, strict=True):
-            yield FileSplit(FileVersion._make(row[:4]), *row[4:])
+    batches = (batch for link in chain for _, batch in link.checkpoint.assigned)
+    for batch, table in zip(batches, assigned_splits(chain), strict=True):
+        states = table.column("state").to_pylist()
+        yield from (s for s, state in zip(splits_in(batch), states, strict=True) if state == "read")
 
 
 def assigned_splits(chain: Sequence[CheckpointSnapshot]) -> Iterator[pa.Table]:
@@ -148,7 +145,7 @@ def _waived(
     given_up: dict[str, str] = {}
     for order in link.waived:
         why = f"given up by order {order.number}" + (f": {order.reason}" if order.reason else "")
-        given_up |= {split.split_id: why for split in splits_of_order(order)}
+        given_up |= {split.split_id: why for split in order.read_splits(FileSplitSerializer())}
     count = batch.num_rows
     state, reason = columns["state"], columns.get("reason", pa.nulls(count, pa.string()))
     # Without a commit one value holds for the whole batch.
@@ -196,7 +193,7 @@ def _numbers(values: Sequence[int]) -> pa.Array:
 def _table(ranges: pa.RecordBatch, columns: dict[str, Any]) -> pa.Table:
     """Rows of `SPLITS`: the ranges, and what else is known of them."""
     count = ranges.num_rows
-    given = {name: ranges.column(name) for name in RANGES.names}
+    given = dict(zip(ranges.schema.names, ranges.columns, strict=True))
     given["modified"] = moments(given["modified"])
     given |= columns
     arrays = []

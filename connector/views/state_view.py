@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshots
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ...checkpoint_meta.documents.file_columns import RANGES, splits_in
+from ...checkpoint_meta.documents.file_columns import splits_in
 from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.layout import CHECKPOINTS, FORMAT
-from ...checkpoint_meta.documents.orders import Order
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
@@ -134,9 +133,3 @@ class StateView:
             chain.append(ref)
             ref = self.history.load(ref).header.parent
         return snapshots(self.history, self.commits, chain)
-
-
-def splits_of_order(order: Order) -> list[FileSplit]:
-    """The splits of an order about files."""
-    columns = [pa.array(order.splits.get(field.name, ()), field.type) for field in RANGES]
-    return splits_in(pa.record_batch(columns, schema=RANGES))

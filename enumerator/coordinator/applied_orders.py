@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from ...checkpoint_meta.documents.orders import Order, Orders
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import ProtocolError
-from ..api import Journal, SplitEnumerator, SplitT
+from ..api import Journal, SplitEnumerator
 from ..source_api import EnumeratorSource
 from .in_flight import CheckpointsInFlight
 from .returned_splits import ReturnedSplits
@@ -36,18 +34,6 @@ def orders_contained(store: StateStore, lineage: StateStore | None, restored: in
     # for this query, unless an earlier one has been read with them (`startingState`).
     newest = Orders(store).newest()
     return newest if newest and newest_acknowledged(store) is not None else 0
-
-
-def order_splits(order: Order, source: EnumeratorSource[SplitT, Any]) -> Sequence[SplitT]:
-    """The splits that an order names.
-
-    Raises:
-        StateVersionError: written by a newer release of the source.
-    """
-    serializer = source.split_serializer
-    schema = serializer.serialize([]).schema
-    columns = [pa.array(order.splits.get(field.name, ()), field.type) for field in schema]
-    return serializer.read(order.split_version, pa.record_batch(columns, schema=schema))
 
 
 class AppliedOrders:
@@ -104,7 +90,7 @@ class AppliedOrders:
                 self._source.name,
                 "Use the source that created this state.",
             )
-        splits = order_splits(order, self._source)
+        splits = order.read_splits(self._source.split_serializer)
         self._returned_splits.release(order.released)
         if splits and order.reads_again:
             self._enumerator.requeue_splits(splits)

@@ -40,7 +40,7 @@ from ...errors import FencedError
 from ..api import SplitT, StateT
 from ..settings import CoordinatorSettings
 from ..source_api import EnumeratorSource
-from .applied_orders import order_splits, orders_contained
+from .applied_orders import orders_contained
 from .context import CoordinatorParts
 from .in_flight import CheckpointRecord, CheckpointsInFlight
 from .restore import RestoredState, adopt, restore
@@ -234,7 +234,8 @@ class Coordinator(Generic[SplitT, StateT]):
             # All of them: with asynchronous progress tracking a range spans several.
             read_again = self.history.between(complete, running)
             for ref, orders in Orders(self._store).waived(read_again[0].header.orders).items():
-                splits = (split for order in orders for split in order_splits(order, self._source))
+                serializer = self._source.split_serializer
+                splits = (split for order in orders for split in order.read_splits(serializer))
                 self._waived[ref] = frozenset(split.split_id for split in splits)
         there = 0 if savepoint else len(self.history.checkpoints())
         with self._threads.lock:

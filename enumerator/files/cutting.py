@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.file_sample import sampled
 from ..batch_budget import UNLIMITED, BatchBudget
 
 _LEAST_SPLIT_BYTES = 4 * 1024 * 1024
@@ -85,6 +86,8 @@ class SplitCutter:
         # Taken whole, a file needs no look at its metadata. A split that was begun is not cut.
         if length <= target:
             return Slice(pending, None)
+        if pending.is_whole_file or not pending.file.sample:
+            pending = pending._replace(file=sampled(pending.file))
         if not pending.skip and self._boundaries.may_cut_anywhere(pending.file):
             return _slice(pending, pending.start + min(length, target))
         blocks = None if pending.skip else self._blocks_of(pending)

@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.documents.file_split import FileSplit, SampledFile
+from ...checkpoint_meta.file_sample import sampled
 from ...errors import ReplayError
 from ..budget import RemainingBudget
 from .formats.api import Decoded, FileFormat
@@ -23,6 +24,21 @@ Step: TypeAlias = tuple[pa.RecordBatch, Decoded]
 
 Finish: TypeAlias = Callable[[Decoded, int], pa.RecordBatch]
 """Adds columns, filters and fits a batch whose first row has this number in its file."""
+
+
+def with_sample(split: FileSplit, until: FileSplit | None, *, may_end: bool) -> FileSplit:
+    """Return the split with a sample of its file, so that what is left comes from the same content.
+
+    Args:
+        split: to be read.
+        until: the remainder that an earlier attempt has acknowledged.
+        may_end: whether this attempt may end before the end of the split.
+    """
+    if until is not None:
+        return split._replace(file=SampledFile.of(split.file, until.file.sample))
+    if may_end and split.is_whole_file:
+        return split._replace(file=sampled(split.file))
+    return split
 
 
 class SplitEnd:

@@ -57,7 +57,7 @@ from .io.source_file import SourceFile, contents, paced
 from .options import ReaderOptions
 from .options.schema_options import EvolutionMode
 from .packing import merged, runs
-from .part_end import SplitEnd, Step
+from .part_end import SplitEnd, Step, with_sample
 from .path_columns import FileColumns, FilePruning
 from .row_filter import Predicate
 from .schemas.column_watch import ColumnWatch
@@ -313,8 +313,7 @@ class FileSplitReader(SplitReader[FileSplit]):
 
     def _rows_in(self, batch: pa.RecordBatch) -> int:
         """The rows that a batch counts for."""
-        rows: int = batch.num_rows
-        return rows
+        return int(batch.num_rows)
 
     def _ignored(self, error: FileVanishedError | MalformedDataError, file: FileVersion) -> str:
         """Why what is left of the file is skipped; raises where it may not be."""
@@ -349,6 +348,8 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._end = self._remainder = None
         if not self._pruning.may_match(split.file):
             return
+        until = self._context.until.get(split.split_id)
+        split = with_sample(split, until, may_end=self._budget.is_limited or self._goes_on)
         way, row = self._way_of(split), 0
 
         def finish(decoded: Decoded, row: int) -> pa.RecordBatch:
@@ -364,7 +365,6 @@ class FileSplitReader(SplitReader[FileSplit]):
             if (split.start or split.skip) and asks_row_index(self._schema):
                 # Files whose rows are numbered are not cut, but a split may come from elsewhere.
                 row = file_format.first_row(split)
-            until = self._context.until.get(split.split_id)
             end = self._end = SplitEnd(split, file_format, self._budget, until)
             yield from end.steps(file_format.decode(split), row, finish)
             self._remainder = end.remainder

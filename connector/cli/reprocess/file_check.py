@@ -74,10 +74,10 @@ def unreadable(splits: Sequence[FileSplit], storage_options: Mapping[str, Any]) 
 
 
 def _is_as_it_was(file: FileVersion, now: FileVersion) -> bool:
-    if not growing_mark(file.etag):
+    if not (growing_mark(file.etag) or file.sample):
         return file.difference(now.status) is None
     try:
-        # A growing file has another size by now. Opening it compares the bytes before its mark.
+        # A growing file has another size by now. Opening it compares the bytes that are marked.
         with SourceFile(file, {}).opened():
             return True
     except SplitReadError:

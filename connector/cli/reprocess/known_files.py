@@ -30,7 +30,7 @@ from ....errors import OptionError
 from ...options.validation import instant, instant_in
 from ...views.quarantine import split_of
 from ...views.splits import files_as_of_head
-from ...views.state_view import StateView, file_splits, splits_of_order
+from ...views.state_view import StateView, file_splits
 from ..view_filter import matching_pattern
 
 
@@ -75,7 +75,8 @@ class FilesOfInterest:
     def pending(self) -> ByteRanges:
         """Found and not assigned, or about to come back, or ordered to be read again."""
         pending = [split for batch in self._known.pending() for split in splits_in(batch)]
-        again = [s for order in self.waiting if order.reads_again for s in splits_of_order(order)]
+        orders, serializer = filter(lambda o: o.reads_again, self.waiting), FileSplitSerializer()
+        again = [split for order in orders for split in order.read_splits(serializer)]
         return byte_ranges_of(self._of_interest([*pending, *self._coming_back(), *again]))
 
     @cached_property

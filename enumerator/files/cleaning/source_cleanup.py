@@ -25,7 +25,6 @@ from ....checkpoint_meta.documents.orders import Order, Orders
 from ....checkpoint_meta.documents.reader_assignment import part_of, readers_of
 from ....checkpoint_meta.documents.reader_commit import ReaderCommits
 from ....errors import StateMissingError
-from ...coordinator.applied_orders import order_splits
 from ...source_api import OpenState, SourceCleaner
 from ..ledger_source import FilesSource
 from .file_cleaner import FileCleaner
@@ -168,7 +167,7 @@ class SourceCleanup(SourceCleaner):
     def _spare(self, contained: int) -> None:
         for order in self._orders:
             if order.number > contained:
-                self._cleaner.spare(order_splits(order, self._source))
+                self._cleaner.spare(order.read_splits(self._source.split_serializer))
 
     def _clean(self, link: _Link) -> None:
         ref = link.ref

@@ -14,6 +14,7 @@ from ....checkpoint_meta.documents.file_split import (
     GrowingMark,
     growing_mark,
 )
+from ....checkpoint_meta.file_sample import sample_of
 from ....checkpoint_meta.storage.contract import FileStatus
 from ....errors import FileChangedError, FileVanishedError, SplitReadError
 
@@ -67,6 +68,9 @@ def check_local(file: FileVersion, descriptor: int) -> None:
         # This is what a tiny file costs, thousands of times over.
         if (status.st_size, modified := status.st_mtime_ns // 1000) != file[1:3]:
             check(file, FileStatus(status.st_size, modified))
+        if file.sample and sample_of(descriptor, file.size) != file.sample:
+            expected = "the content of which other parts were read, or are assigned"
+            raise changed(file, "other content of equal size and modification time", expected)
     elif status.st_size < file.size or mark_at(descriptor, mark.end) != mark:
         raise replaced(file.path, mark.end)
 

@@ -122,9 +122,8 @@ class SourceFile:
         if self.is_local:
             # Arrow reads it without Python, and without Python's lock.
             with naming(file), pa.OSFile(os.fsencode(local_name(file.path)), "rb") as source:
-                # Arrow's file has no descriptor that could be asked, as `check_local` does.
-                status = os.stat(local_name(file.path))
-                check(file, FileStatus(source.size(), status.st_mtime_ns // 1000))
+                check_local(file, source.fileno())
+                status = os.fstat(source.fileno())
                 yield source
                 # Another inode is another file, or none: the open one is still the same.
                 with suppress(FileNotFoundError):
