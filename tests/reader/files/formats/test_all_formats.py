@@ -11,15 +11,13 @@ from decimal import Decimal
 from xml.sax.saxutils import escape
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyarrow import ipc, orc
 
 from pyspark_sluice.reader.files.formats.archives import ArchiveFormat
 from pyspark_sluice.reader.files.formats.xml import format as xml_format
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
+from pyspark_sluice.tests.reader.files.formats.table_files import write_table
 from pyspark_sluice.tests.reader.files.parts import PartsSuite
-from pyspark_sluice.tests.reader.readings.block_files import avro_file
 
 pytestmark = pytest.mark.slow
 
@@ -231,16 +229,14 @@ class Blocks(Columns):
     notices_its_end = True
     takes_empty_files = False
 
-    def _table(self, rows):
-        return pa.Table.from_pylist(list(rows), self.schema)
+    def write(self, path, rows):
+        table = pa.Table.from_pylist(list(rows), self.schema)
+        write_table(self.suffix[1:], path, table, max(7, len(rows) // 50))
 
 
 class TestParquet(Blocks):
     options = {"file_format": "parquet"}
     suffix = ".parquet"
-
-    def write(self, path, rows):
-        pq.write_table(self._table(rows), path, row_group_size=max(7, len(rows) // 50))
 
 
 class TestOrc(Blocks):
@@ -254,31 +250,16 @@ class TestOrc(Blocks):
             for row in super().extremes()
         ]
 
-    def write(self, path, rows):
-        step = max(7, len(rows) // 50)
-        # Stripes of a file of ORC are decoded in a child, whose start is what a tiny file costs.
-        with orc.ORCWriter(path, stripe_size=1, batch_size=step) as writer:
-            for start in range(0, len(rows), step):
-                writer.write(self._table(rows[start : start + step]))
-
 
 class TestArrowFile(Blocks):
     options = {"file_format": "arrow"}
     suffix = ".arrow"
 
-    def write(self, path, rows):
-        with pa.OSFile(str(path), "wb") as sink, ipc.new_file(sink, self.schema) as writer:
-            writer.write_table(self._table(rows), max_chunksize=max(7, len(rows) // 50))
-
 
 class TestArrowStream(TestArrowFile):
-    suffix = ".arrows"
+    suffix = ".stream"
     # A stream may end between two messages without an end mark.
     notices_its_end = False
-
-    def write(self, path, rows):
-        with pa.OSFile(str(path), "wb") as sink, ipc.new_stream(sink, self.schema) as writer:
-            writer.write_table(self._table(rows), max_chunksize=max(7, len(rows) // 50))
 
 
 class TestAvro(Blocks):
@@ -286,9 +267,6 @@ class TestAvro(Blocks):
     suffix = ".avro"
     # There is no footer: a file may end between two blocks.
     notices_its_end = False
-
-    def write(self, path, rows):
-        path.write_bytes(avro_file(self._table(rows), codec="deflate", sync_interval=4000))
 
 
 class TestBinary(PartsSuite):

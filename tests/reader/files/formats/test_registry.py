@@ -26,6 +26,7 @@ from pyspark_sluice.reader.files.formats.registry import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.tests.reader.files.formats.table_files import write_table
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
 from pyspark_sluice.tests.reader.readings.block_files import avro_file
 from pyspark_sluice.tests.repository import ROOT
@@ -127,15 +128,8 @@ def _write(path, file_format):
         path.write_text("".join(rows))
     elif file_format == "csv":
         path.write_text("".join(f"{row['a']},{row['b']}\n" for row in TABLE.to_pylist()))
-    elif file_format == "parquet":
-        pa_parquet.write_table(TABLE, path)
-    elif file_format == "orc":
-        pa_orc.write_table(TABLE, path)
-    elif file_format == "arrow":
-        with pa.ipc.new_file(path, TABLE.schema) as out:
-            out.write_table(TABLE, max_chunksize=4000)
     else:
-        path.write_bytes(avro_file(TABLE))
+        write_table(file_format, path, TABLE, 4000)
 
 
 def _schema(file_format, *more):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import random
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyarrow import feather, orc, parquet
+from pyarrow import orc, parquet
 
 from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.reader.files.values.numbers import decimal, decimals
+from pyspark_sluice.tests.reader.files.formats.table_files import write_table
 from pyspark_sluice.tests.reader.files.reading import read_rows
-from pyspark_sluice.tests.reader.readings.block_files import avro_file
 from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
@@ -205,7 +204,7 @@ def test_block_formats_refuse_a_decimal_that_does_not_fit_and_name_the_file(tmp_
         scale = -int(value.as_tuple().exponent)
         source = pa.decimal128(max(len(value.as_tuple().digits), scale, 1), scale)
         path = tmp_path / f"{number}.{form}"
-        _write(form, path, pa.table({"d": pa.array([value, None], source)}))
+        write_table(form, path, pa.table({"d": pa.array([value, None], source)}))
         for kind in dice.sample(KINDS, 3):
             schema = pa.schema([("d", pa.decimal128(*kind))])
             if _fits(value, *kind):
@@ -216,28 +215,21 @@ def test_block_formats_refuse_a_decimal_that_does_not_fit_and_name_the_file(tmp_
                     read_rows([path], schema, file_format=form)
 
 
-@pytest.mark.parametrize("form", ["parquet", "orc"])
+@pytest.mark.parametrize(
+    ("form", "write"), [("parquet", parquet.write_table), ("orc", orc.write_table)]
+)
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_decimal_of_more_digits_than_its_own_type_is_refused_and_the_file_named(
-    tmp_path, form, nested
+    tmp_path, form, write, nested
 ):
     kind = pa.decimal128(12, 2)
     beyond = pa.Array.from_buffers(kind, 1, pa.array([10**14], pa.decimal128(20, 0)).buffers())
     column = pa.ListArray.from_arrays([0, 1], beyond) if nested else beyond
     path = tmp_path / "a"
-    _write(form, path, pa.table({"d": column}))
+    write(pa.table({"d": column}), path)
     schema = pa.schema([("d", pa.list_(pa.field("element", kind)) if nested else kind)])
     with pytest.raises(SchemaMismatchError, match=str(path)):
         read_rows([path], schema, file_format=form)
-
-
-def _write(form: str, path: Path, table: pa.Table) -> None:
-    if form == "avro":
-        path.write_bytes(avro_file(table))
-    elif form == "arrow":
-        feather.write_feather(table, path)
-    else:
-        {"parquet": parquet, "orc": orc}[form].write_table(table, path)
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])

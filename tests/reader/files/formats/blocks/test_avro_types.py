@@ -16,15 +16,19 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import SchemaMismatchError
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
+from pyspark_sluice.tests.reader.files.formats.blocks.block_files import format_of, rows_of
+from pyspark_sluice.tests.reader.files.reading import version
 
 UTC = pa.timestamp("us", "UTC")
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "snappy", "zstandard"])
-def test_avro_blocks_of_each_codec_are_read(codec, tmp_path, fmt, read, version_of):
+def test_avro_blocks_of_each_codec_are_read(codec, tmp_path):
     path = tmp_path / "x.avro"
     _write_avro(path, codec, list(range(3000)))
-    found = read(fmt("avro", pa.schema([("id", pa.int32())])), version_of(path), 700, 701, 3000)
+    found = rows_of(
+        format_of("avro", pa.schema([("id", pa.int32())])), version(path), 700, 701, 3000
+    )
     assert [row["id"] for row in found] == list(range(3000))
 
 
@@ -123,7 +127,7 @@ def _row(i: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def logical(tmp_path: Path, version_of: Any) -> FileVersion:
+def logical(tmp_path: Path) -> FileVersion:
     path, more = tmp_path / "logical.avro", {"kind": "A", "mixed": "s", "chain": {"next": None}}
     rows = [
         {**_row(i), **more, "key": uuid.UUID(int=i), "prices": {"k": Decimal("1.5")}}
@@ -131,16 +135,16 @@ def logical(tmp_path: Path, version_of: Any) -> FileVersion:
     ]
     with path.open("wb") as sink:
         fastavro.writer(sink, LOGICAL, rows)
-    return version_of(path)
+    return version(path)
 
 
-def test_avro_s_logical_types_become_columns(logical, fmt, read):
-    assert read(fmt("avro", TARGET), logical) == [_row(i) for i in range(3)]
+def test_avro_s_logical_types_become_columns(logical):
+    assert rows_of(format_of("avro", TARGET), logical) == [_row(i) for i in range(3)]
 
 
-def test_few_of_many_avro_columns_are_read_alone(logical, fmt, read):
+def test_few_of_many_avro_columns_are_read_alone(logical):
     # The enum is defined in a column that is left out.
-    found = read(fmt("avro", TARGET.empty_table().select(["again"]).schema), logical)
+    found = rows_of(format_of("avro", TARGET.empty_table().select(["again"]).schema), logical)
     assert found == [{"again": "B"}] * 3
 
 
@@ -148,10 +152,10 @@ def test_few_of_many_avro_columns_are_read_alone(logical, fmt, read):
     ("column", "found"),
     [("mixed", "an Avro union of int, string"), ("chain", "the recursive Avro type a.b.L")],
 )
-def test_avro_types_that_spark_has_not_are_refused_if_wanted(column, found, logical, fmt, read):
+def test_avro_types_that_spark_has_not_are_refused_if_wanted(column, found, logical):
     told = f"{column}.*{found}.*No type reads it: pass .schema.* without the column"
     with pytest.raises(SchemaMismatchError, match=told):
-        read(fmt("avro", pa.schema([(column, pa.string())])), logical)
+        rows_of(format_of("avro", pa.schema([(column, pa.string())])), logical)
     options = ReaderOptions(file_format="avro", schema_hints=f"{column} string")
     with pytest.raises(SchemaMismatchError, match="No type reads it"):
         inferred_schema([logical], options)

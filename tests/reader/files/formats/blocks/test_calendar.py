@@ -17,7 +17,12 @@ from pyarrow import orc
 from pyspark_sluice.errors import SchemaMismatchError
 from pyspark_sluice.reader.files.values import spark_metadata as under_test
 from pyspark_sluice.reader.files.values.spark_metadata import HybridCalendar
-from pyspark_sluice.tests.reader.files.reading import read_rows
+from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
+    format_of,
+    rows_of,
+    table_of,
+)
+from pyspark_sluice.tests.reader.files.reading import read_rows, version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -138,10 +143,8 @@ def _of_spark(spark: SparkSession, folder: Path, kind: str) -> dict[str, list[An
     return read.selectExpr(*NUMBERS).orderBy("id").toArrow().to_pydict()
 
 
-def _ours(fmt: Any, read_table: Any, folder: Path, kind: str, **options: Any) -> dict[str, Any]:
-    return _numbers(
-        read_table(fmt(kind, SCHEMA, **options), sorted(folder.glob(f"*.{kind}")), SCHEMA)
-    )
+def _ours(folder: Path, **options: Any) -> dict[str, Any]:
+    return _numbers(table_of("parquet", sorted(folder.glob("*.parquet")), SCHEMA, **options))
 
 
 @pytest.mark.thorough("Spark writes the files; stored ones are read elsewhere in this module")
@@ -155,9 +158,7 @@ def _ours(fmt: Any, read_table: Any, folder: Path, kind: str, **options: Any) ->
     ],
     ids=" ".join,
 )
-def test_parquet_of_spark_s_writers_reads_as_spark_reads_it(
-    case, spark, in_zones, fmt, read_table, tmp_path
-):
+def test_parquet_of_spark_s_writers_reads_as_spark_reads_it(case, spark, in_zones, tmp_path):
     folder = tmp_path / "x"
     mode, stored, session = case
     keys = {
@@ -175,7 +176,7 @@ def test_parquet_of_spark_s_writers_reads_as_spark_reads_it(
             for key, value in before.items():
                 spark.conf.set(key, value)
         expected = _of_spark(spark, folder, "parquet")
-    assert _ours(fmt, read_table, folder, "parquet", timeZone="Pacific/Auckland") == expected
+    assert _ours(folder, timeZone="Pacific/Auckland") == expected
 
 
 def _parquet(path: Path, notes: dict[bytes, bytes], *, int96: bool = False) -> Path:
@@ -204,12 +205,11 @@ DAY_AND_TIME = pa.schema([("d", pa.date32()), ("t", INSTANT)])
     ],
 )
 def test_version_and_marks_decide_and_options_where_they_are_missing(
-    version, options, rebased, int96, fmt, read_table, tmp_path
+    version, options, rebased, int96, tmp_path
 ):
     notes = {b"org.apache.spark.version": version.encode()} if version else {}
     path = _parquet(tmp_path / "x.parquet", notes, int96=int96)
-    reader = fmt("parquet", DAY_AND_TIME, **options)
-    (row,) = read_table(reader, [path], DAY_AND_TIME).to_pylist()
+    (row,) = table_of("parquet", [path], DAY_AND_TIME, **options).to_pylist()
     plain, kept_in_int96 = rebased
     assert row["d"] == (dt.date(1000, 3, 1) if plain else JULIAN)
     moved = kept_in_int96 if int96 else plain
@@ -217,30 +217,30 @@ def test_version_and_marks_decide_and_options_where_they_are_missing(
 
 
 @pytest.mark.parametrize("int96", [False, True])
-def test_each_of_the_two_modes_refuses_its_own_values_only(int96, fmt, read, version_of, tmp_path):
+def test_each_of_the_two_modes_refuses_its_own_values_only(int96, tmp_path):
     path, schema = _parquet(tmp_path / "x.parquet", {}, int96=int96), pa.schema([("t", INSTANT)])
     own, other = ["datetimeRebaseMode", "int96RebaseMode"][:: -1 if int96 else 1]
-    (row,) = read(fmt("parquet", schema, **{own: "LEGACY", other: "EXCEPTION"}), version_of(path))
+    (row,) = rows_of(
+        format_of("parquet", schema, **{own: "LEGACY", other: "EXCEPTION"}), version(path)
+    )
     assert row["t"].date() == dt.date(1000, 3, 1)
     with pytest.raises(SchemaMismatchError, match=own):
-        read(fmt("parquet", schema, **{own: "EXCEPTION", other: "LEGACY"}), version_of(path))
+        rows_of(format_of("parquet", schema, **{own: "EXCEPTION", other: "LEGACY"}), version(path))
 
 
-def test_a_zone_without_known_rules_is_refused_by_name(fmt, read, version_of, tmp_path):
+def test_a_zone_without_known_rules_is_refused_by_name(tmp_path):
     notes = {**LEGACY, b"org.apache.spark.timeZone": b"Mars/Olympus"}
     path = _parquet(tmp_path / "x.parquet", notes)
     with pytest.raises(SchemaMismatchError, match="Mars/Olympus"):
-        read(fmt("parquet", DAY_AND_TIME), version_of(path))
+        rows_of(format_of("parquet", DAY_AND_TIME), version(path))
 
 
-def test_a_filter_sees_rebased_values_with_any_bounds_of_row_groups(
-    fmt, read, version_of, tmp_path
-):
+def test_a_filter_sees_rebased_values_with_any_bounds_of_row_groups(tmp_path):
     days = pa.array(range(-355_000, -354_000), pa.int32()).view(pa.date32())
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"d": days}).replace_schema_metadata(LEGACY), path, row_group_size=10)
     schema = pa.schema([("d", pa.date32())])
-    everything = read(fmt("parquet", schema), version_of(path))
+    everything = rows_of(format_of("parquet", schema), version(path))
     assert all(row["d"] < day.as_py() for row, day in zip(everything, days, strict=True))
     wanted = [row for row in everything if row["d"] == dt.date(999, 1, 20)]
     assert len(wanted) == 1
@@ -248,7 +248,7 @@ def test_a_filter_sees_rebased_values_with_any_bounds_of_row_groups(
     assert read_rows([path], schema, **chosen) == wanted
 
 
-def test_avro_with_spark_s_marks_is_rebased_like_parquet(fmt, read, version_of, tmp_path):
+def test_avro_with_spark_s_marks_is_rebased_like_parquet(tmp_path):
     noon = dt.datetime.combine(JULIAN, dt.time(12), dt.UTC)
     micros = {"type": "long", "logicalType": "timestamp-micros"}
     fields = [
@@ -265,16 +265,16 @@ def test_avro_with_spark_s_marks_is_rebased_like_parquet(fmt, read, version_of, 
         with path.open("wb") as sink:
             texts = {key.decode(): value.decode() for key, value in notes.items()}
             fastavro.writer(sink, schema, records, metadata=texts)
-        (found[name],) = read(fmt("avro", target), version_of(path))
+        (found[name],) = rows_of(format_of("avro", target), version(path))
     assert found["plain"] == {"d": JULIAN, "t": noon, "many": [noon]}
     parquet = _parquet(tmp_path / "x.parquet", LEGACY)
-    (expected,) = read(fmt("parquet", DAY_AND_TIME), version_of(parquet))
+    (expected,) = rows_of(format_of("parquet", DAY_AND_TIME), version(parquet))
     assert found["legacy"]["d"] == dt.date(1000, 3, 1)
     assert found["legacy"] == {**expected, "many": [expected["t"]]}
 
 
 @pytest.mark.thorough("Spark writes the files; days before 1582 of stored ones are above")
-def test_orc_dates_of_spark_and_of_arrow_read_as_spark_reads_them(spark, fmt, read_table, tmp_path):
+def test_orc_dates_of_spark_and_of_arrow_read_as_spark_reads_them(spark, tmp_path):
     rows = _over_the_centuries(spark).select("id", "d", "deep")
     rows.write.orc(str(tmp_path / "spark"))
     days = pa.array(range(-719_000, -141_000, 601), pa.int32()).view(pa.date32())
@@ -286,7 +286,7 @@ def test_orc_dates_of_spark_and_of_arrow_read_as_spark_reads_them(spark, fmt, re
     schema = pa.schema([SCHEMA.field(name) for name in ("id", "d", "deep")])
     for folder in (tmp_path / "spark", tmp_path / "arrow"):
         paths = sorted(folder.glob("*.orc"))
-        found = read_table(fmt("orc", schema), paths, schema).sort_by("id")
+        found = table_of("orc", paths, schema).sort_by("id")
         expected = spark.read.schema(rows.schema).orc(str(folder)).orderBy("id")
         numbers = expected.selectExpr("unix_date(d) d", "unix_date(deep[0].d) e").toArrow()
         assert found["d"].cast(pa.int32()).to_pylist() == numbers["d"].to_pylist()

@@ -12,6 +12,12 @@ from pyarrow import parquet as pq
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.files.formats.api import FileFormat
+from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
+    format_of,
+    rows_of,
+    sample_rows,
+)
+from pyspark_sluice.tests.reader.files.reading import version
 from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
@@ -29,7 +35,7 @@ def rows_or_error(reader: FileFormat, file: FileVersion) -> int | str:
 
 
 @pytest.mark.parametrize("seed", sampled(range(150), lambda seed: seed < 30, reason="more seeds"))
-def test_flipped_bits_give_an_error_or_every_row(kind, seed, write, fmt, version_of):
+def test_flipped_bits_give_an_error_or_every_row(kind, seed, write):
     chance = random.Random(seed)
     path = Path(write(kind, COUNT, 100).path)
     data = bytearray(path.read_bytes())
@@ -37,63 +43,61 @@ def test_flipped_bits_give_an_error_or_every_row(kind, seed, write, fmt, version
     for _ in range(chance.choice([1, 2, 5])):
         data[chance.randrange(low, len(data))] ^= 1 << chance.randrange(8)
     path.write_bytes(data)
-    file = version_of(path)
-    assert rows_or_error(fmt(kind), file) in (COUNT, str(path))
+    file = version(path)
+    assert rows_or_error(format_of(kind), file) in (COUNT, str(path))
 
 
 @pytest.mark.thorough("a process for each damage; flipped bits are below")
 @pytest.mark.parametrize(
     "step", sampled([11, 3], lambda step: step == 11, reason="more places of a footer")
 )
-def test_no_damage_to_a_parquet_footer_aborts_the_process(step, write, fmt, version_of):
+def test_no_damage_to_a_parquet_footer_aborts_the_process(step, write):
     """Arrow's ColumnChunkMetaData throws through Python and ends the process on some of these."""
     path = Path(write("parquet", COUNT, 100).path)
     data = path.read_bytes()
     length = int.from_bytes(data[-8:-4], "little")
     for at in range(len(data) - 8 - length, len(data) - 8, step):
         path.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
-        file = version_of(path)
-        assert rows_or_error(fmt("parquet"), file) in (COUNT, str(path))
+        file = version(path)
+        assert rows_or_error(format_of("parquet"), file) in (COUNT, str(path))
         # Bounds that were damaged look like true ones, so here the number may differ.
-        found = rows_or_error(fmt("parquet", filter="id > 5"), file)
+        found = rows_or_error(format_of("parquet", filter="id > 5"), file)
         assert isinstance(found, int) or found == str(path)
 
 
-def test_a_stream_without_its_end_mark_is_read_if_it_ends_between_messages(
-    write, fmt, read, version_of
-):
+def test_a_stream_without_its_end_mark_is_read_if_it_ends_between_messages(write):
     path = Path(write("stream", COUNT, 100).path)
     data = path.read_bytes()
     assert data[-8:] == b"\xff\xff\xff\xff" + bytes(4)
     path.write_bytes(data[:-8])
-    assert len(read(fmt("stream"), version_of(path))) == COUNT
+    assert len(rows_of(format_of("stream"), version(path))) == COUNT
     for end in (*range(len(data) - 16, len(data) - 8), *range(len(data) - 7, len(data))):
         path.write_bytes(data[:end])
         with pytest.raises(MalformedDataError):
-            read(fmt("stream"), version_of(path))
+            rows_of(format_of("stream"), version(path))
 
 
-def test_a_broken_sync_marker_is_named_with_its_position(write, fmt, version_of):
+def test_a_broken_sync_marker_is_named_with_its_position(write):
     file = write("avro", COUNT, 30)
-    second = fmt("avro").blocks(file)[1]
+    second = format_of("avro").blocks(file)[1]
     path = Path(file.path)
     data = bytearray(path.read_bytes())
     data[second.start - 1] ^= 1
     path.write_bytes(data)
     with pytest.raises(MalformedDataError, match="sync marker at its end, at byte"):
-        list(fmt("avro").decode(FileSplit(version_of(path), 0, file.size)))
+        list(format_of("avro").decode(FileSplit(version(path), 0, file.size)))
 
 
-def test_an_abandoned_read_leaves_nothing_for_the_next_one(kind, write, fmt, read, sample):
+def test_an_abandoned_read_leaves_nothing_for_the_next_one(kind, write):
     file = write(kind, COUNT, 100)
-    reader = fmt(kind)
+    reader = format_of(kind)
     abandoned = reader.decode(FileSplit(file, 0, file.size))
     next(abandoned)
     abandoned.close()
-    assert read(reader, file) == sample(COUNT)
+    assert rows_of(reader, file) == sample_rows(COUNT)
 
 
-def test_an_arrow_footer_that_leaves_a_batch_out_is_refused(fmt, write):
+def test_an_arrow_footer_that_leaves_a_batch_out_is_refused(write):
     from pyspark_sluice.reader.files.formats.arrow import format as arrow_format
 
     file = write("arrow", COUNT, 100)
@@ -110,7 +114,7 @@ def test_an_arrow_footer_that_leaves_a_batch_out_is_refused(fmt, write):
     status = Path(file.path).stat()
     damaged = type(file)(file.path, status.st_size, status.st_mtime_ns // 1000)
     with pytest.raises(MalformedDataError, match="bytes between messages"):
-        list(fmt("arrow").decode(FileSplit(damaged, 0, damaged.size)))
+        list(format_of("arrow").decode(FileSplit(damaged, 0, damaged.size)))
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -130,9 +134,7 @@ def as_varint(value: int, length: int) -> bytes:
 
 
 @pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip", "lz4"])
-def test_sizes_of_a_parquet_page_that_lie_are_an_error_or_make_no_difference(
-    codec, fmt, version_of, tmp_path
-):
+def test_sizes_of_a_parquet_page_that_lie_are_an_error_or_make_no_difference(codec, tmp_path):
     path, rows = tmp_path / "lies.parquet", [f"row {i}" * (i % 50) for i in range(5000)]
     pq.write_table(pa.table({"a": rows}), path, compression=codec, use_dictionary=False)
     data = path.read_bytes()
@@ -145,9 +147,9 @@ def test_sizes_of_a_parquet_page_that_lie_are_an_error_or_make_no_difference(
         most = (1 << 7 * (until - begin)) - 2
         for lie in (2, value - 2, value + 2, value // 4 * 2, most):
             path.write_bytes(data[:begin] + as_varint(lie, until - begin) + data[until:])
-            reader, found = fmt("parquet", pa.schema([("a", pa.string())])), []
+            reader, found = format_of("parquet", pa.schema([("a", pa.string())])), []
             try:
-                for decoded in reader.decode(FileSplit(version_of(path), 0, len(data))):
+                for decoded in reader.decode(FileSplit(version(path), 0, len(data))):
                     found += decoded.batch.column("a").to_pylist()
             except MalformedDataError as error:
                 assert str(path) in error.where  # noqa: PT017 - or the rows are right

@@ -21,6 +21,7 @@ from pyspark_sluice.reader.files.formats.orc.encoding import (
     stored,
 )
 from pyspark_sluice.reader.files.formats.orc.tail import read_tail
+from pyspark_sluice.tests.reader.files.formats.blocks.block_files import table_of
 from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
@@ -42,7 +43,7 @@ LOCAL = pa.timestamp("us")
     ),
 )
 def test_timestamps_are_the_writer_s_instants_in_any_zone_of_the_session(
-    writer, spark, in_zones, fmt, read_table, tmp_path
+    writer, spark, in_zones, tmp_path
 ):
     # Years 1680 to 2250, the hours around 1970, and a night when the clocks are set back.
     query = """
@@ -69,8 +70,8 @@ def test_timestamps_are_the_writer_s_instants_in_any_zone_of_the_session(
     schema = pa.schema(
         [("id", pa.int64()), ("t", INSTANT), ("n", LOCAL), ("s", inner), ("l", pa.list_(INSTANT))]
     )
-    reader = fmt("orc", schema, timeZone="Pacific/Auckland")
-    table = read_table(reader, sorted((tmp_path / "x").glob("*.orc")), schema).sort_by("id")
+    paths = sorted((tmp_path / "x").glob("*.orc"))
+    table = table_of("orc", paths, schema, timeZone="Pacific/Auckland").sort_by("id")
     found = table.select(["t", "n"]).to_pydict()
     found |= {name: [row[name] for row in table["s"].to_pylist()] for name in "ab"}
     found["l"] = [row[0] for row in table["l"].to_pylist()]
@@ -89,35 +90,33 @@ def _hive(path: Path, rows: int = 3) -> Path:
 POSITIONS = pa.schema([("id", pa.int64()), ("text", pa.string()), ("later", pa.int64())])
 
 
-def test_columns_that_hive_named_by_position_are_the_schema_s_in_order(
-    spark_answers, fmt, read_table, tmp_path
-):
+def test_columns_that_hive_named_by_position_are_the_schema_s_in_order(spark_answers, tmp_path):
     path, ddl = _hive(tmp_path / "x.orc"), "id long, text string, later long"
 
     def by_spark(spark: SparkSession) -> dict[str, list[Any]]:
         return spark.read.schema(ddl).orc(str(path)).toArrow().to_pydict()
 
-    found = read_table(fmt("orc", POSITIONS), [path], POSITIONS)
+    found = table_of("orc", [path], POSITIONS)
     assert found.to_pydict() == spark_answers(by_spark, ddl)
     assert found["text"][2].as_py().endswith("2")
     only = pa.schema([("text", pa.string()), ("id", pa.int64())])
     with pytest.raises(SchemaMismatchError, match="string"):
-        read_table(fmt("orc", only), [path], only)
+        table_of("orc", [path], only)
 
 
-def test_names_by_position_in_a_file_too_large_to_be_read_at_once(fmt, read_table, tmp_path):
+def test_names_by_position_in_a_file_too_large_to_be_read_at_once(tmp_path):
     path = _hive(tmp_path / "x.orc", 40_000)
     assert path.stat().st_size > 2 << 20
-    found = read_table(fmt("orc", POSITIONS), [path], POSITIONS)
+    found = table_of("orc", [path], POSITIONS)
     assert found["id"].to_pylist() == list(range(40_000))
     assert found["text"][39_999].as_py() == f"text {39_999:0100}"
 
 
-def test_more_columns_by_position_than_the_schema_has_are_refused(fmt, read_table, tmp_path):
+def test_more_columns_by_position_than_the_schema_has_are_refused(tmp_path):
     path = _hive(tmp_path / "x.orc")
     schema = pa.schema([("id", pa.int64())])
     with pytest.raises(SchemaMismatchError, match="_col0 to _col1"):
-        read_table(fmt("orc", schema), [path], schema)
+        table_of("orc", [path], schema)
 
 
 @pytest.mark.parametrize(
@@ -128,15 +127,13 @@ def test_more_columns_by_position_than_the_schema_has_are_refused(fmt, read_tabl
         reason="footers of the other codecs are found in the same way",
     ),
 )
-def test_footers_of_every_size_are_read_in_every_codec_and_version(
-    codec, file_version, fmt, read_table, tmp_path
-):
+def test_footers_of_every_size_are_read_in_every_codec_and_version(codec, file_version, tmp_path):
     schema = pa.schema([("c0", pa.int64())])
     for columns in (1, 2, 7, 60, 300):
         table = pa.table({f"c{i}": [i, None] for i in range(columns)})
         path = tmp_path / f"{columns}.orc"
         orc.write_table(table, path, compression=codec, file_version=file_version)
-        assert read_table(fmt("orc", schema), [path], schema)["c0"].to_pylist() == [0, None]
+        assert table_of("orc", [path], schema)["c0"].to_pylist() == [0, None]
 
 
 def test_an_lz4_footer_ends_where_its_content_does():
@@ -165,20 +162,16 @@ def _with_tail(
     return path
 
 
-def test_a_file_that_says_orc_only_where_it_begins_is_read(
-    spark_answers, fmt, read_table, tmp_path
-):
+def test_a_file_that_says_orc_only_where_it_begins_is_read(spark_answers, tmp_path):
     path = tmp_path / "x.orc"
     orc.write_table(pa.table({"id": [1, 2]}), path, file_version="0.11")
     _with_tail(path, postscript=lambda found: [pair for pair in found if pair[0] != 8000])
     schema = pa.schema([("id", pa.int64())])
     assert spark_answers(lambda spark: spark.read.schema("id long").orc(str(path)).count()) == 2
-    assert read_table(fmt("orc", schema), [path], schema)["id"].to_pylist() == [1, 2]
+    assert table_of("orc", [path], schema)["id"].to_pylist() == [1, 2]
 
 
-def test_decimals_that_do_not_say_their_digits_are_refused_where_they_are_wanted(
-    fmt, read_table, tmp_path
-):
+def test_decimals_that_do_not_say_their_digits_are_refused_where_they_are_wanted(tmp_path):
     path = tmp_path / "x.orc"
     price = pa.array(["1.123456789"]).cast(pa.decimal128(12, 9))
     orc.write_table(pa.table({"id": [1], "price": price}), path)
@@ -190,26 +183,25 @@ def test_decimals_that_do_not_say_their_digits_are_refused_where_they_are_wanted
     _with_tail(path, footer=unscaled)
     schema = pa.schema([("id", pa.int64()), ("price", pa.decimal128(12, 9))])
     with pytest.raises(SchemaMismatchError, match=r"column 'price'.*Hive 0\.11"):
-        read_table(fmt("orc", schema), [path], schema)
-    assert read_table(fmt("orc", schema.remove(1)), [path], schema.remove(1)).num_rows == 1
+        table_of("orc", [path], schema)
+    assert table_of("orc", [path], schema.remove(1)).num_rows == 1
 
 
 @pytest.mark.parametrize("codec", [3, 6])
-def test_codecs_that_arrow_does_not_know_are_named(codec, fmt, read_table, tmp_path):
+def test_codecs_that_arrow_does_not_know_are_named(codec, tmp_path):
     path = tmp_path / "x.orc"
     orc.write_table(pa.table({"id": [1]}), path)
     _with_tail(path, postscript=lambda found: [(i, codec if i == 2 else v) for i, v in found])
     schema = pa.schema([("id", pa.int64())])
     with pytest.raises(MalformedDataError, match="LZO or Brotli"):
-        read_table(fmt("orc", schema), [path], schema)
+        table_of("orc", [path], schema)
 
 
 def test_a_file_of_spark_without_rows_has_wall_clocks_for_its_numbers_of_microseconds(
-    spark, fmt, read_table, tmp_path
+    spark, tmp_path
 ):
     empty = spark.range(0).selectExpr("CAST(NULL AS TIMESTAMP_NTZ) AS t").coalesce(1)
     empty.write.orc(str(tmp_path / "x"))
     schema = pa.schema([("t", LOCAL)])
-    assert read_table(fmt("orc", schema), sorted((tmp_path / "x").glob("*.orc")), schema) == (
-        schema.empty_table()
-    )
+    paths = sorted((tmp_path / "x").glob("*.orc"))
+    assert table_of("orc", paths, schema) == schema.empty_table()

@@ -16,6 +16,7 @@ import pytest
 
 from pyspark_sluice.errors import SchemaMismatchError
 from pyspark_sluice.tests.reader.files.formats.blocks import writers
+from pyspark_sluice.tests.reader.files.formats.blocks.block_files import table_of
 from pyspark_sluice.tests.reader.files.formats.blocks.writers import DDL, File, arrow_file
 from pyspark_sluice.tests.reader.files.formats.json.comparing import plain_rows
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
@@ -41,22 +42,12 @@ def _sorted(rows: Rows) -> Rows:
     return sorted(rows, key=repr)
 
 
-def _same(spark: SparkSession, read: Any, paths: list[Path], ddl: str, kind: str) -> None:
+def _same(spark: SparkSession, paths: list[Path], ddl: str, kind: str) -> None:
     expected = _of_spark(spark, paths, ddl, kind)
     schema = arrow_schema(ddl)
     for path in paths:
-        found = _sorted(plain_rows(read(kind, schema, path)))
+        found = _sorted(plain_rows(table_of(kind, [path], schema)))
         assert found == expected[path.name], path.name
-
-
-@pytest.fixture
-def table_of(fmt: Any, read_table: Any) -> Any:
-    """The rows of one file by the reader."""
-
-    def read(kind: str, schema: pa.Schema, path: Path) -> pa.Table:
-        return read_table(fmt(kind, schema), [path], schema)
-
-    return read
 
 
 # Files of parquet-java and Spark, which need the JVM -------------------------------------------
@@ -221,7 +212,7 @@ def orc_by_spark(spark: SparkSession, folder: Path) -> list[Path]:
 
 
 @pytest.mark.thorough("six writers of one format; names, damage and footers are tested one by one")
-def test_parquet_of_every_writer_reads_as_spark_reads_it(spark, table_of, tmp_path):
+def test_parquet_of_every_writer_reads_as_spark_reads_it(spark, tmp_path):
     files = [
         *writers.by_pyarrow(tmp_path),
         *writers.by_duckdb(tmp_path),
@@ -230,15 +221,15 @@ def test_parquet_of_every_writer_reads_as_spark_reads_it(spark, table_of, tmp_pa
         *by_spark(spark, tmp_path),
     ]
     assert len({path for _, path in files}) == len(files) > 50
-    _same(spark, table_of, [path for _, path in files], DDL, "parquet")
+    _same(spark, [path for _, path in files], DDL, "parquet")
 
 
-def test_orc_of_every_codec_reads_as_spark_reads_it(spark, table_of, tmp_path):
+def test_orc_of_every_codec_reads_as_spark_reads_it(spark, tmp_path):
     paths = orc_by_spark(spark, tmp_path)
-    _same(spark, table_of, paths, DDL, "orc")
+    _same(spark, paths, DDL, "orc")
 
 
-def test_avro_of_fastavro_and_polars_holds_the_rows_that_were_written(table_of, tmp_path):
+def test_avro_of_fastavro_and_polars_holds_the_rows_that_were_written(tmp_path):
     import polars as pl
 
     names = ["id", "flag", "i32", "i64", "f32", "f64", "s", "x", "d", "l", "ll", "ls", "st"]
@@ -252,7 +243,7 @@ def test_avro_of_fastavro_and_polars_holds_the_rows_that_were_written(table_of, 
     with by_fastavro.open("wb") as sink:
         fastavro.writer(sink, found, data.to_pylist(), codec="deflate", sync_interval=300)
     for path in (by_polars, by_fastavro):
-        assert table_of("avro", data.schema, path).to_pylist() == data.to_pylist(), path.name
+        assert table_of("avro", [path], data.schema).to_pylist() == data.to_pylist(), path.name
 
 
 RAW_IN_SPARK = {
@@ -266,13 +257,13 @@ RAW_IN_SPARK = {
 
 
 @pytest.mark.parametrize("name", RAW_IN_SPARK)
-def test_what_spark_hands_out_as_stored_is_refused_with_both_types_named(name, table_of, tmp_path):
+def test_what_spark_hands_out_as_stored_is_refused_with_both_types_named(name, tmp_path):
     array, target = RAW_IN_SPARK[name]
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"c": array}), path, version="2.6")
     expected = f"column 'c' does not fit.*{path}.*{re.escape(str(array.type))}.*expected {target}"
     with pytest.raises(SchemaMismatchError, match=expected):
-        table_of("parquet", pa.schema([("c", target)]), path)
+        table_of("parquet", [path], pa.schema([("c", target)]))
 
 
 REFUSED_BY_SPARK = {
@@ -287,10 +278,10 @@ REFUSED_BY_SPARK = {
 
 
 @pytest.mark.parametrize("name", REFUSED_BY_SPARK)
-def test_what_spark_refuses_is_read_where_no_value_is_lost(name, table_of, tmp_path):
+def test_what_spark_refuses_is_read_where_no_value_is_lost(name, tmp_path):
     array, target, values = REFUSED_BY_SPARK[name]
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"c": array}), path, version="2.6", compression="brotli")
-    column = table_of("parquet", pa.schema([("c", target)]), path).column("c")
+    column = table_of("parquet", [path], pa.schema([("c", target)])).column("c")
     found = column.cast(pa.int64()) if pa.types.is_timestamp(target) else column
     assert found.to_pylist() == values

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.files.row_filter import Predicate
-from pyspark_sluice.tests.reader.files.reading import read_rows
+from pyspark_sluice.tests.reader.files.formats.blocks.block_files import format_of
+from pyspark_sluice.tests.reader.files.reading import read_rows, version
 
 SCHEMA = pa.schema(
     [
@@ -181,14 +182,14 @@ def test_the_rows_do_not_depend_on_row_groups(data, text, group_rows, tmp_path):
     assert repr(found) == repr(expected)
 
 
-def test_row_groups_that_cannot_match_are_not_read(tmp_path, fmt, version_of):
+def test_row_groups_that_cannot_match_are_not_read(tmp_path):
     path = tmp_path / "x.parquet"
     table = pa.table({"id": list(range(1000)), "text": ["x" * 100] * 1000})
     pq.write_table(table, path, row_group_size=100, use_dictionary=False, compression="none")
     # What lies in the first row group's data is destroyed: reading it would fail.
     data = bytearray(path.read_bytes())
-    file = version_of(path)
-    first = fmt("parquet", table.schema).blocks(file)[0]
+    file = version(path)
+    first = format_of("parquet", table.schema).blocks(file)[0]
     data[4 : first.end] = bytes(first.end - 4)
     path.write_bytes(data)
     rows = read_rows([path], table.schema, file_format="parquet", filter="id >= 250")

@@ -15,20 +15,25 @@ from pyarrow import orc
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.orc import format as orc_format
+from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
+    format_of,
+    rows_of,
+    sample_rows,
+)
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.sample("parquet", "10", why="the same pieces of other formats")
 @pytest.mark.parametrize("count", [10, 30_000])
-def test_rows_come_out_of_any_file_system_that_fsspec_opens(kind, count, write, fmt, read, sample):
+def test_rows_come_out_of_any_file_system_that_fsspec_opens(kind, count, write):
     local = write(kind, count, 5000)
     url = f"memory://blocks/{count}.{kind}"
     fsspec.filesystem("memory").pipe_file(url, Path(local.path).read_bytes())
     file = FileVersion(url, local.size, -1)
-    reader = fmt(kind)
+    reader = format_of(kind)
     cuts = [block.start for block in reader.blocks(file)][1:]
-    assert read(reader, file, *cuts) == sample(count)
+    assert rows_of(reader, file, *cuts) == sample_rows(count)
 
 
 def remote(path: Path) -> FileVersion:
@@ -39,21 +44,21 @@ def remote(path: Path) -> FileVersion:
 
 
 @pytest.mark.thorough("a local one is refused in test_bombs.py")
-def test_a_stripe_of_an_object_that_swells_is_refused_by_name(tmp_path, fmt, read):
+def test_a_stripe_of_an_object_that_swells_is_refused_by_name(tmp_path):
     path = tmp_path / "swells.orc"
     long = "x" * 50_000
     with orc.ORCWriter(str(path), dictionary_key_size_threshold=1.0, compression="zstd") as out:
         for _ in range(40):
             out.write(pa.table({"a": [long] * 1000}))
-    reader = fmt("orc", pa.schema([("a", pa.string())]), batchBytes="4m", maxRecordBytes="8m")
+    reader = format_of("orc", pa.schema([("a", pa.string())]), batchBytes="4m", maxRecordBytes="8m")
     with pytest.raises(MalformedDataError, match=r"memory://blocks/swells.orc, stripe 0") as caught:
-        read(reader, remote(path))
+        rows_of(reader, remote(path))
     assert "set maxRecordBytes" in str(caught.value)
 
 
 @pytest.mark.parametrize("is_remote", [False, True], ids=["local", "remote"])
 def test_a_decoder_that_crashes_is_an_error_with_the_file_s_name_and_the_next_file_is_read(
-    write, fmt, read, sample, monkeypatch, is_remote
+    write, monkeypatch, is_remote
 ):
     bad, good = write("orc", 300, 100), write("orc", 301, 100)
     if is_remote:
@@ -68,8 +73,8 @@ def test_a_decoder_that_crashes_is_an_error_with_the_file_s_name_and_the_next_fi
         yield from batches
 
     monkeypatch.setattr(orc_format, "_stripes", crash_half_way)
-    reader = fmt("orc")
+    reader = format_of("orc")
     with pytest.raises(MalformedDataError, match=r"crashed \(SIGSEGV\)") as caught:
-        read(reader, bad)
+        rows_of(reader, bad)
     assert bad.path in caught.value.where
-    assert read(reader, good) == sample(301)
+    assert rows_of(reader, good) == sample_rows(301)

@@ -18,6 +18,12 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.parquet.footer import bound
+from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
+    format_of,
+    rows_of,
+    table_of,
+)
+from pyspark_sluice.tests.reader.files.reading import version
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 if TYPE_CHECKING:
@@ -46,9 +52,7 @@ INT96 = {
 
 @pytest.mark.parametrize("dictionary", [False, True])
 @pytest.mark.parametrize("notes", [False, True])
-def test_int96_is_read_out_of_its_bytes_where_arrow_would_change_it(
-    dictionary, notes, tmp_path, fmt, read_table
-):
+def test_int96_is_read_out_of_its_bytes_where_arrow_would_change_it(dictionary, notes, tmp_path):
     path = tmp_path / "x.parquet"
     first = dt.datetime.fromisoformat("2020-01-01")
     values = [first + dt.timedelta(days=i) for i in range(len(INT96))]
@@ -65,14 +69,14 @@ def test_int96_is_read_out_of_its_bytes_where_arrow_would_change_it(
         data = data.replace(written, struct.pack("<qi", nanoseconds, day))
     path.write_bytes(data)
     schema = pa.schema([("t", UTC), ("n", pa.list_(pa.struct([("t", UTC)])))])
-    found = read_table(fmt("parquet", schema), [path], schema)
+    found = table_of("parquet", [path], schema)
     assert found.column("t").cast(pa.int64()).to_pylist() == [None, *INT96.values()]
     inner = found.column("n").combine_chunks().flatten().field("t").cast(pa.int64()).to_pylist()
     assert inner == [None, *INT96.values()][: len(inner)]
     assert len(inner) == len(INT96)
 
 
-def test_a_column_that_does_not_decode_is_named(tmp_path, fmt, read, version_of):
+def test_a_column_that_does_not_decode_is_named(tmp_path):
     path = tmp_path / "x.parquet"
     table = pa.table({"good": range(3000), "bad": range(3000)})
     pq.write_table(table, path, use_dictionary=False, compression="zstd")
@@ -83,11 +87,11 @@ def test_a_column_that_does_not_decode_is_named(tmp_path, fmt, read, version_of)
     path.write_bytes(data)
     schema = pa.schema([("good", pa.int64()), ("bad", pa.int64())])
     with pytest.raises(MalformedDataError, match="column 'bad', which does not decode") as caught:
-        read(fmt("parquet", schema), version_of(path))
+        rows_of(format_of("parquet", schema), version(path))
     assert str(path) in str(caught.value)
 
 
-def test_only_wanted_columns_are_read_from_parquet(tmp_path, fmt, read, version_of):
+def test_only_wanted_columns_are_read_from_parquet(tmp_path):
     path = tmp_path / "x.parquet"
     table = pa.table({"bulk": ["x" * 1000] * 100, "s": [{"a": i, "b": "y"} for i in range(100)]})
     pq.write_table(table, path, use_dictionary=False, compression="none")
@@ -98,12 +102,12 @@ def test_only_wanted_columns_are_read_from_parquet(tmp_path, fmt, read, version_
     data[start : start + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
     path.write_bytes(data)
     schema = pa.schema([("s", pa.struct([("a", pa.int64())]))])
-    found = read(fmt("parquet", schema), version_of(path))
+    found = rows_of(format_of("parquet", schema), version(path))
     assert found == [{"s": {"a": i}} for i in range(100)]
 
 
 @pytest.mark.parametrize("codec", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
-def test_orc_codecs_are_cut_at_stripes(codec, tmp_path, fmt, read, version_of):
+def test_orc_codecs_are_cut_at_stripes(codec, tmp_path):
     path = tmp_path / "x.orc"
     noise = random.Random(1)
     with orc.ORCWriter(path, compression=codec, stripe_size=1, batch_size=500) as writer:
@@ -111,68 +115,66 @@ def test_orc_codecs_are_cut_at_stripes(codec, tmp_path, fmt, read, version_of):
             ids = range(start, start + 500)
             bulk = [noise.randbytes(200) for _ in ids]
             writer.write(pa.table({"id": ids, "bulk": bulk}))
-    reader = fmt("orc", pa.schema([("id", pa.int64())]))
-    blocks = reader.blocks(version_of(path))
+    reader = format_of("orc", pa.schema([("id", pa.int64())]))
+    blocks = reader.blocks(version(path))
     assert len(blocks) == orc.ORCFile(path).nstripes > 1
     assert sum(block.rows for block in blocks) == 5000
-    found = read(reader, version_of(path), blocks[1].start + 1)
+    found = rows_of(reader, version(path), blocks[1].start + 1)
     assert [row["id"] for row in found] == list(range(5000))
 
 
 @pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
 @pytest.mark.parametrize("new", [ipc.new_file, ipc.new_stream])
-def test_arrow_codecs_and_dictionaries(new, codec, tmp_path, fmt, read, version_of):
+def test_arrow_codecs_and_dictionaries(new, codec, tmp_path):
     path = tmp_path / "x.arrow"
     table = pa.table({"id": range(900), "s": pa.array(["a", "b", None] * 300).dictionary_encode()})
     options = ipc.IpcWriteOptions(compression=codec)
     with new(str(path), table.schema, options=options) as writer:
         writer.write_table(table, max_chunksize=100)
-    reader = fmt("arrow", pa.schema([("s", pa.string())]))
-    found = [block.rows for block in reader.blocks(version_of(path))]
+    reader = format_of("arrow", pa.schema([("s", pa.string())]))
+    found = [block.rows for block in reader.blocks(version(path))]
     assert found == ([100] * 9 if new is ipc.new_file else [900])
-    assert [row["s"] for row in read(reader, version_of(path))] == ["a", "b", None] * 300
+    assert [row["s"] for row in rows_of(reader, version(path))] == ["a", "b", None] * 300
 
 
-def test_a_schema_without_columns_still_counts_the_rows(kind, write, fmt):
+def test_a_schema_without_columns_still_counts_the_rows(kind, write):
     file = write(kind, 1234, 100)
-    parts = fmt(kind, pa.schema([])).decode(FileSplit(file, 0, file.size))
+    parts = format_of(kind, pa.schema([])).decode(FileSplit(file, 0, file.size))
     assert sum(part.batch.num_rows for part in parts) == 1234
 
 
-def test_feather_files_of_version_one_are_named_as_such(tmp_path, fmt, read, version_of):
+def test_feather_files_of_version_one_are_named_as_such(tmp_path):
     path = tmp_path / "x.feather"
     path.write_bytes(b"FEA1" + bytes(40) + b"FEA1")
     with pytest.raises(MalformedDataError, match="Feather version 1"):
-        read(fmt("arrow"), version_of(path))
+        rows_of(format_of("arrow"), version(path))
 
 
-def test_orc_s_timestamps_hang_in_the_writer_s_zone_or_else_in_the_session_s(
-    tmp_path, fmt, read, version_of
-):
+def test_orc_s_timestamps_hang_in_the_writer_s_zone_or_else_in_the_session_s(tmp_path):
     path = tmp_path / "x.orc"
     noon = pa.array([dt.datetime.fromisoformat("2026-07-01T12:00")], pa.timestamp("us"))
     orc.write_table(pa.table({"t": noon}), path)
     schema = pa.schema([("t", UTC)])
-    berlin = fmt("orc", schema, timeZone="Europe/Berlin")
-    assert read(berlin, version_of(path))[0]["t"].hour == 12
+    berlin = format_of("orc", schema, timeZone="Europe/Berlin")
+    assert rows_of(berlin, version(path))[0]["t"].hour == 12
     # The writer's zone is the third field of a stripe's footer; made an unknown one, it is gone.
     named, unnamed = b"\x1a\x03GMT", b"\x7a\x03GMT"
     assert path.read_bytes().count(named) == 1
     path.write_bytes(path.read_bytes().replace(named, unnamed))
     # What is counted is the time since 2015, which began in winter.
-    assert read(berlin, version_of(path))[0]["t"].hour == 11
-    assert read(fmt("orc", schema), version_of(path))[0]["t"].hour == 12
+    assert rows_of(berlin, version(path))[0]["t"].hour == 11
+    assert rows_of(format_of("orc", schema), version(path))[0]["t"].hour == 12
 
 
-def test_a_binary_file_is_one_row_of_spark_s_columns(tmp_path, fmt, read, version_of):
+def test_a_binary_file_is_one_row_of_spark_s_columns(tmp_path):
     from pyspark_sluice.reader.files.formats.binary.format import SPARK_SCHEMA
 
     path = tmp_path / "x.bin"
     path.write_bytes(b"\x00\xff" * 1000)
-    file = version_of(path)
-    reader = fmt("binaryFile", SPARK_SCHEMA)
+    file = version(path)
+    reader = format_of("binaryFile", SPARK_SCHEMA)
     assert reader.splittability(file) is Splittability.WHOLE
-    (row,) = read(reader, file)
+    (row,) = rows_of(reader, file)
     assert row["path"] == f"file:{path}"
     assert row["length"] == 2000
     assert row["content"] == b"\x00\xff" * 1000
@@ -181,10 +183,10 @@ def test_a_binary_file_is_one_row_of_spark_s_columns(tmp_path, fmt, read, versio
     assert since_1970 // dt.timedelta(microseconds=1) == path.stat().st_mtime_ns // 1000
     empty = tmp_path / "empty"
     empty.touch()
-    assert read(reader, version_of(empty))[0]["content"] == b""
+    assert rows_of(reader, version(empty))[0]["content"] == b""
 
 
-def test_binary_files_read_as_spark_reads_them(spark_answers, fmt, read, version_of, tmp_path):
+def test_binary_files_read_as_spark_reads_them(spark_answers, tmp_path):
     path = tmp_path / "a b.bin"
     path.write_bytes(b"\x00\x01")
     # Hadoop's local file system knows milliseconds only.
@@ -196,7 +198,7 @@ def test_binary_files_read_as_spark_reads_them(spark_answers, fmt, read, version
         return ddl, _below(tmp_path, *frame.toArrow().to_pylist())
 
     ddl, expected = spark_answers(by_spark, path)
-    (found,) = read(fmt("binaryFile", arrow_schema(ddl)), version_of(path))
+    (found,) = rows_of(format_of("binaryFile", arrow_schema(ddl)), version(path))
     assert _below(tmp_path, found) == expected
 
 
@@ -204,15 +206,15 @@ def _below(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "path": row["path"].removeprefix(f"file:{folder}/")}
 
 
-def test_a_binary_file_is_not_opened_unless_its_content_is_wanted(fmt, read):
+def test_a_binary_file_is_not_opened_unless_its_content_is_wanted():
     file = FileVersion("/nowhere/x", 3 * 2**30, 0)
-    found = read(fmt("binaryFile", pa.schema([("length", pa.int64())])), file)
+    found = rows_of(format_of("binaryFile", pa.schema([("length", pa.int64())])), file)
     assert found == [{"length": 3 * 2**30}]
     with pytest.raises(SplitReadError, match="too long to be one value: /nowhere/x"):
-        read(fmt("binaryFile", pa.schema([("content", pa.binary())])), file)
+        rows_of(format_of("binaryFile", pa.schema([("content", pa.binary())])), file)
 
 
-def test_rows_count_where_the_file_s_own_count_is_left_at_zero(tmp_path, fmt, read, version_of):
+def test_rows_count_where_the_file_s_own_count_is_left_at_zero(tmp_path):
     path = tmp_path / "x.parquet"
     for groups in (1, 2):
         table = pa.table({"id": list(range(60))})
@@ -224,9 +226,9 @@ def test_rows_count_where_the_file_s_own_count_is_left_at_zero(tmp_path, fmt, re
         data[count + 1] = 0
         path.write_bytes(data)
         schema = pa.schema([("id", pa.int64())])
-        reader = fmt("parquet", schema)
-        assert sum(block.rows for block in reader.blocks(version_of(path))) == 60
-        assert [row["id"] for row in read(reader, version_of(path))] == list(range(60))
+        reader = format_of("parquet", schema)
+        assert sum(block.rows for block in reader.blocks(version(path))) == 60
+        assert [row["id"] for row in rows_of(reader, version(path))] == list(range(60))
 
 
 def test_bounds_that_are_not_numbers_say_nothing():

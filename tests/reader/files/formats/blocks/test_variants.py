@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_sluice.errors import SchemaMismatchError
 from pyspark_sluice.tests import answers
+from pyspark_sluice.tests.reader.files.formats.blocks.block_files import table_of
 
 VARIANT = pa.struct(
     [
@@ -53,9 +54,7 @@ ROWS = """
         "string",
     ],
 )
-def test_shredded_variants_are_the_bytes_that_spark_reads(
-    shredding, spark, fmt, read_table, tmp_path
-):
+def test_shredded_variants_are_the_bytes_that_spark_reads(shredding, spark, tmp_path):
     key = "spark.sql.variant.forceShreddingSchemaForTest"
     try:
         if shredding:
@@ -67,7 +66,7 @@ def test_shredded_variants_are_the_bytes_that_spark_reads(
     stored = pq.ParquetFile(paths[0]).schema_arrow.field("v").type
     assert stored.get_field_index("typed_value") >= 0 or not shredding
     expected = spark.read.parquet(str(tmp_path / "x")).orderBy("id").toArrow()
-    found = read_table(fmt("parquet", SCHEMA), paths, SCHEMA).sort_by("id")
+    found = table_of("parquet", paths, SCHEMA).sort_by("id")
     assert found.to_pylist() == expected.to_pylist()
 
 
@@ -82,14 +81,14 @@ EMPTY = b"\x01\x00\x00"
 """A dictionary without names."""
 
 
-def test_what_arrow_shreds_is_put_together(fmt, read_table, tmp_path):
+def test_what_arrow_shreds_is_put_together(tmp_path):
     group = {
         "metadata": pa.array([EMPTY, EMPTY]),
         "value": pa.array([None, b"\x0c\x05"]),
         "typed_value": pa.array([300, None], pa.int32()),
     }
     path = _file(tmp_path / "x.parquet", group)
-    found = read_table(fmt("parquet", SCHEMA), [path], SCHEMA)["v"].to_pylist()
+    found = table_of("parquet", [path], SCHEMA)["v"].to_pylist()
     assert [row["value"] for row in found] == [b"\x10\x2c\x01", b"\x0c\x05"]
 
 
@@ -107,9 +106,7 @@ def test_what_arrow_shreds_is_put_together(fmt, read_table, tmp_path):
         (pa.array([{"a": {"value": b"\x00"}}]), b"\x0c\x05", "not an object"),
     ],
 )
-def test_what_spark_s_variants_have_not_is_refused_by_name(
-    typed, value, found, fmt, read_table, tmp_path
-):
+def test_what_spark_s_variants_have_not_is_refused_by_name(typed, value, found, tmp_path):
     group = {
         "metadata": pa.array([EMPTY]),
         "value": pa.array([value], pa.binary()),
@@ -117,6 +114,6 @@ def test_what_spark_s_variants_have_not_is_refused_by_name(
     }
     path = _file(tmp_path / "x.parquet", group)
     with pytest.raises(SchemaMismatchError, match="column 'v'") as caught:
-        read_table(fmt("parquet", SCHEMA), [path], SCHEMA)
+        table_of("parquet", [path], SCHEMA)
     assert found in caught.value.found
     assert caught.value.where.startswith(str(path))
