@@ -15,8 +15,7 @@ from urllib.parse import quote, unquote
 
 from typing_extensions import override
 
-from .faulty_server import FaultyServer
-from .s3_server import S3Server, kind_of
+from .s3_server import S3Server
 
 _SOMEBODY = (
     "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, "
@@ -25,8 +24,8 @@ _SOMEBODY = (
 """moto refuses those who give no name, and asks for no proof of one."""
 
 
-class GoogleServer(FaultyServer):
-    """Buckets in the memory of this process, in which a server of S3 keeps its own as well."""
+class GoogleServer(S3Server):
+    """Buckets in the memory of this process, in which servers of S3 keep their own as well."""
 
     scheme = "gs"
     path_scheme = "gs"
@@ -47,34 +46,9 @@ class GoogleServer(FaultyServer):
         return {"token": service_account(), "endpoint_url": self.url}
 
     @override
-    def make_bucket(self, bucket: str) -> None:
-        self._s3.make_bucket(bucket)
-
-    @override
-    def put(self, bucket: str, key: str, data: bytes) -> None:
-        self._s3.put(bucket, key, data)
-
-    @override
-    def get(self, bucket: str, key: str) -> bytes:
-        return self._s3.get(bucket, key)
-
-    @override
-    def remove(self, bucket: str, key: str) -> None:
-        self._s3.remove(bucket, key)
-
-    @override
-    def keys(self, bucket: str, prefix: str = "") -> list[str]:
-        return self._s3.keys(bucket, prefix)
-
-    @staticmethod
-    @override
-    def kind_of(environ: dict[str, Any]) -> str:
-        return kind_of(environ)
-
-    @override
-    def _prepare(self, kind: str, environ: dict[str, Any]) -> None:
-        if self.most_keys and kind == "LIST":
-            environ["QUERY_STRING"] += f"&max-keys={self.most_keys}"
+    def client(self, service: str = "s3") -> Any:
+        """A client of a server of S3 that has the same buckets: this one refuses its requests."""
+        return self._s3.client(service)
 
     @override
     def _served(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
@@ -100,7 +74,7 @@ class GoogleServer(FaultyServer):
             google = [(k, v) for k, v in headers if not k.lower().startswith("x-amz-")]
             return respond(status, google, *rest)
 
-        return self._s3._served(environ, responded)
+        return super()._served(environ, responded)
 
 
 @lru_cache(maxsize=1)

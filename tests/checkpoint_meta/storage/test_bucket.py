@@ -27,13 +27,8 @@ def lake(server, bucket):
     return lake
 
 
-def _put(server, bucket, **objects):
-    for key, data in objects.items():
-        server.client().put_object(Bucket=bucket, Key=key, Body=data)
-
-
 def test_a_name_that_the_client_cannot_spell_is_refused_and_not_passed_over(server, bucket, lake):
-    server.client().put_object(Bucket=bucket, Key="in/a//b", Body=b"x")
+    server.put(bucket, "in/a//b", b"x")
     with pytest.raises(OSError, match=r'in/a//b.*"client": "fsspec"'):
         lake.listed()
 

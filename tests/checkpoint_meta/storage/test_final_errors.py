@@ -17,16 +17,6 @@ pytestmark = pytest.mark.slow
 RETRIED = "a listing failed and will be retried"
 
 
-def answer(status, code):
-    """A fault: every request is answered so."""
-
-    def fault(environ, respond):
-        respond(status, [("Content-Type", "application/xml")])
-        return [f"<Error><Code>{code}</Code><Message>said</Message></Error>".encode()]
-
-    return fault
-
-
 @pytest.fixture
 def listed(tmp_path, caplog, monkeypatch):
     """A first listing of a URL, and how often it was retried."""
@@ -65,7 +55,7 @@ def at_once(listed, error, match, url, options):
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_store_that_refuses_fails_the_query_at_once(listed, server, bucket, status, code):
-    server.fault = answer(status, code)
+    server.fault = server.refuse(status, code)
     said = "region" if status.startswith("301") else code
     at_once(listed, SourceUnavailable, said, f"s3://{bucket}/in", server.options)
 
@@ -75,15 +65,8 @@ def test_a_store_that_refuses_fails_the_query_at_once(listed, server, bucket, st
     [("400 Bad Request", "RequestTimeout"), ("409 Conflict", "OperationAborted")],
 )
 def test_an_answer_that_may_pass_is_tried_again(listed, server, bucket, status, code):
-    server.client().put_object(Bucket=bucket, Key="in/a.json", Body=b'{"id": 1}')
-    left, fault = 2, answer(status, code)
-
-    def passing(environ, respond):
-        nonlocal left
-        left -= 1
-        return fault(environ, respond) if left >= 0 else None
-
-    server.fault = passing
+    server.put(bucket, "in/a.json", b'{"id": 1}')
+    server.fail_next(server.refuse(status, code), times=2)
     assert listed(f"s3://{bucket}/in", server.options) != NO_CHECKPOINT
     assert listed.retries > 0
 
