@@ -13,13 +13,13 @@ import pyarrow.orc as pa_orc
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.reader.api import ReaderContext
 from pyspark_sluice.reader.files.evolution import type_growth
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.tests.reader.files.reading import whole
 from pyspark_sluice.tests.reader.readings.block_files import avro_file
 
 AT = pa.struct([("zip", pa.string())])
@@ -49,12 +49,10 @@ WRITERS = {
 
 
 def read(path: Path, schema: pa.Schema, *, must_finish: bool = False, **options):
-    status = path.stat()
-    file = FileVersion(str(path), status.st_size, status.st_mtime_ns // 1000)
     context = ReaderContext(1, 0, 0, must_finish=must_finish)
     made = ReaderOptions(base_path=str(path.parents[0]), **options)
     reader = FileSplitReader(schema, made, context, schema_is_inferred=True)
-    items = list(reader.read([FileSplit(file, 0, file.size)]))
+    items = list(reader.read([whole(path)]))
     return [row for item in items if isinstance(item, pa.RecordBatch) for row in item.to_pylist()]
 
 
@@ -139,12 +137,10 @@ def test_a_new_key_in_the_path_is_a_new_column_and_a_known_one_is_not(tmp_path):
     path = folder / "file"
     path.write_text('{"id": 1, "day": "in the record as well"}\n')
     options: dict[str, Any] = {"base_path": str(tmp_path), "schema_evolution_mode": "addNewColumns"}
-    status = path.stat()
-    file = FileVersion(str(path), status.st_size, status.st_mtime_ns // 1000)
 
     def rows(schema):
         reader = FileSplitReader(schema, ReaderOptions(**options), ReaderContext(1, 0, 0))
-        return next(iter(reader.read([FileSplit(file, 0, file.size)]))).to_pylist()
+        return next(iter(reader.read([whole(path)]))).to_pylist()
 
     with pytest.raises(NewColumnsSeen, match="day=1"):
         rows(pa.schema([("id", pa.int64())]))

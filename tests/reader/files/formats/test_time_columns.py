@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import orc
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import (
     FileChangedError,
     FileVanishedError,
@@ -23,7 +22,7 @@ from pyspark_sluice.reader.files.formats import time_columns
 from pyspark_sluice.reader.files.formats.registry import format_class
 from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.tests.reader.files.reading import read_rows
+from pyspark_sluice.tests.reader.files.reading import read_rows, version
 from pyspark_sluice.tests.thorough import sampled
 
 FIRST = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
@@ -34,11 +33,6 @@ TIMES = [LAST, None, FIRST, FIRST + timedelta(seconds=1)]
 
 def micros(moment):
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-
-
-def version(path):
-    status = path.stat()
-    return FileVersion(str(path), status.st_size, status.st_mtime_ns // 1000)
 
 
 def span(path, column="at", unit=""):

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
-import tarfile
-import zipfile
 
 import pyarrow as pa
 import pytest
-from pyarrow import orc, parquet
 
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
@@ -20,6 +16,8 @@ from pyspark_sluice.connector.source.schemas import schema_without_one_given
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import all_files
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.api import ReaderContext, SplitFinished
+from pyspark_sluice.tests.reader.files.formats.packers import tarred, zipped
+from pyspark_sluice.tests.reader.files.formats.table_files import write_table
 from pyspark_sluice.tests.reader.files.reading import cut, read
 
 pytestmark = pytest.mark.slow
@@ -29,24 +27,14 @@ TABLE = pa.table({"id": range(100), "text": ["x"] * 100}, SCHEMA)
 LINE = b'{"id": 1, "text": "a"}\n'
 
 
-def write_zip(path):
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("a.json", LINE)
-
-
-def write_arrow(path):
-    with pa.ipc.new_file(path, SCHEMA) as writer:
-        writer.write_table(TABLE)
-
-
 WRITERS = {
-    "fileFormat=parquet": lambda path: parquet.write_table(TABLE, path),
-    "fileFormat=orc": lambda path: orc.write_table(TABLE, str(path)),
-    "fileFormat=arrow": write_arrow,
+    "fileFormat=parquet": lambda path: write_table("parquet", path, TABLE),
+    "fileFormat=orc": lambda path: write_table("orc", path, TABLE),
+    "fileFormat=arrow": lambda path: write_table("arrow", path, TABLE),
     "compression=gzip": lambda path: path.write_bytes(gzip.compress(LINE)),
     "compression=bzip2": lambda path: path.write_bytes(bz2.compress(LINE)),
     "compression=xz": lambda path: path.write_bytes(lzma.compress(LINE)),
-    "Unpack it": write_zip,
+    "Unpack it": lambda path: path.write_bytes(zipped({"a.json": LINE})),
 }
 
 
@@ -74,32 +62,17 @@ def test_a_file_of_another_kind_is_named_with_the_way_to_read_it(tmp_path, name,
     assert str(inferring.value) == str(reading.value)
 
 
-def _tar(content: bytes) -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as archive:
-        info = tarfile.TarInfo("a.csv")
-        info.size = len(content)
-        archive.addfile(info, io.BytesIO(content))
-    return out.getvalue()
-
-
-def _zip(content: bytes) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr("a.csv", content)
-    return out.getvalue()
-
-
+ZIP, TAR = zipped({"a.csv": LINE}), tarred({"a.csv": LINE})
 # Name of the file, its bytes, and what the error says of it.
 NOT_TEXT = [
     ("access_log", gzip.compress(LINE), "compressed with gzip"),
     ("twice.log.gz", gzip.compress(gzip.compress(LINE)), "compressed with gzip.*Unpack it"),
-    ("zip.gz", gzip.compress(_zip(LINE)), "zip archive"),
-    ("a.xlsx", _zip(LINE), "zip archive"),
-    ("a.jar", _zip(LINE), "zip archive"),
-    ("tar", _tar(LINE), "tar archive"),
-    ("tar.gz", gzip.compress(_tar(LINE)), "tar archive"),
-    ("tar.bz2", bz2.compress(_tar(LINE)), "tar archive"),
+    ("zip.gz", gzip.compress(ZIP), "zip archive"),
+    ("a.xlsx", ZIP, "zip archive"),
+    ("a.jar", ZIP, "zip archive"),
+    ("tar", TAR, "tar archive"),
+    ("tar.gz", gzip.compress(TAR), "tar archive"),
+    ("tar.bz2", bz2.compress(TAR), "tar archive"),
     ("7z", b"7z\xbc\xaf\x27\x1c\0\4" + LINE, "7z archive"),
     ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + LINE, "Office"),
     ("a.csv", b"-----BEGIN PGP MESSAGE-----\n\nhQEMA\n=x\n-----END PGP MESSAGE-----\n", "PGP"),
@@ -151,7 +124,7 @@ def test_no_row_comes_from_a_file_of_another_kind_in_any_mode(
 @pytest.mark.parametrize("name", ["tar.bz2", "tar"])
 def test_a_large_file_that_is_cut_is_recognised_by_its_first_split(tmp_path, name):
     path = tmp_path / name
-    data = _tar(b"".join(b"%d\n" % number for number in range(100_000)))
+    data = tarred({"a.csv": b"".join(b"%d\n" % number for number in range(100_000))})
     path.write_bytes(bz2.compress(data) if name.endswith("bz2") else data)
     first, *_ = cut(path, [path.stat().st_size // 2])
     with pytest.raises(MalformedDataError, match=r"the file is not text: .*a tar archive"):
@@ -240,7 +213,7 @@ def test_a_damaged_file_of_the_codec_that_its_name_says_is_not_told_to_be_one(tm
 
 def test_what_is_skipped_as_corrupt_says_what_it_is(tmp_path):
     path = tmp_path / "data"
-    parquet.write_table(TABLE, path)
+    write_table("parquet", path, TABLE)
     items = rows_of(path, fileFormat="json", ignoreCorruptFiles="true")
     [report] = [item for item in items if isinstance(item, SplitFinished)]
     assert "fileFormat=parquet" in report.skipped

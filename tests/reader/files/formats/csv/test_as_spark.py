@@ -22,7 +22,6 @@ CORRUPT = "_corrupt_record string"
 THREE = f"a string, b string, c string, {CORRUPT}"
 MULTI = {"multiLine": "true"}
 DOUBLED = {"escape": '"'}
-TRIMMED = {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"}
 
 SEPARATED = b"1\t2|3\x0c4\\5\x086\"7'8\\t9\0,a\\b ,\\c\t\\d\n1\r2"
 """Every character that an escape means, and each escape as it is written."""
