@@ -16,6 +16,6 @@ def header(query, ref):
     return query.coordinator.history.load(ref).header
 
 
-def rest(number):
-    """What a reader has not finished of its first split."""
-    return UnfinishedSplit(index=0, remainder={"json": [str(number)]})
+def rest(number, index=0):
+    """What a reader has not finished of a split, the first one by default."""
+    return UnfinishedSplit(index=index, remainder={"json": [str(number)]})

@@ -13,12 +13,13 @@ from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
     sent_to,
     splits_of,
 )
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits, UnfinishedSplit
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.enumerator import CoordinatorSettings
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.coordinator.subtask_gateway import SubtaskGateway
 from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
+from pyspark_sluice.tests.enumerator.coordinator.in_flight import rest
 from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.opened import opened
 
@@ -43,10 +44,6 @@ def values(query, start, end, reader=0):
     return [split and split.value for split in part]
 
 
-def rest(value):
-    return [UnfinishedSplit(index=0, remainder={"json": [str(value)]})]
-
-
 @pytest.mark.parametrize("continued", [False, True])
 def test_a_part_that_is_held_by_a_checkpoint_outside_the_range_is_not_handed_out(continued):
     query, first, second = two_in_flight(continued=continued)
@@ -66,7 +63,7 @@ def test_a_part_that_is_held_by_a_checkpoint_outside_the_range_is_not_handed_out
 def test_a_commit_that_is_published_while_the_driver_waits_releases_the_part():
     query, first, second = two_in_flight(continued=True, patience=30.0)
     query.acknowledge(first, 1)
-    publish = partial(query.acknowledge, first, 0, unfinished=rest(100))
+    publish = partial(query.acknowledge, first, 0, unfinished=[rest(100)])
     timer = threading.Timer(0.3, publish)
     timer.start()
     assert values(query, first, second) == [100, 2]
@@ -96,7 +93,7 @@ def test_what_continues_nothing_waits_for_no_commit_of_what_spark_has_completed(
 
 def test_a_replay_after_a_restart_passes_the_same_gateways():
     query, first, second = two_in_flight(continued=True)
-    query.acknowledge(first, 0, unfinished=rest(100))
+    query.acknowledge(first, 0, unfinished=[rest(100)])
     query.acknowledge(first, 1)
     assert query.coordinator.latest(first) == second
     assert values(query, first, second) == [100, 2]

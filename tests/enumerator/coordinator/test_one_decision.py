@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import UnfinishedSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.errors import ProtocolError
+from pyspark_sluice.tests.enumerator.coordinator.in_flight import rest
 from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.opened import opened
 from pyspark_sluice.tests.protocol.rows import POLICY, RowSource, World
@@ -27,8 +27,7 @@ def test_a_commit_that_is_counted_in_half_is_in_no_checkpoint():
     )
     query = Harness(range(6), settings)
     first = query.coordinator.latest(NO_CHECKPOINT)
-    left = UnfinishedSplit(index=0, remainder={"json": ["100"]})
-    query.acknowledge(first, 0, unfinished=[left], events=[("hello", 1), ("unknown", 2)])
+    query.acknowledge(first, 0, unfinished=[rest(100)], events=[("hello", 1), ("unknown", 2)])
     query.acknowledge(first, 1)
     with pytest.raises(ProtocolError, match="an event of an unregistered type"):
         opened(query.coordinator).acknowledgements.look()

@@ -12,9 +12,9 @@ from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
     splits_of,
     stream_of,
 )
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import UnfinishedSplit
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.errors import ProtocolError
+from pyspark_sluice.tests.enumerator.coordinator.in_flight import rest
 from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 from pyspark_sluice.tests.protocol.numbers import Harness, Number
 from pyspark_sluice.tests.protocol.opened import events_in, opened
@@ -54,7 +54,7 @@ def test_splits_continuations_and_events_keep_their_order_in_a_checkpoint_and_in
     assert context.continue_split(0, "n2")
     context.send_event(0, "schema C")
     context.assign_splits({0: [Number(5)]})
-    query.acknowledge(first, 0, unfinished=[UnfinishedSplit(index=1, remainder={"json": ["20"]})])
+    query.acknowledge(first, 0, unfinished=[rest(20, index=1)])
     second = query.coordinator.latest(first)
     expected = [4, "n2", "schema C", 5]
     assert stream(query, first, second) == expected
@@ -74,11 +74,10 @@ def test_a_continuation_of_a_continuation_is_found_by_the_order_of_sending(query
     context.assign_splits({0: [Number(2)]})
     context.continue_split(0, "n1")
     context.assign_splits({0: [Number(3)]})
-    query.acknowledge(first, 0, unfinished=[UnfinishedSplit(index=0, remainder={"json": ["10"]})])
+    query.acknowledge(first, 0, unfinished=[rest(10)])
     second = query.coordinator.latest(first)
     assert context.continue_split(0, "n1")
-    left = UnfinishedSplit(index=1, remainder={"json": ["11"]})
-    query.acknowledge(second, 0, unfinished=[left])
+    query.acknowledge(second, 0, unfinished=[rest(11, index=1)])
     third = query.coordinator.latest(second)
     (checkpoint,) = query.coordinator.assignments(second, third)
     part = part_of(checkpoint, 0, query.source.split_serializer, query.commits.find)
@@ -167,7 +166,7 @@ def test_a_savepoint_keeps_what_was_sent_after_a_continuation_that_nobody_has_re
     context.assign_splits({0: [Number(5)]})
     opened(query.coordinator).flight.open_record.budget.take("full", 1)
     query.calls.tick()
-    query.acknowledge(first, 0, unfinished=[UnfinishedSplit(index=0, remainder={"json": ["10"]})])
+    query.acknowledge(first, 0, unfinished=[rest(10)])
     second = query.coordinator.latest(first)
     new = Harness()
     new.restart(starting_state=lambda: StartingState(query.state, second))

@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
-    Abandonment,
-    ReturnedSplit,
-    UnfinishedSplit,
-)
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReturnedSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.errors import StateError
+from pyspark_sluice.tests.enumerator.coordinator.in_flight import rest
 from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.opened import events_in
 
@@ -61,10 +58,7 @@ def test_a_savepoint_whose_rows_nobody_has_read_gives_them_to_the_new_query(ackn
             record = {"checkpoint": 2, "epoch": 1, "reader": 0, "attempt": 0, "reported": 0}
             old.commits.abandon(Abandonment.model_validate(record))
     silent = sorted({0, 1} - set(acknowledged))
-    new = Harness((), CoordinatorSettings(parallelism=2, discovery_timeout=0.0))
-    new.restart(starting_state=lambda: StartingState(old.state, first))
-    end = new.coordinator.latest(NO_CHECKPOINT)
-    read = sorted(n for numbers in new.assigned(end).values() for n in numbers)
+    new, end, read = _begun_from(old.state, first)
     if went_on in ("not", "cut"):
         assert read == sorted([*silent, 2, 3, 4, 5])
         events = events_in(new.coordinator.history.load(end).header)
@@ -82,10 +76,7 @@ def test_an_orphan_s_readers_do_not_prove_that_a_savepoint_has_been_read():
     later = old.coordinator.latest(CheckpointRef(1, 2))
     assert later == CheckpointRef(2, 2)
     old.acknowledge(later, 0)
-    new = Harness((), CoordinatorSettings(parallelism=2, discovery_timeout=0.0))
-    new.restart(starting_state=lambda: StartingState(old.state, first))
-    end = new.coordinator.latest(NO_CHECKPOINT)
-    assert sorted(n for ns in new.assigned(end).values() for n in ns) == [0, 1, 2, 3]
+    assert _begun_from(old.state, first)[2] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("ahead", [1, 2, 4])
@@ -101,11 +92,10 @@ def test_every_retained_checkpoint_starts_a_query_with_any_cut_ahead(ahead, late
         handed_out.append(ref)
         old.calls.tick()
         old.calls.run_calls()
-        rest = UnfinishedSplit(index=0, remainder={"json": [str(100 + number)]})
-        old.acknowledge(ref, 0, unfinished=[rest])
+        old.acknowledge(ref, 0, unfinished=[rest(100 + number)])
         old.acknowledge(ref, 1, returned=[ReturnedSplit(index=0, reason="gone")])
     retained = [handed_out[-1 - back] for back in range(1, 5)]
-    before = [_read_from(old.state, savepoint) for savepoint in retained]
+    before = [_begun_from(old.state, savepoint)[2] for savepoint in retained]
     old.restart(checkpoints_ahead=later)
     old.coordinator.assignments(handed_out[-2], ref)
     for _ in range(8):
@@ -114,24 +104,22 @@ def test_every_retained_checkpoint_starts_a_query_with_any_cut_ahead(ahead, late
     left = old.coordinator.history.checkpoints()
     assert handed_out[1] not in left
     assert retained[-1] in left
-    assert [_read_from(old.state, savepoint) for savepoint in retained] == before
+    assert [_begun_from(old.state, savepoint)[2] for savepoint in retained] == before
 
 
-def _read_from(state, savepoint):
-    """What a new query reads that begins with `savepoint`."""
+def _begun_from(state, savepoint):
+    """A new query that begins with `savepoint`, its first checkpoint, and what it reads in that."""
     new = Harness((), CoordinatorSettings(parallelism=2, discovery_timeout=0.0))
     new.restart(starting_state=lambda: StartingState(state, savepoint))
     end = new.coordinator.latest(NO_CHECKPOINT)
-    return sorted(n for numbers in new.assigned(end).values() for n in numbers)
+    return new, end, sorted(n for numbers in new.assigned(end).values() for n in numbers)
 
 
 # Without a checkpoint, over a state that has been read from ------------------------------------
 
 
 def read_two_batches():
-    query = Harness(
-        [0, 1],
-    )
+    query = Harness([0, 1])
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.acknowledge_all(first)
     query.offer(2)
