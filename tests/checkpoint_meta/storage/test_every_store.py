@@ -90,6 +90,9 @@ def test_a_listing_of_several_pages_is_complete_in_order_and_starts_after_a_name
     pages = any_server.counted(lake.listed)["LIST"]
     assert pages >= 5
     assert lake.listed() == names
+    # The client's parameter is of a later version of Azure's service.
+    again = pages if any_server.scheme == "abfss" else 1
+    assert any_server.counted(lambda: lake.listed(after=names[-1])) == {"LIST": again}
     assert lake.listed(after="in/07") == names[8:]
     assert lake.listed(after="in/07x") == names[8:]
     assert lake.listed(after="in/99") == []

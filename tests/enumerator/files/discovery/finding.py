@@ -92,6 +92,14 @@ class Ledger:
         return sorted(found)
 
 
+def enter_new(discovery, ledger):
+    """One pass into a ledger of the enumerator; how many new files there are."""
+    portions = [ledger.sift([files], 0) for files in discovery.listing(ledger.seen)]
+    for sifted in portions:
+        ledger.enter(sifted)
+    return sum(sifted.new for sifted in portions)
+
+
 def names(paths, root):
     """`paths` as they are below `root`."""
     return sorted(str(path).removeprefix(f"{root}/") for path in paths)

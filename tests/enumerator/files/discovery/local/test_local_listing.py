@@ -20,6 +20,7 @@ from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
     Ledger,
     calls,
+    enter_new,
     land,
     make_discovery,
 )
@@ -50,28 +51,21 @@ def test_a_file_that_is_known_or_left_out_by_name_costs_no_stat(tmp_path, calls,
 
 def test_files_that_were_delivered_again_and_are_not_read_are_counted(tmp_path, aged):
     discovery, ledger = make_discovery(tmp_path), FileLedger(LedgerPolicy())
-
-    def listed():
-        portions = [ledger.sift([files], 0) for files in discovery.listing(ledger.seen)]
-        for sifted in portions:
-            ledger.enter(sifted)
-        return sum(sifted.new for sifted in portions)
-
     paths = [land(tmp_path, f"{n}.csv") for n in range(3)]
     aged()
-    assert listed() == 3
+    assert enter_new(discovery, ledger) == 3
     assert discovery.skipped.counts == {}
     land(tmp_path, "upload", "longer")
     os.replace(tmp_path / "upload", paths[1])
     aged()
     for _ in range(3):
         # Also where the directory has not changed since the pass before.
-        assert listed() == 0
+        assert enter_new(discovery, ledger) == 0
         assert discovery.skipped.counts == {"onOverwrite": 1}
         assert [one.path for one in discovery.skipped.sample] == [paths[1]]
     # A new process, as with each run that ends.
     discovery = make_discovery(tmp_path)
-    assert listed() == 0
+    assert enter_new(discovery, ledger) == 0
     assert discovery.skipped.counts == {"onOverwrite": 1}
 
 

@@ -10,9 +10,15 @@ from pyspark_sluice.checkpoint_meta.storage import bucket_storage
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.enumerator.files.discovery.object_store import remote_tree
+from pyspark_sluice.enumerator.files.ledger.ledger import Ledger as FileLedger
+from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.errors import MissingPathError
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server, as_json
-from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, make_discovery
+from pyspark_sluice.tests.enumerator.files.discovery.finding import (
+    Ledger,
+    enter_new,
+    make_discovery,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +77,6 @@ def keys(paths):
     return [path.removeprefix("s3://river/") for path in paths]
 
 
-@pytest.mark.thorough("a long listing is in test_every_store.py")
 def test_a_long_listing_is_shared_out_and_each_key_comes_once(server, requests):
     discovery, ledger = make_discovery("s3a://river/in", server), Ledger()
     assert keys(ledger.take(discovery)) == KEYS
@@ -117,6 +122,18 @@ def test_an_incremental_pass_begins_behind_the_greatest_key(server, requests):
     requests.clear()
     assert ledger.take(discovery) == []
     assert requests() == [("LIST", "in/", "in/day=12/8.json")]
+
+
+def test_objects_that_were_overwritten_and_are_not_read_again_are_counted(river, server):
+    discovery, ledger = make_discovery("s3://river/in", server), FileLedger(LedgerPolicy())
+    assert enter_new(discovery, ledger) == len(KEYS)
+    for key in (KEYS[0], KEYS[-1]):
+        river.put("river", key, b"longer")
+    for _ in range(2):
+        assert enter_new(discovery, ledger) == 0
+        assert discovery.skipped.counts == {"ignoredPathSegmentRegex": 2, "onOverwrite": 2}
+    named = {one.path for one in discovery.skipped.sample if one.reason == "onOverwrite"}
+    assert keys(sorted(named)) == [KEYS[0], KEYS[-1]]
 
 
 def test_the_greatest_of_each_path_is_its_own(server, requests):
