@@ -19,23 +19,6 @@ from pyspark_sluice.tests.enumerator.files.listed import Listed
 from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 
 
-def test_files_are_taken_oldest_first_then_by_path():
-    a, b, c = file("a", modified=2), file("b", modified=1), file("c", modified=1)
-    bench = Bench(a, b, c, parallelism=1)
-    bench.discover()
-    assert bench.plan(BatchLimits(files=2)) == [whole(b), whole(c)]
-    assert bench.plan() == [whole(a)]
-
-
-def test_a_file_that_is_older_than_what_waits_overtakes_it():
-    new, old = file("new", modified=9), file("old", modified=1)
-    bench = Bench(new, parallelism=1)
-    bench.discover()
-    bench.files.append(old)
-    bench.discover()
-    assert bench.plan() == [whole(old), whole(new)]
-
-
 def test_a_large_file_is_cut_over_batches_in_order():
     big = file("big", 250)
     bench = Bench(big, parallelism=1)

@@ -30,34 +30,15 @@ def found(root, known=frozenset(), **more):
     return sorted(file.path for file in lister(root, **more)(known))
 
 
-def test_nested_files_are_found_and_hidden_names_are_not(tmp_path):
-    wanted = [land(tmp_path, name) for name in ("a.json", "d/b.json", "d/e/c.json")]
-    for hidden in (".a", "_b", "_SUCCESS", ".d/a.json", "_temporary/0/a.json", "d/.x/y/z.json"):
-        land(tmp_path, hidden)
-    assert found(tmp_path) == wanted
-
-
 def test_a_hidden_name_above_the_root_does_not_matter(tmp_path):
     path = land(tmp_path, "_staging/.x/a.json")
     assert found(tmp_path / "_staging" / ".x") == [path]
-
-
-def test_a_file_is_described_as_it_is(tmp_path):
-    path = land(tmp_path, "a.json", "12345")
-    os.utime(path, ns=(0, 1_700_000_000_123_456_789))
-    (file,) = lister(tmp_path)(set())
-    assert (file.path, file.size, file.modified) == (path, 5, 1_700_000_000_123_456)
 
 
 def test_a_single_file_may_be_the_path(tmp_path):
     path = land(tmp_path, "a.json")
     assert found(path) == [path]
     assert found(path, {path}) == []
-
-
-def test_a_file_url_is_a_local_path(tmp_path):
-    path = land(tmp_path, "with space/a.json")
-    assert found((tmp_path / "with space").as_uri()) == [path]
 
 
 def test_a_missing_path_is_an_error_that_says_the_way_out_or_is_waited_for(tmp_path):

@@ -34,7 +34,7 @@ class Refused:
         self._lock = threading.Lock()
 
     def __call__(self, environ, respond):
-        if self.service.kind_of(environ) != self.kind or self._is_from_the_test(environ):
+        if self.service.kind_of(environ) != self.kind:
             return None
         with self._lock:
             self.count += 1
@@ -42,10 +42,6 @@ class Refused:
                 return None
         respond("403 Forbidden", [("Content-Type", "application/xml")])
         return [b"<Error><Code>AccessDenied</Code><Message>No.</Message></Error>"]
-
-    @staticmethod
-    def _is_from_the_test(environ):
-        return "test-of-requests" in environ.get("HTTP_USER_AGENT", "")
 
     @property
     def has_happened(self):
