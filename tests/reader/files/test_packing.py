@@ -59,19 +59,16 @@ def test_the_first_of_many_headers_may_follow_comments(tmp_path):
     assert rows == [{"a": 1, "b": "x"}] * 3
 
 
-def test_a_whole_file_as_one_text_keeps_its_byte_order_mark(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes(codecs.BOM_UTF8 + b"x\ny\n")
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("a.txt", codecs.BOM_UTF8 + b"x\ny\n", ["\ufeffx\ny\n"]),
+        ("without bytes.txt", b"", []),
+        ("without content.txt.gz", gzip.compress(b""), [""]),
+    ],
+)
+def test_a_whole_file_is_one_text_with_its_byte_order_mark(tmp_path, name, content, texts):
+    path = tmp_path / name
+    path.write_bytes(content)
     rows = read_rows([path], VALUE, file_format="text", wholetext=True)
-    assert rows == [{"value": "\ufeffx\ny\n"}]
-
-
-def test_a_file_without_bytes_has_no_row_with_wholetext_either(tmp_path):
-    (path := tmp_path / "empty.txt").touch()
-    assert read_rows([path], VALUE, file_format="text", wholetext=True) == []
-
-
-def test_a_compressed_file_without_content_is_an_empty_text_with_wholetext(tmp_path):
-    path = tmp_path / "empty.txt.gz"
-    path.write_bytes(gzip.compress(b""))
-    assert read_rows([path], VALUE, file_format="text", wholetext=True) == [{"value": ""}]
+    assert [row["value"] for row in rows] == texts

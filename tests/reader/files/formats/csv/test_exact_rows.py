@@ -94,13 +94,6 @@ def test_a_poison_record_is_one_bad_record(tmp_path):
     assert [row["_corrupt_record"] for row in rows] == [None, *poison, None]
 
 
-def test_thirty_eight_nines_are_a_decimal_on_the_exact_path_too(tmp_path):
-    path = tmp_path / "a.csv"
-    schema = pa.schema([("a", pa.decimal128(38, 0)), ("b", pa.int64())])
-    path.write_text(f"{'9' * 38},1\n{'9' * 38},+1\n")
-    assert {str(row["a"]) for row in read_rows([path], schema, file_format="csv")} == {"9" * 38}
-
-
 MARK = "\ufeff".encode()
 
 

@@ -37,15 +37,6 @@ def test_five_hundred_arrays_and_half_a_character_in_a_string_column_are_its_tex
     assert [row["s"] for row in read_rows([path], SCHEMA)] == texts
 
 
-def test_byte_order_marks_of_packed_files_belong_to_no_record(tmp_path):
-    paths = [tmp_path / f"{number}.json" for number in range(3)]
-    for number, path in enumerate(paths):
-        path.write_bytes(b'\xef\xbb\xbf{"a":%d}\n' % number)
-    assert [row["a"] for row in read_rows(paths, SCHEMA, mode="PERMISSIVE")] == [0, 1, 2]
-    paths[1].write_bytes(b"\xef\xbb\xbf")
-    assert [row["a"] for row in read_rows(paths, SCHEMA)] == [0, 2]
-
-
 def test_line_feeds_within_records_that_end_in_crlf_are_blanks(tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(b'{\n  "a": 1\n}\r\n{\n  "a": 2\n}\r\n{"a":3}\r\n')
