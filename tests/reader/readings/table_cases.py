@@ -55,27 +55,35 @@ def plain(outcome: Outcome) -> list[tuple[Any, ...]] | str:
 TEXT = {"a": pa.string(), "b": pa.string()}
 INT, ZONED = pa.int32(), pa.timestamp("us", "UTC")
 
-BOTH = {"ignoreTrailingWhiteSpace": "true"}
-BY_NAME = {"header": "true", "enforceSchema": "false"}
-UTF_16 = {"encoding": "UTF-16LE"}
+
+def _text(row: str, data: bytes, spark: Any, ours: Any, **options: str) -> Case:
+    """Two columns of text in CSV."""
+    return Case(row, "csv", TEXT, data, spark, ours, options)
+
+
+def _moment(row: str, data: bytes, spark: Any, ours: Any, **options: str) -> Case:
+    """A column of instants in CSV."""
+    return Case(row, "csv", {"a": ZONED}, data, spark, ours, options)
+
+
+def _number(row: str, data: bytes, spark: Any, ours: Any, **options: str) -> Case:
+    """A column of integers in JSON."""
+    return Case(row, "json", {"a": INT}, data, spark, ours, options)
+
 
 CASES = (
-    Case(
+    _number(
         "text after a JSON object or array",
-        "json",
-        {"a": INT},
         b'{"a":1}{"a":2}\n',
         [(1, None)],
         [(None, '{"a":1}{"a":2}')],
     ),
-    Case(
+    _number(
         "text after a JSON object or array",
-        "json",
-        {"a": INT},
         b'{"a":\n1} x',
         [(1, None)],
         [(None, '{"a":\n1} x')],
-        {"multiLine": "true"},
+        multiLine="true",
     ),
     Case(
         "JSON integers from 128 to 255",
@@ -93,40 +101,29 @@ CASES = (
         [(200376420519689664, None)],
         [(None, '{"a":99999999999999999}')],
     ),
-    Case(
+    _number(
         "JSON: a name twice in one object",
-        "json",
-        {"a": INT},
         b'{"a":"x","a":1}\n',
         [(1, '{"a":"x","a":1}')],
         [(1, None)],
     ),
-    Case(
+    _text(
         "bytes that are not characters of an `encoding`",
-        "csv",
-        TEXT,
         b"\xff,1\n",
         [("\ufffd", "1", None)],
         REFUSED,
-        {"encoding": "US-ASCII"},
+        encoding="US-ASCII",
     ),
-    Case(
+    _number(
         "`encoding` other than",
-        "json",
-        {"a": INT},
         '{"a":1}'.encode("utf-32-be"),
         REFUSED,
         [(1, None)],
-        {"encoding": "UTF-32BE", "multiLine": "true"},
+        encoding="UTF-32BE",
+        multiLine="true",
     ),
-    Case(
-        "JSON lines with an `encoding`",
-        "json",
-        {"a": INT},
-        b'{"a":1}\n',
-        REFUSED,
-        [(1, None)],
-        {"encoding": "ISO-8859-1"},
+    _number(
+        "JSON lines with an `encoding`", b'{"a":1}\n', REFUSED, [(1, None)], encoding="ISO-8859-1"
     ),
     Case(
         "JSON with `encoding`: other columns",
@@ -137,14 +134,12 @@ CASES = (
         [(None, '{"a":{"b":[{"":L}')],
         {"encoding": "utf-8"},
     ),
-    Case(
+    _text(
         "lines in UTF-16 and UTF-32",
-        "csv",
-        TEXT,
         "a,1\nb,2\n".encode("utf-16-le"),
         [("a", "1", None), ("戀Ⰰ㈀\ufffd", None, "戀Ⰰ㈀\ufffd"), ("\ufffd", None, "\ufffd")],
         [("a", "1", None), ("b", "2", None)],
-        UTF_16,
+        encoding="UTF-16LE",
     ),
     Case(
         "a JSON name of the byte 0xFF and one letter",
@@ -154,14 +149,12 @@ CASES = (
         [(2, None, None), (1, "kept", None)],
         [(2, None, None), (None, None, '{"\ufffda":1,"s":"kept"}')],
     ),
-    Case(
+    _moment(
         "the zones `SystemV/...`",
-        "csv",
-        {"a": ZONED},
         b"2024-01-02 03:04:05 SystemV/EST5\n",
         [(1704182645000000, None)],
         [(None, "2024-01-02 03:04:05 SystemV/EST5")],
-        {"timestampFormat": "yyyy-MM-dd HH:mm:ss VV"},
+        timestampFormat="yyyy-MM-dd HH:mm:ss VV",
     ),
     Case(
         "`locale` other than",
@@ -172,73 +165,54 @@ CASES = (
         REFUSED,
         {"locale": "de"},
     ),
-    Case(
-        "CSV with a `lineSep`",
-        "csv",
-        TEXT,
-        b"\n\r,a",
-        [("\r", "a", None)],
-        [("\n\r", "a", None)],
-        {"lineSep": "||"},
+    _text(
+        "CSV with a `lineSep`", b"\n\r,a", [("\r", "a", None)], [("\n\r", "a", None)], lineSep="||"
     ),
-    Case(
+    _text(
         "CSV with a `lineSep`",
-        "csv",
-        TEXT,
         b"1,a\nb||2,c||3,d",
         [("1", "a", None), ("b", None, ",c"), ("3", "d", None)],
         [("1", "a\nb", None), ("2", "c", None), ("3", "d", None)],
-        {"lineSep": "||"},
+        lineSep="||",
     ),
-    Case(
+    _text(
         "CSV with `multiLine` and a `lineSep`",
-        "csv",
-        TEXT,
         b'1,"a"||b,2',
         [("1", '"a"||b', '1,"a"||b,2')],
         [("1", "a", None), ("b", "2", None)],
-        {"lineSep": "||", "multiLine": "true"},
+        lineSep="||",
+        multiLine="true",
     ),
-    Case(
+    _text(
         "CSV with `ignoreTrailingWhiteSpace`",
-        "csv",
-        TEXT,
         b" ,x\n",
         REFUSED,
         [(None, "x", None)],
-        BOTH,
+        ignoreTrailingWhiteSpace="true",
     ),
-    Case(
+    _text(
         "CSV: a `sep` of several characters",
-        "csv",
-        TEXT,
         b'"a"b, "c\n',
         [('""a"b" "c', None, '"a"b, "c')],
         [('"a"b', "c", None)],
-        {"sep": ", "},
+        sep=", ",
     ),
-    Case(
+    _text(
         "CSV with `multiLine` and files of up to four bytes",
-        "csv",
-        TEXT,
         b"a\r",
         [("a\r", None, "a")],
         [("a", None, "a")],
-        {"multiLine": "true"},
+        multiLine="true",
     ),
-    Case(
+    _text(
         "CSV with `multiLine` and files of up to four bytes",
-        "csv",
-        TEXT,
         b"\xef\xbb\xbf",
         [("\x00", None, "\ufeff")],
         [],
-        {"multiLine": "true"},
+        multiLine="true",
     ),
-    Case(
+    _text(
         "CSV: a second byte order mark",
-        "csv",
-        TEXT,
         b"\xef\xbb\xbf\n\xef\xbb\xbfa,b\n",
         [("a", "b", None)],
         [("\ufeffa", "b", None)],
@@ -253,24 +227,21 @@ CASES = (
         {"header": "true"},
         "FAILFAST",
     ),
-    Case(
+    _text(
         "header with `enforceSchema=false`",
-        "csv",
-        TEXT,
         b"b,a\n1,2\n",
         REFUSED,
         [("2", "1", None)],
-        BY_NAME,
+        header="true",
+        enforceSchema="false",
     ),
-    Case(
+    _text(
         "CSV: a second byte order mark",
-        "csv",
-        TEXT,
         b"\xef\xbb\xbf\xef\xbb\xbfa,b\n",
         [("a", "b", None)],
         [("\ufeffa", "b", None)],
     ),
-    Case("a time without a date", "csv", {"a": ZONED}, b"12:34\n", TODAY, [(None, "12:34")]),
+    _moment("a time without a date", b"12:34\n", TODAY, [(None, "12:34")]),
     Case(
         "pattern letters other than",
         "csv",
@@ -280,22 +251,18 @@ CASES = (
         REFUSED,
         {"dateFormat": "G yyyy-MM-dd"},
     ),
-    Case(
+    _moment(
         "`S` directly after another number",
-        "csv",
-        {"a": ZONED},
         b"20240102030405123\n",
         [(None, "20240102030405123")],
         [(1704164645123000, None)],
-        {"timestampFormat": "yyyyMMddHHmmssSSS"},
+        timestampFormat="yyyyMMddHHmmssSSS",
     ),
-    Case(
+    _moment(
         "zone names in text",
-        "csv",
-        {"a": ZONED},
         b"2024-07-02 03:04:05 CEST\n",
         [(1719882245000000, None)],
         [(None, "2024-07-02 03:04:05 CEST")],
-        {"timestampFormat": "yyyy-MM-dd HH:mm:ss z"},
+        timestampFormat="yyyy-MM-dd HH:mm:ss z",
     ),
 )
