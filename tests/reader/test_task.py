@@ -38,17 +38,21 @@ class Executor:
         self.store = MemoryStateStore()
         self.commits = ReaderCommits(self.store)
 
-    def begin(self, *script, number=0, may_return=True, make=None, splits=(A, B), waived=()):
+    def begin(self, *script, number=0, may_return=True, make=None, shape=None, **assigned):
         task = ReaderTask(
             make or reader_maker(script, "hi"),
             FileSplitSerializer(),
             self.commits,
             frozenset({"told"}),
             may_return,
+            shape=shape or {},
         )
+        return task.read(self._assigned(**assigned), Attempt(number, "query"))
+
+    @staticmethod
+    def _assigned(splits=(A, B), waived=(), sent=(), reader=3):
         given_up = frozenset(split.split_id for split in waived)
-        assignment = Assignment(REF, 3, list(splits), waived=given_up)
-        return task.read(assignment, Attempt(number, "query"))
+        return Assignment(REF, reader, list(splits), list(sent), waived=given_up)
 
     def read(self, *script, **more):
         return [row for batch in self.begin(*script, **more) for row in rows_in(batch)]
@@ -254,51 +258,43 @@ def test_an_empty_assignment_is_acknowledged_too(executor):
     assert list(executor.commit.rows) == []
 
 
-def test_the_reader_learns_its_place_and_what_the_enumerator_sent():
+def test_the_reader_learns_its_place_and_what_the_enumerator_sent(executor):
     seen = []
 
     def make(context):
         seen.append(context)
         return RowReader(context)
 
-    executor = Executor()
-    task = ReaderTask(make, FileSplitSerializer(), executor.commits, frozenset(), may_return=True)
-    list(task.read(Assignment(REF, 3, [A], [CustomEvent(event={"limit": 5}), 1]), Attempt(2)))
+    executor.read(make=make, number=2, splits=[A], sent=[CustomEvent(event={"limit": 5}), 1])
     (context,) = seen
     assert (context.checkpoint_id, context.reader, context.attempt) == (7, 3, 2)
     assert context.events == [ReceivedEvent({"limit": 5}, 0)]
     assert (context.may_return, context.must_finish) == (True, False)
-    list(task.read(Assignment(REF, 3, [A]), Attempt(3)))
+    executor.read(make=make, number=3, splits=[A])
     assert (seen[1].may_return, seen[1].must_finish) == (False, True)
 
 
-def test_the_reader_learns_between_which_of_its_splits_an_event_was_sent():
+def test_the_reader_learns_between_which_of_its_splits_an_event_was_sent(executor):
     seen = []
 
     def make(context):
         seen.append(context.events)
         return RowReader(context)
 
-    task = ReaderTask(make, FileSplitSerializer(), Executor().commits, frozenset(), may_return=True)
     a, b, c = (CustomEvent(event=name) for name in "abc")
-    waived = frozenset([A.split_id])
-    given_up = Assignment(REF, 3, [A, B], [a, 1, b, 1, c], waived=waived)
-    list(task.read(given_up, Attempt()))
+    executor.read(make=make, waived=[A], sent=[a, 1, b, 1, c])
     assert seen == [[ReceivedEvent("a", 0), ReceivedEvent("b", 0), ReceivedEvent("c", 1)]]
 
 
-def test_a_replay_learns_what_shaped_the_rows_and_only_where_they_were_acknowledged():
-    shapes, commits = [], ReaderCommits(MemoryStateStore())
+def test_a_replay_learns_what_shaped_the_rows_and_only_where_they_were_acknowledged(executor):
+    shapes = []
 
     def read(reader, shape, *script):
         def make(context):
             shapes.append(context.shape)
             return RowReader(context, script)
 
-        task = ReaderTask(
-            make, FileSplitSerializer(), commits, frozenset(), may_return=False, shape=shape
-        )
-        list(task.read(Assignment(REF, reader, [A]), Attempt()))
+        executor.read(make=make, may_return=False, splits=[A], reader=reader, shape=shape)
 
     earlier, today = {"options": {"filter": "id < 5"}}, {"options": {"filter": "id > 5"}}
     read(0, earlier)
@@ -307,18 +303,13 @@ def test_a_replay_learns_what_shaped_the_rows_and_only_where_they_were_acknowled
     for reader in (0, 1):
         read(reader, today)
     assert shapes == [{}, {}, earlier, {}]
-    assert [commits.find(REF, reader).shape for reader in (0, 1)] == [earlier, today]
+    assert [executor.commits.find(REF, reader).shape for reader in (0, 1)] == [earlier, today]
 
 
 @pytest.mark.parametrize("place", ["make", "read"])
-def test_a_replay_that_fails_under_another_schema_names_the_schema(place):
-    commits = ReaderCommits(MemoryStateStore())
-
+def test_a_replay_that_fails_under_another_schema_names_the_schema(executor, place):
     def read(schema, make):
-        task = ReaderTask(
-            make, FileSplitSerializer(), commits, frozenset(), may_return=False, shape=schema
-        )
-        list(task.read(Assignment(REF, 3, [A]), Attempt()))
+        executor.read(make=make, may_return=False, splits=[A], shape=schema)
 
     def fails(context):
         if place == "make":
