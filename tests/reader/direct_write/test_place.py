@@ -40,13 +40,9 @@ def test_a_file_is_there_once_and_whole_after_faults_of_the_store(
     assert url == f"{any_server.path_scheme}://{any_bucket}/table/{NAME}"
     assert list(place.files()) == [url]
     assert any_server.get(any_bucket, f"table/{NAME}") == data
-
-
-def test_no_upload_is_left_half_done(server, bucket):
-    place = Place(f"s3://{bucket}/table", server.options)
-    server.fail_next(server.lose_answer, times=2, kind="PUT")
-    published(place, os.urandom(20_000_000))
-    assert server.client().list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
+    if any_server.path_scheme == "s3":
+        uploads = any_server.client().list_multipart_uploads(Bucket=any_bucket)
+        assert uploads.get("Uploads", []) == [], "left half done"
 
 
 @pytest.mark.thorough("a measurement")
