@@ -35,10 +35,6 @@ def storage(request, server):
     return {**server.options, "client": request.param}
 
 
-def _put(server, bucket, key, data):
-    server.client().put_object(Bucket=bucket, Key=key, Body=data)
-
-
 def _found(bucket, storage, path="in", **options):
     given = {"path": f"s3a://{bucket}/{path}", "storageOptions": as_json(storage), **options}
     return lister_of(make_listing(parse_options(given, streaming=False)))(())
@@ -49,7 +45,7 @@ def test_a_key_that_ends_in_a_slash_is_a_directory_with_any_content(
     server, bucket, storage, options
 ):
     for key in ("in/", "in/sub/", "in/sub/a", "in/alone/", "in/deep/er/"):
-        _put(server, bucket, key, b'{"id": 1}\n' if key == "in/sub/a" else b'{"id": 2}\n')
+        server.put(bucket, key, b'{"id": 1}\n' if key == "in/sub/a" else b'{"id": 2}\n')
     files = _found(bucket, storage)
     given = {"fileFormat": "json", "storageOptions": as_json(storage), **options}
     schema = pa.schema([("id", pa.int64())])
@@ -57,9 +53,9 @@ def test_a_key_that_ends_in_a_slash_is_a_directory_with_any_content(
     assert table.to_pylist() == [{"id": 1}]
     assert all("ends in a slash" in report.skipped for report in reports if not report.rows)
     # One that is gone is still an error.
-    _put(server, bucket, "in/gone", b'{"id": 3}\n')
+    server.put(bucket, "in/gone", b'{"id": 3}\n')
     (gone,) = _found(bucket, storage, "in/gone")
-    server.client().delete_object(Bucket=bucket, Key="in/gone")
+    server.remove(bucket, "in/gone")
     if options:
         return
     with pytest.raises(FileVanishedError, match="in/gone"):
@@ -70,7 +66,7 @@ def test_a_store_that_stays_away_is_named_with_the_file(server, bucket, monkeypa
     from pyspark_sluice.checkpoint_meta.storage import storage_errors
 
     storage = {**server.options, "retry_config": {"max_retries": 1}}
-    _put(server, bucket, "in/a", b"abc")
+    server.put(bucket, "in/a", b"abc")
     (file,) = _found(bucket, storage)
     waited = []
     server.fail_next(server.slow_down, times=999)
@@ -87,7 +83,7 @@ def test_options_that_the_client_does_not_know_are_refused_when_it_is_made(serve
 
 def test_a_limit_on_seconds_changes_no_request_of_another_query(server, bucket):
     storage = server.options
-    _put(server, bucket, "in/a", b"a line\n" * 1_000_000)
+    server.put(bucket, "in/a", b"a line\n" * 1_000_000)
     (file,) = _found(bucket, storage)
     split, schema = FileSplit(file, 0, file.size), pa.schema([("value", pa.string())])
     options = ReaderOptions(file_format="text", storage_options=storage)
