@@ -26,6 +26,6 @@ def write_table(kind: str, path: Path, table: pa.Table, block_rows: int = 1000) 
         # About 40 bytes a row: fastavro closes a block by bytes.
         path.write_bytes(avro_file(table, codec="deflate", sync_interval=40 * block_rows))
     else:
-        new = ipc.new_stream if kind == "stream" else ipc.new_file
+        new = {"arrow": ipc.new_file, "stream": ipc.new_stream}[kind]
         with new(str(path), table.schema) as writer:
             writer.write_table(table, max_chunksize=block_rows)

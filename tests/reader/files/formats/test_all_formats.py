@@ -231,15 +231,17 @@ class Blocks(Columns):
 
     def write(self, path, rows):
         table = pa.Table.from_pylist(list(rows), self.schema)
-        write_table(self.suffix[1:], path, table, max(7, len(rows) // 50))
+        write_table(self.kind, path, table, max(7, len(rows) // 50))
 
 
 class TestParquet(Blocks):
+    kind = "parquet"
     options = {"file_format": "parquet"}
     suffix = ".parquet"
 
 
 class TestOrc(Blocks):
+    kind = "orc"
     options = {"file_format": "orc", "time_zone": "UTC"}
     suffix = ".orc"
 
@@ -252,17 +254,20 @@ class TestOrc(Blocks):
 
 
 class TestArrowFile(Blocks):
+    kind = "arrow"
     options = {"file_format": "arrow"}
     suffix = ".arrow"
 
 
 class TestArrowStream(TestArrowFile):
-    suffix = ".stream"
+    kind = "stream"
+    suffix = ".arrows"
     # A stream may end between two messages without an end mark.
     notices_its_end = False
 
 
 class TestAvro(Blocks):
+    kind = "avro"
     options = {"file_format": "avro"}
     suffix = ".avro"
     # There is no footer: a file may end between two blocks.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import json
 import time
+from functools import partial
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyarrow import feather
 
+from pyspark_sluice.tests.reader.files.formats.table_files import write_table
 from pyspark_sluice.tests.reader.files.reading import read_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough("a measurement of files with many columns")]
@@ -26,12 +26,8 @@ def _json(path, row):
     path.write_text(json.dumps(row) + "\n")
 
 
-def _parquet(path, row):
-    pq.write_table(pa.table({name: [value] for name, value in row.items()}), path)
-
-
-def _arrow(path, row):
-    feather.write_feather(pa.table({name: [value] for name, value in row.items()}), path)
+def _block(kind, path, row):
+    write_table(kind, path, pa.table({name: [value] for name, value in row.items()}))
 
 
 def _xml(path, row):
@@ -39,7 +35,8 @@ def _xml(path, row):
     path.write_text(f"<rows><ROW>{fields}</ROW></rows>")
 
 
-WRITERS = {"csv": _csv, "json": _json, "parquet": _parquet, "arrow": _arrow, "xml": _xml}
+WRITERS = {"csv": _csv, "json": _json, "xml": _xml}
+WRITERS |= {kind: partial(_block, kind) for kind in ("parquet", "arrow")}
 OPTIONS = {"csv": {"header": "true"}, "xml": {"rowTag": "ROW"}}
 
 

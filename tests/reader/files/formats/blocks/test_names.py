@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyarrow import feather, orc
 
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.row_filter import Predicate
+from pyspark_sluice.tests.reader.files.formats.table_files import write_table
 from pyspark_sluice.tests.reader.files.reading import read_rows
 
 pytestmark = pytest.mark.slow
@@ -30,11 +29,7 @@ COLUMNS = {
     "l.element": pa.array(range(ROWS)),
     "l": pa.array([[{"element": i, "x.y": -i}] for i in range(ROWS)]),
 }
-WRITERS = {
-    "parquet": lambda table, path: pq.write_table(table, path, row_group_size=100),
-    "orc": lambda table, path: orc.write_table(table, path, stripe_size=1, batch_size=100),
-    "arrow": lambda table, path: feather.write_feather(table, str(path), chunksize=100),
-}
+KINDS = ["parquet", "orc", "arrow"]
 WANTED = [
     [("a.b", pa.int64())],
     [("a", pa.struct([("b", pa.int64())]))],
@@ -59,10 +54,11 @@ def _without_the_rest(value: Any, kind: pa.DataType) -> Any:
 
 @pytest.mark.parametrize("wanted", WANTED, ids=lambda fields: " ".join(name for name, _ in fields))
 @pytest.mark.parametrize("order", [1, -1], ids=["dotted first", "struct first"])
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", KINDS)
 def test_dots_in_names_do_not_lead_into_structs(name, order, wanted, tmp_path):
     names = list(COLUMNS)[::order]
-    WRITERS[name](pa.table({column: COLUMNS[column] for column in names}), tmp_path / "x")
+    table = pa.table({column: COLUMNS[column] for column in names})
+    write_table(name, tmp_path / "x", table, 100)
     found = read_rows([tmp_path / "x"], pa.schema(wanted), file_format=name)
     folded = {column.lower(): column for column in COLUMNS}
     rows: list[dict[str, Any]] = [{} for _ in range(ROWS)]
@@ -76,7 +72,7 @@ def test_dots_in_names_do_not_lead_into_structs(name, order, wanted, tmp_path):
 
 @pytest.mark.parametrize("name", ["parquet", "orc"])
 def test_of_names_that_differ_in_case_the_exact_one_is_read(name, tmp_path):
-    WRITERS[name](pa.table({"id": [1], "ID": [2]}), tmp_path / "x")
+    write_table(name, tmp_path / "x", pa.table({"id": [1], "ID": [2]}))
     for column, value in (("id", 1), ("ID", 2)):
         schema = pa.schema([(column, pa.int64())])
         assert read_rows([tmp_path / "x"], schema, file_format=name) == [{column: value}]
@@ -85,7 +81,7 @@ def test_of_names_that_differ_in_case_the_exact_one_is_read(name, tmp_path):
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["dotted first", "struct first"])
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize(
     ("condition", "kept"),
     [
@@ -103,7 +99,7 @@ def test_row_groups_are_judged_by_the_column_and_not_by_a_field_of_a_struct(
     name, order, condition, kept, tmp_path
 ):
     table = pa.table({column: COLUMNS[column] for column in list(COLUMNS)[::order]})
-    WRITERS[name](table, tmp_path / "x")
+    write_table(name, tmp_path / "x", table, 100)
     found = read_rows([tmp_path / "x"], table.schema, file_format=name, filter=condition)
     assert [row["a.b"] for row in found] == list(kept)
 
