@@ -251,14 +251,17 @@ def time_span(source: pa.NativeFile, column: TimeColumn, session: str) -> TimeSp
         raise column.unusable("a footer that is compressed with LZO or Brotli")
     if not tail.stripes:
         return None
-    top = tail.types[0]
-    index = top.children[column.index_in(top.names)]
+    try:
+        top = tail.types[0]
+        index = top.children[column.index_in(top.names)]
+        kind = tail.types[index]
+    except IndexError as error:
+        raise ValueError("a footer that names columns without types") from error
     statistics = [dict(fields(value)) for field, value in tail.footer if field == 7]
     of_column = statistics[index] if index < len(statistics) else {}
     # Statistics of no value: there are only nulls.
     if of_column and not number(of_column.get(1)):
         return None
-    kind = tail.types[index]
     if kind.kind == TIMESTAMP:
         zones = {writer_zone(source, tail, stripe) or session for stripe in tail.stripes}
         return _from_wall_clock(_bounds(of_column, 9, 3, column), zones)

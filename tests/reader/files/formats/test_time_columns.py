@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from pyspark_sluice.errors import (
     SchemaMismatchError,
 )
 from pyspark_sluice.reader.files.formats import time_columns
+from pyspark_sluice.reader.files.formats.orc.tail import read_tail
 from pyspark_sluice.reader.files.formats.registry import format_class
 from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.reader.files.options import ReaderOptions
@@ -198,6 +200,20 @@ def test_a_damaged_footer_and_a_file_that_is_gone_are_errors_of_reading(tmp_path
     path.unlink()
     with pytest.raises(FileVanishedError):
         kind.time_span(old, ReaderOptions(file_format=suffix), "at", "")
+
+
+@pytest.mark.parametrize("types", [0, 1])
+def test_an_orc_footer_that_lacks_the_types_of_its_columns_is_damaged(tmp_path, monkeypatch, types):
+    path = written(tmp_path / "a.orc", table(TIMES, pa.timestamp("us", "UTC")))
+
+    def cut(source):
+        found = read_tail(source)
+        assert found is not None
+        return replace(found, types=found.types[:types])
+
+    monkeypatch.setattr("pyspark_sluice.reader.files.formats.orc.tail.read_tail", cut)
+    with pytest.raises(MalformedDataError, match="names columns without types"):
+        span(path)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "orc"])
