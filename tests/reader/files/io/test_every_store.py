@@ -76,7 +76,7 @@ class FilesOfAStore:
         ):
             pq.read_table(opened)
 
-    @pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz"])
+    @pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz", ".7z"])
     def test_members_of_an_archive_are_read_in_one_version(self, bucket, suffix):
         data = PACKERS[suffix]({f"{n}.csv": b"%d\n" % n * 9_000 for n in range(3)})
         bucket.put(f"in/a{suffix}", data)
