@@ -274,6 +274,16 @@ def test_without_a_schema_types_are_inferred_and_a_new_column_is_added(query):
     ]
 
 
+def test_a_type_that_becomes_wider_starts_the_query_again_by_itself(query, tmp_path):
+    widens = ("--option", "schemaEvolutionMode=addNewColumnsWithTypeWidening")
+    target = {"schema": "", "to": f"parquet:{tmp_path}/files"}
+    query.land("0.json", range(2))
+    assert query.run(*widens, **target)[::2] == (0, "")
+    (query.source / "1.json").write_text('{"id": 2.5, "text": "row 2"}\n')
+    assert query.run(*widens, **target)[::2] == (0, "")
+    assert query.logged("commits") == [0, 1]
+
+
 def test_the_command_writes_into_an_iceberg_table(query, monkeypatch):
     home = query.source.parent
     catalog = {
