@@ -31,6 +31,13 @@ from pyspark_sluice.tests.protocol.broken_state import (
     OrphanGoesOn,
     SkippedBatchIsRead,
 )
+from pyspark_sluice.tests.protocol.broken_surroundings import (
+    CleaningByTheWallClock,
+    ConflictIsExistence,
+    HeartbeatByTheWallClock,
+    OptionalWorkEndsTheQuery,
+    OrdersFromOneAgain,
+)
 
 IN_FLIGHT = (
     GatewayNeverCloses,
@@ -65,3 +72,12 @@ BROKEN = (
     OrdersAreTakenAsRead,
     SkippedBatchIsRead,
 )
+
+SURROUNDINGS = (
+    ConflictIsExistence,
+    CleaningByTheWallClock,
+    HeartbeatByTheWallClock,
+    OptionalWorkEndsTheQuery,
+    OrdersFromOneAgain,
+)
+"""Faults of clocks, answers of the store, optional work and orders."""

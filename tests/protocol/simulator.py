@@ -226,7 +226,7 @@ class Simulator(QueryLife):
                 action="requeue", enumerator="rows", split_version=1, splits=columns, nonce=nonce
             )
             try:
-                Orders(store).publish(order, contained)
+                getattr(self.make_coordinator, "Orders", Orders)(store).publish(order, contained)
             except SluiceError as error:
                 self.trace.append(f"the order fails: {error}")
 

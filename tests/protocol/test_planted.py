@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyspark_sluice.tests.protocol import broken
-from pyspark_sluice.tests.protocol.broken import BROKEN, GATEWAYS, IN_FLIGHT
+from pyspark_sluice.tests.protocol.broken import BROKEN, GATEWAYS, IN_FLIGHT, SURROUNDINGS
 from pyspark_sluice.tests.protocol.query_life import Plan
 from pyspark_sluice.tests.protocol.simulate import Search
 from pyspark_sluice.tests.protocol.simulated_time import in_simulated_time
@@ -55,7 +55,7 @@ def simulated():
 
 
 def test_each_planted_bug_has_a_plan():
-    assert list(SHOWN) == [bug.__name__ for bug in (*BROKEN, *IN_FLIGHT, *GATEWAYS)]
+    assert list(SHOWN) == [bug.__name__ for bug in (*BROKEN, *IN_FLIGHT, *GATEWAYS, *SURROUNDINGS)]
 
 
 @pytest.mark.parametrize("bug", SHOWN)

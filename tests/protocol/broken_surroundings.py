@@ -1,0 +1,76 @@
+"""Planted bugs of clocks, answers of the store, orders and optional work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyspark_sluice.checkpoint_meta.documents import orders
+from pyspark_sluice.checkpoint_meta.documents.heartbeat import Heartbeat
+from pyspark_sluice.checkpoint_meta.documents.orders import Order
+from pyspark_sluice.checkpoint_meta.stores.contract import RetryingStateStore
+from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
+from pyspark_sluice.enumerator.coordinator.upkeep import OptionalWork
+from pyspark_sluice.enumerator.files.cleaning.source_cleanup import SourceCleanup
+from pyspark_sluice.tests.protocol.planted import Opened, Planted
+
+
+class HeartbeatByTheWallClock(Planted):
+    """Writes the next heartbeat when the clock on the wall says so."""
+
+    def plant(self, opened: Opened) -> None:
+        heartbeat = Heartbeat(opened.store, opened.flight.epoch, self._clock, self._clock)
+        opened.heartbeat = heartbeat
+
+
+class CleaningByTheWallClock(Planted):
+    """Takes the age of a checkpoint from the clock on the wall alone."""
+
+    def plant(self, opened: Opened) -> None:
+        if opened.upkeep._cleaner is not None:
+            opened.upkeep._cleaner.__class__ = _IsOldByTheClock
+
+
+class _IsOldByTheClock(SourceCleanup):
+    def _is_due(self) -> bool:
+        for at, link in enumerate(self._chain):
+            self._chain[at] = replace(link, since=float("-inf"))
+        return super()._is_due()
+
+
+class OptionalWorkEndsTheQuery(Planted):
+    """Fails with a base that is not written, or an object that may not be deleted."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.upkeep.optional.__class__ = _Strict
+
+
+class _Strict(OptionalWork):
+    def failed(self, work: str, error: BaseException) -> float:
+        self._threads.fail(error)
+        return super().failed(work, error)
+
+
+class ConflictIsExistence(Coordinator[Any, Any]):
+    """Takes the answer 409 for `the object exists`, also if it cannot be read."""
+
+    def __init__(self, source: Any, store: RetryingStateStore, *others: Any) -> None:
+        super().__init__(source, _TrustsConflicts(store._inner, sleep=store._sleep), *others)
+
+
+class _TrustsConflicts(RetryingStateStore):
+    def _publish_or_compare(self, name: str, data: bytes) -> None:
+        try:
+            self._inner.publish(name, data)
+        except FileExistsError:
+            if name in self._inner.list(name.rpartition("/")[0]) and self.read(name) == data:
+                return
+            raise
+
+
+class OrdersFromOneAgain(Coordinator[Any, Any]):
+    """Numbers orders by the folder alone, which may have been lost."""
+
+    class Orders(orders.Orders):
+        def publish(self, order: Order, contained: int = 0) -> Order:
+            return super().publish(order)
