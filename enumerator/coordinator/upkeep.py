@@ -32,9 +32,25 @@ _ROWS_PER_BASE = 200_000
 _BASE, _PRUNING, _MERGING = "writing a base", "deleting old state", "merging the index"
 _CLEANING = "cleaning up the source"
 
-_FIRST_RETRY: Final = 5.0
 _LONGEST_RETRY: Final = 300.0
-"""Seconds until what has failed is tried again; doubled each time."""
+"""Most seconds until what has failed is tried again."""
+
+
+class Backoff:
+    """The time at which failing work is tried again: after 5 seconds, then twice as many."""
+
+    _delay, _retry_at = 2.5, 0.0
+
+    def failed(self) -> float:
+        """Return the seconds until the next try."""
+        self._delay = min(_LONGEST_RETRY, self._delay * 2)
+        self._retry_at = time.monotonic() + self._delay
+        return self._delay
+
+    @property
+    def is_due(self) -> bool:
+        """True unless the work has failed a short time ago."""
+        return time.monotonic() >= self._retry_at
 
 
 class OptionalWork:
@@ -47,8 +63,7 @@ class OptionalWork:
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
         self._failures: dict[str, str] = {}
-        self._delays: dict[str, float] = {}
-        self._retry_at: dict[str, float] = {}
+        self._backoffs: dict[str, Backoff] = {}
 
     def failed(self, work: str, error: BaseException) -> float:
         """Note that `work` has failed; the seconds until it is to be tried again.
@@ -57,8 +72,7 @@ class OptionalWork:
         """
         if isinstance(error, FencedError) or not isinstance(error, Exception):
             self._threads.fail(error)
-        delay = min(_LONGEST_RETRY, self._delays.get(work, _FIRST_RETRY / 2) * 2)
-        self._delays[work], self._retry_at[work] = delay, time.monotonic() + delay
+        delay = self._backoffs.setdefault(work, Backoff()).failed()
         self._failures[work] = f"{type(error).__name__}: {error}"
         self._threads.journal.warning(
             "upkeep", "%s failed and is tried again in %.0f s: %s", work, delay, error
@@ -67,12 +81,12 @@ class OptionalWork:
 
     def succeeded(self, work: str) -> None:
         """Note that `work` was done."""
-        for noted in (self._failures, self._delays, self._retry_at):
-            noted.pop(work, None)
+        self._failures.pop(work, None)
+        self._backoffs.pop(work, None)
 
     def is_due(self, work: str) -> bool:
         """True unless `work` has failed a short time ago."""
-        return time.monotonic() >= self._retry_at.get(work, 0.0)
+        return work not in self._backoffs or self._backoffs[work].is_due
 
     def report(self) -> Mapping[str, object]:
         """For Spark's progress: what fails, and why."""

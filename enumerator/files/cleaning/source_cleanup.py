@@ -25,6 +25,7 @@ from ....checkpoint_meta.documents.orders import Order, Orders
 from ....checkpoint_meta.documents.reader_assignment import part_of, readers_of
 from ....checkpoint_meta.documents.reader_commit import ReaderCommits
 from ....errors import StateMissingError
+from ...coordinator.upkeep import Backoff
 from ...source_api import OpenState, SourceCleaner
 from ..ledger_source import FilesSource
 from .file_cleaner import FileCleaner
@@ -34,9 +35,6 @@ _PER_MARK = 10
 
 _MOST_FAILING = 1000
 """With more failures than this the next checkpoint waits, which bounds the marks."""
-
-_FIRST_RETRY, _LONGEST_RETRY = 5.0, 300.0
-"""Seconds until what has failed is tried again; doubled each time."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +74,7 @@ class SourceCleanup(SourceCleaner):
         """True if something that had failed was done since the last mark."""
         # When earlier checkpoints were cut only the wall clock can tell, as it is at the start.
         self._ahead = state.clock() - time.monotonic()
-        self._retry_at = 0.0
-        self._retry_after = _FIRST_RETRY
+        self._backoff = Backoff()
 
     @override
     def completed(self, end: CheckpointRef) -> None:
@@ -100,8 +97,8 @@ class SourceCleanup(SourceCleaner):
             return False
         if not self._is_loaded or end != self._head:
             self._follow(end)
-        if self._cleaner.failing and time.monotonic() >= self._retry_at:
-            self._retry()
+        if self._cleaner.failing and self._backoff.is_due:
+            self._tidy()
         if self._cleaner.failing > _MOST_FAILING or not self._is_due():
             self._mark()
             return False
@@ -189,16 +186,12 @@ class SourceCleanup(SourceCleaner):
     def _tidy(self) -> None:
         before = self._cleaner.failing
         self._cleaner.clean(self._state.check_still_ours)
-        if self._cleaner.failing > before:
-            self._retry_at = time.monotonic() + self._retry_after
-
-    def _retry(self) -> None:
-        before = self._cleaner.failing
-        self._cleaner.clean(self._state.check_still_ours)
-        better = self._cleaner.failing < before
-        self._retry_after = _FIRST_RETRY if better else min(_LONGEST_RETRY, 2 * self._retry_after)
-        self._retry_at = time.monotonic() + self._retry_after
-        self._is_better = self._is_better or better
+        if self._cleaner.failing < before:
+            self._is_better = True
+            self._backoff = Backoff()
+        # Every call tries all of them again: those in between do not make the wait longer.
+        if self._cleaner.failing and self._backoff.is_due:
+            self._backoff.failed()
 
     def _mark(self) -> None:
         if not (self._unmarked or self._is_better) or self._done == NO_CHECKPOINT:
