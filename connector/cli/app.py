@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from .arguments import Force, Matching, ViewArguments, Yes, register
+from .arguments import EditArguments, Matching, ViewArguments, register
 from .commands import bootstrap, compact_table, queue_setup, reprocess, run, sweep
 from .doctor.patient import Patient
 from .output import Ended, Exit, print_json, print_pairs, print_rows, print_table
@@ -61,7 +61,7 @@ def files(
         ),
     ] = "files",
     in_state: Annotated[
-        str, typer.Option("--in-state", help="Show only rows in this state: pending, read, ...")
+        str, typer.Option(help="Show only rows in this state: pending, read, ...")
     ] = "",
     matching: Matching = "",
     limit: Annotated[
@@ -101,9 +101,10 @@ def inspect(
 
     This is its header, its assignments and its reader commits.
     """
+    from ..views.state_view import look_at
     from .commands.inspect import inspected, inspected_lines
 
-    details = inspected(given.opened(), checkpoint)
+    details = look_at(given.opened(), lambda view: inspected(view, checkpoint))
     if given.as_json:
         print_json(details)
     else:
@@ -126,9 +127,10 @@ def diff(
     Lists what was found and what was assigned between them.
     """
     from ..views.amounts import counted
+    from ..views.state_view import look_at
     from .commands.diff import difference
 
-    ranges = difference(given.opened(), before, after)
+    ranges = look_at(given.opened(), lambda view: difference(view, before, after))
     print_rows(ranges, ranges.schema.names, in_json=given.as_json, most=_ON_SCREEN)
     if not given.as_json:
         typer.echo(counted(ranges.num_rows, "different range"))
@@ -160,7 +162,7 @@ def verify(given: ViewArguments) -> None:
 
 
 def compact(
-    given: ViewArguments,
+    given: EditArguments,
     retain: Annotated[
         int,
         typer.Option(
@@ -172,47 +174,30 @@ def compact(
     retain_for: Annotated[
         str,
         typer.Option(
-            "--retain-for",
             help="Also keep younger checkpoints than this, the query's retainCheckpointsFor, such "
-            "as 7d.",
+            "as 7d."
         ),
     ] = "0",
-    force: Force = False,
-    yes: Yes = False,
 ) -> None:
     """Make the state of a stopped query small.
 
     Writes bases, merges the index, and deletes what no retained checkpoint needs.
     """
-    from .commands.compact import compact_plan, parsed_seconds
-    from .offline_edit import carry_out
+    from .commands.compact import compact_plan
+    from .offline_edit import edit
 
-    store, seconds = given.opened(), parsed_seconds(retain_for)
-    carry_out(
-        lambda: compact_plan(store, retain, seconds),
-        yes=yes,
-        as_json=given.as_json,
-        changed=store,
-        force=force,
-    )
+    edit(given, lambda store: compact_plan(store, retain, retain_for))
 
 
-def take_back_schema(given: ViewArguments, force: Force = False, yes: Yes = False) -> None:
+def take_back_schema(given: EditArguments) -> None:
     """Take back the newest version of an inferred schema.
 
     The next start uses the version before it; the stored versions stay.
     """
     from .commands.take_back_schema import take_back_plan
-    from .offline_edit import carry_out
+    from .offline_edit import edit
 
-    store = given.opened()
-    carry_out(
-        lambda: take_back_plan(store),
-        yes=yes,
-        as_json=given.as_json,
-        changed=store,
-        force=force,
-    )
+    edit(given, take_back_plan)
 
 
 def report(

@@ -56,9 +56,9 @@ StorageOptions = Annotated[
 class SharedArguments:
     """What every command about a source accepts."""
 
-    source_name: Annotated[
-        str, typer.Option("--source-name", help="Select the source with this sourceName.")
-    ] = "source"
+    source_name: Annotated[str, typer.Option(help="Select the source with this sourceName.")] = (
+        "source"
+    )
     storage_options: StorageOptions = "{}"
     as_json: Json = False
 
@@ -82,15 +82,19 @@ class ViewArguments(SharedArguments):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrderArguments(ViewArguments):
+class EditArguments(ViewArguments):
+    """A command that changes a state while no query runs."""
+
+    yes: Yes = False
+    force: Force = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderArguments(EditArguments):
     """A command that orders something for the next start of a query."""
 
     matching: Matching = ""
-    reason: Annotated[
-        str, typer.Option("--reason", help="Store this reason in the permanent record.")
-    ] = ""
-    yes: Yes = False
-    force: Force = False
+    reason: Annotated[str, typer.Option(help="Store this reason in the permanent record.")] = ""
 
 
 def register(app: typer.Typer, function: Callable[..., None]) -> None:
@@ -130,7 +134,8 @@ def register(app: typer.Typer, function: Callable[..., None]) -> None:
 def _of_group(group: type[Any]) -> list[Parameter]:
     hints = get_type_hints(group, include_extras=True)
     # Help shows what a group adds before what it shares with others.
-    ordered = sorted(fields(group), key=lambda field: field.name not in group.__annotations__)
+    by_name = {field.name: field for field in fields(group)}
+    ordered = [by_name[name] for kind in group.__mro__[:-1] for name in kind.__annotations__]
     return [
         Parameter(
             field.name,

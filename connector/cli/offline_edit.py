@@ -15,6 +15,7 @@ import typer
 from ...checkpoint_meta.stores.contract import StateStore
 from ..views.owner import owner_of, refuse_if_held
 from ..views.state_view import consistent
+from .arguments import EditArguments
 from .output import Ended, Exit, print_json
 
 
@@ -32,6 +33,12 @@ class Plan:
     """Writes the change; returns what the report says in addition. None if nothing changes."""
 
     exit_code: Exit = Exit.FINE
+
+
+def edit(arguments: EditArguments, decide: Callable[[StateStore], Plan]) -> None:
+    """Change the state that the arguments name, as `carry_out` does."""
+    store, yes, as_json = arguments.opened(), arguments.yes, arguments.as_json
+    carry_out(lambda: decide(store), yes=yes, as_json=as_json, changed=store, force=arguments.force)
 
 
 def carry_out(

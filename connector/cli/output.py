@@ -56,22 +56,23 @@ def exit_code(error: SluiceError) -> Exit:
 
 
 @contextmanager
-def plainly() -> Iterator[None]:
-    """Around a command: an error is one message on standard error, and an exit code."""
+def plainly(failed: Exit | None = None) -> Iterator[None]:
+    """Around a command: an error is one message on standard error, and an exit code.
+
+    `failed` is the exit code of all errors but a wrong call; by default the kind of error decides.
+    """
     try:
         yield
-    except SluiceError as error:
-        shown = without_history(error)
-        sys.stderr.write(f"{type(shown).__name__}: {shown}\n")
-        raise Ended(exit_code(error)) from None
     except BrokenPipeError:
         # The reader has closed the pipe (`| head`).
         # Without it the interpreter has nothing to flush at exit, which would fail once again.
         sys.stdout = None
-        raise Ended(Exit.FINE) from None
-    except OSError as error:
-        sys.stderr.write(f"{type(error).__name__}: {of_system(error)}\n")
-        raise Ended(Exit.FAILED) from None
+        raise Ended(failed or Exit.FINE) from None
+    except (SluiceError, OSError) as error:
+        shown = without_history(of_system(error) if isinstance(error, OSError) else error)
+        sys.stderr.write(f"{type(error).__name__}: {shown}\n")
+        code = exit_code(shown)
+        raise Ended(code if code is Exit.USAGE else failed or code) from None
 
 
 _WIDE: Final = 1000

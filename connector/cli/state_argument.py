@@ -6,10 +6,9 @@ A state is named by its directory or by a checkpoint location above it, a checkp
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.layout import BASES, CHECKPOINTS, EPOCHS, FORMAT
@@ -17,22 +16,21 @@ from ...checkpoint_meta.storage.urls import absolute, join
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.open_store import open_store
 from ...errors import OptionError, StateMissingError
+from ...reader.files.options.values import json_object
 
 if TYPE_CHECKING:
     from ..views.state_view import StateView
+
+T = TypeVar("T")
 
 
 def parsed_storage_options(text: str) -> Mapping[str, Any]:
     """The value of `--storage-options`."""
     try:
-        value = json.loads(text or "{}")
+        return json_object(text, '{"anon": true}')
     except ValueError as error:
-        value = error
-    if not isinstance(value, dict):
-        raise OptionError(
-            "--storage-options do not parse", "", "", 'a JSON object such as {"anon": true}'
-        )
-    return value
+        # Without the text, which may hold keys.
+        raise OptionError("--storage-options do not parse", "", "", str(error)) from None
 
 
 def parsed_options(given: Sequence[str]) -> dict[str, str]:
@@ -43,14 +41,19 @@ def parsed_options(given: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+def parsed(option: str, text: str, parse: Callable[[str], T], expected: str = "") -> T:
+    """The value of an option by `parse`, whose ValueError says what it expects, or `expected`."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        found, expected = repr(text), expected or str(error)
+        raise OptionError(f"{option} does not parse", "", found, expected) from error
+
+
 def parsed_moment(option: str, text: str) -> int:
     """The value of an option that is a time, in microseconds since the epoch."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise OptionError(
-            f"{option} does not parse", "", repr(text), "ISO 8601, such as 2026-11-21T20:15"
-        ) from error
+    expected = "ISO 8601, such as 2026-11-21T20:15"
+    moment = parsed(option, text, datetime.fromisoformat, expected)
     # As all times that the commands print.
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return int(aware.timestamp() * 1_000_000)

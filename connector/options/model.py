@@ -26,7 +26,7 @@ from ...errors import OptionError
 from ...reader.direct_write.write_options import WriteOptions
 from ...reader.files.formats.registry import format_class, refused
 from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
-from ...reader.files.options.values import expected_formats, json_or_none
+from ...reader.files.options.values import expected_formats, json_object, json_or_none
 from .aliases import in_our_names
 from .rules import broken_rules
 from .validation import (
@@ -44,12 +44,7 @@ _LOCAL_INTERVAL = 250
 
 
 def _json_object(value: object) -> dict[str, Any]:
-    if isinstance(value, str):
-        value = json_or_none(value)
-    if not isinstance(value, dict):
-        message = 'a JSON object such as {"key": "value"}'
-        raise ValueError(message)
-    return value
+    return json_object(value, '{"key": "value"}')
 
 
 def _json_list(value: object) -> object:
@@ -200,7 +195,7 @@ def parse_options(
             problems.append(f"{name}: unknown option{hint}")
     if of_format:
         with contextlib.suppress(ValueError):  # The model will say what is wrong with it.
-            of_format = {**_json_object(of_sluice.get("formatOptions") or "{}"), **of_format}
+            of_format = {**_json_object(of_sluice.get("formatOptions", "")), **of_format}
             of_sluice["formatOptions"] = of_format
     options = None
     try:

@@ -15,7 +15,7 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ..views.catalog import table_of
 from ..views.owner import Owner, owner_of
 from ..views.protocol import checkpoints_in_flight
-from ..views.state_view import StateView, consistent
+from ..views.state_view import look_at
 
 _WAITING: Final = ("pending", "assigned", "unfinished", "returned")
 """States of files that are not read to their end."""
@@ -84,7 +84,7 @@ def figures_of(store: StateStore) -> Figures:
     readers = table_of(store, "readers")
     batches = _batches(checkpoints, readers, _Backlog(files))
     quarantine = table_of(store, "quarantine").to_pylist()
-    in_flight = consistent(lambda: checkpoints_in_flight(StateView(store).chain()))
+    in_flight = look_at(store, lambda view: checkpoints_in_flight(view.chain()))
     return Figures(
         store.location,
         batches,

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import OptionError
 from . import files, protocol, quarantine, splits
-from .state_view import StateView, consistent
+from .state_view import StateView, look_at
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ def table_of(store: StateStore, name: str) -> pa.Table:
     """A view as a table, all of it as of one moment."""
     view = view_named(name)
 
-    def look() -> pa.Table:
+    def read(state: StateView) -> pa.Table:
         # The empty one is for a view without rows.
-        return pa.concat_tables([view.schema.empty_table(), *view.read(StateView(store))])
+        return pa.concat_tables([view.schema.empty_table(), *view.read(state)])
 
     # The whole view before its first row is passed on: a second look must not repeat rows of the
     # first.
-    return consistent(look)
+    return look_at(store, read)

@@ -55,6 +55,11 @@ def consistent(look: Callable[[], T]) -> T:
     return look()
 
 
+def look_at(store: StateStore, read: Callable[[StateView], T]) -> T:
+    """What `read` makes of one look at a state, as `consistent` does."""
+    return consistent(lambda: read(StateView(store)))
+
+
 def file_splits(link: CheckpointSnapshot, *outcomes: str) -> list[FileSplit]:
     """The splits of readers with one of these outcomes, of a source of files."""
     return [

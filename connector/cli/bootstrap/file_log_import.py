@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -32,7 +31,7 @@ from ...source.discovery import make_listing
 from ...views.amounts import counted
 from ..offline_edit import Plan
 from ..state_argument import parsed_options
-from .new_state import Target, write_seed
+from .new_state import Target
 
 _SHOWN: Final = 10
 _STEP: Final = 50_000
@@ -143,15 +142,9 @@ class Import:
             "changed": sorted(self.changed)[:_SHOWN],
             "unfinished": sorted(self.unfinished)[:_SHOWN],
             "not_listed": sorted(self.new)[:_SHOWN],
-            **target.report,
         }
-        return Plan(
-            report,
-            partial(target.show, _lines, ["unfinished", "changed", "not_listed"]),
-            lambda: write_seed(
-                target, purpose, self.origin, self.counts(), lambda _: self._state()
-            ),
-        )
+        samples = ["unfinished", "changed", "not_listed"]
+        return target.plan(purpose, report, self.origin, _lines, samples, lambda _: self._state())
 
     def _state(self) -> OfflineState[Any, Any]:
         state = offline_state(OfflineFileSource(), RestoredState())

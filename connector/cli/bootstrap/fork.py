@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ from ...views.state_view import StateView
 from ..offline_edit import Plan
 from ..state_argument import check_is_of_files, checkpoint_as_of, checkpoint_named, no_checkpoint
 from ..view_filter import matching_pattern
-from .new_state import Target, in_use, write_seed
+from .new_state import Target, in_use
 
 _SHOWN = 10
 _ORIGIN = ("state", "checkpoint", "epoch", "known_to_be_complete")
@@ -61,11 +60,7 @@ class Fork:
             self._copy_what_readers_need(target.store)
             return state
 
-        return Plan(
-            {**report, **target.report},
-            partial(target.show, _lines, ["pending"]),
-            lambda: write_seed(target, "fork", origin, report["counts"], make),
-        )
+        return target.plan("fork", report, origin, _lines, ["pending"], make)
 
     def _report(self) -> dict[str, Any]:
         state = self._state(None)

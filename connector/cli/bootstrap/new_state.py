@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import typer
@@ -27,6 +28,7 @@ from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.offline.offline_state import OfflineClaim, OfflineState, publish_bootstrap
 from ....errors import OptionError
 from ...views.owner import who_and_where
+from ..offline_edit import Plan
 from ..output import print_pairs, print_table
 from .continued_query import SPARKS_OWN, ContinuedQuery
 
@@ -48,17 +50,28 @@ class Target:
     continues: ContinuedQuery | None = None
     """The query whose id and batch numbers the new one keeps; None for a new query."""
 
-    @property
-    def report(self) -> dict[str, Any]:
-        """The part of a report that is about this place."""
-        return {"new": self.location, **self.continued}
+    def plan(
+        self,
+        purpose: str,
+        report: Mapping[str, Any],
+        origin: Mapping[str, Any],
+        lines: Callable[[Mapping[str, Any]], dict[str, str]],
+        samples: Sequence[str],
+        make: Callable[[Attachments], OfflineState[Any, Any]],
+    ) -> Plan:
+        """Plan the state that `make` makes; `lines` and `samples` show the report for people."""
+        return Plan(
+            {**report, "new": self.location, **self.continued},
+            partial(self._show, lines, samples),
+            lambda: write_seed(self, purpose, origin, report["counts"], make),
+        )
 
     @property
     def continued(self) -> dict[str, Any]:
         """The query that it continues, for a report; empty for a new query."""
         return {"continues": self.continues.report} if self.continues else {}
 
-    def show(
+    def _show(
         self,
         lines: Callable[[Mapping[str, Any]], dict[str, str]],
         samples: Sequence[str],

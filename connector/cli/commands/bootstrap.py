@@ -24,17 +24,15 @@ class _Import(SharedArguments):
     option: Annotated[
         list[str] | None,
         typer.Option(
-            "--option",
             help="Use this option of the new query that selects files, as NAME=VALUE, such as "
-            "pathGlobFilter=*.json. Repeat it for more options.",
+            "pathGlobFilter=*.json. Repeat it for more options."
         ),
     ] = None
     rewrite: Annotated[
         list[str] | None,
         typer.Option(
-            "--rewrite",
             help="Replace the beginning of paths, as OLD=NEW, if files were moved. Repeat it for "
-            "more.",
+            "more."
         ),
     ] = None
     read_changed: Annotated[
@@ -75,22 +73,20 @@ def fork(
     given: ViewArguments,
     new: New,
     at: Annotated[
-        str, typer.Option("--at", help="Start after this checkpoint: 42, or 42-3 of epoch 3.")
+        str, typer.Option(help="Start after this checkpoint: 42, or 42-3 of epoch 3.")
     ] = "",
     at_time: Annotated[
         str,
         typer.Option(
-            "--at-time",
             help="Start after the newest checkpoint that was cut by then: ISO 8601, in UTC if it "
-            "names no zone.",
+            "names no zone."
         ),
     ] = "",
     matching: Annotated[
         str,
         typer.Option(
-            "--matching",
             help="Read only files whose paths match a pattern with * ? []; other files that the "
-            "state knows count as seen.",
+            "state knows count as seen."
         ),
     ] = "",
     continue_query: ContinueQuery = False,
@@ -132,8 +128,7 @@ def import_spark(
     ],
     given: _Import,
     source: Annotated[
-        str,
-        typer.Option("--source", help="Select one of the query's sources: a folder in sources/."),
+        str, typer.Option(help="Select one of the query's sources: a folder in sources/.")
     ] = "",
     continue_query: ContinueQuery = False,
 ) -> None:
@@ -160,9 +155,7 @@ def import_auto_loader(
         ),
     ],
     given: _Import,
-    source_id: Annotated[
-        str, typer.Option("--source-id", help="Use only rows with this source_id.")
-    ] = "",
+    source_id: Annotated[str, typer.Option(help="Use only rows with this source_id.")] = "",
     all_processed: Annotated[
         bool,
         typer.Option(

@@ -23,7 +23,7 @@ from ...views.amounts import counted, format_bytes
 from ...views.state_view import StateView
 from ..offline_edit import Plan
 from ..output import print_pairs
-from ..state_argument import check_is_of_files
+from ..state_argument import check_is_of_files, parsed
 
 _NESTED: Final = (layout.READERS, layout.ABANDONED)
 _FLAT: Final = (
@@ -34,16 +34,9 @@ _SINGLE: Final = (layout.FORMAT, layout.SEED)
 _BASES_LEFT: Final = 2
 
 
-def parsed_seconds(text: str) -> float:
-    """The value of `--retain-for`."""
-    try:
-        return float(parse_milliseconds(text)) / 1000
-    except ValueError as error:
-        raise OptionError("--retain-for does not parse", "", repr(text), str(error)) from None
-
-
-def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> Plan:
+def compact_plan(store: StateStore, retained: int, retain_for: str = "0") -> Plan:
     """Plan what `sluice compact` does."""
+    milliseconds = parsed("--retain-for", retain_for, parse_milliseconds)
     view = StateView(store)
     chain = view.chain()
     # What a reader has acknowledged is in Spark's log, and so is all that it descends from.
@@ -66,7 +59,7 @@ def compact_plan(store: StateStore, retained: int, retained_seconds: float) -> P
         retained = max(retained, behind.index(True) if any(behind) else len(links))
     # The newest checkpoint bounds the wall clock, which may be ahead: then more is retained.
     now = min(int(time.time() * 1_000_000), newest.created)
-    younger = now - int(retained_seconds * 1_000_000) if retained_seconds else None
+    younger = now - milliseconds * 1000 if milliseconds else None
     report: dict[str, Any] = {
         "state": store.location,
         "checkpoint": newest.checkpoint,

@@ -10,14 +10,13 @@ from ....checkpoint_meta.storage.units import parse_bytes
 from ....errors import OptionError
 from ..arguments import Json, StorageOptions
 from ..output import print_json, print_pairs
-from ..state_argument import parsed_storage_options
+from ..state_argument import parsed, parsed_storage_options
 
 
 def compact_table(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="Use this table: delta:URL.")],
     target_bytes: Annotated[
-        str,
-        typer.Option("--target-bytes", help="Write files of about this size, such as 128m."),
+        str, typer.Option(help="Write files of about this size, such as 128m.")
     ] = "128m",
     storage_options: StorageOptions = "{}",
     as_json: Json = False,
@@ -37,10 +36,7 @@ def compact_table(
             "delta:URL; pyiceberg cannot rewrite the files of an Iceberg table, so use another "
             "engine for it, such as Spark's procedure rewrite_data_files",
         )
-    try:
-        size = parse_bytes(target_bytes)
-    except ValueError as error:
-        raise OptionError("--target-bytes does not parse", "", target_bytes, str(error)) from None
+    size = parsed("--target-bytes", target_bytes, parse_bytes)
     figures = DeltaSink(place, parsed_storage_options(storage_options)).compact(size)
     if as_json:
         print_json(figures)

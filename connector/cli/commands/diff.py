@@ -6,9 +6,8 @@ import pyarrow as pa
 
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.documents.file_columns import became_pending, flags_in, ranges_in
-from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import StateCorruptError
-from ...views.state_view import StateView, consistent, fields
+from ...views.state_view import StateView, fields
 from ..state_argument import check_is_of_files, checkpoint_named, no_checkpoint
 
 DIFFERENCE = pa.schema(
@@ -21,15 +20,11 @@ DIFFERENCE = pa.schema(
 )
 
 
-def difference(store: StateStore, first: str, second: str) -> pa.Table:
+def difference(view: StateView, first: str, second: str) -> pa.Table:
     """Ranges that became pending (`found`), were `assigned`, or `forgotten` by an order.
 
     After one and up to the other.
     """
-    return consistent(lambda: _difference(StateView(store), first, second))
-
-
-def _difference(view: StateView, first: str, second: str) -> pa.Table:
     check_is_of_files(view, "compared")
     # A difference goes forward; the two may be given in either order.
     older, newer = sorted([checkpoint_named(view, first), checkpoint_named(view, second)])

@@ -11,20 +11,15 @@ from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshot
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.layout import checkpoint_object
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit
-from ....checkpoint_meta.stores.contract import StateStore
 from ...views.amounts import counted
 from ...views.splits import assigned_splits
-from ...views.state_view import StateView, consistent
+from ...views.state_view import StateView
 from ..output import formatted
 from ..state_argument import checkpoint_named
 
 
-def inspected(store: StateStore, name: str) -> dict[str, Any]:
+def inspected(view: StateView, name: str) -> dict[str, Any]:
     """Header, state on the chain, commits, and the splits (any source's, in its own columns)."""
-    return consistent(lambda: _inspected(StateView(store), name))
-
-
-def _inspected(view: StateView, name: str) -> dict[str, Any]:
     ref = checkpoint_named(view, name)
     on_chain = {link.ref: link for link in view.chain()}
     # Alone is an orphan, or a base whose checkpoint has been deleted.

@@ -33,16 +33,12 @@ _VISIBILITY = "120"
 class NewQueue:
     """The queue that the printed commands create."""
 
-    queue: Annotated[str, typer.Option("--queue", help="Give the new queue this name.")] = "sluice"
+    queue: Annotated[str, typer.Option(help="Give the new queue this name.")] = "sluice"
     region: Annotated[
-        str,
-        typer.Option("--region", help="Create the queue in this AWS region, that of the bucket."),
+        str, typer.Option(help="Create the queue in this AWS region, that of the bucket.")
     ] = "REGION"
     account: Annotated[
-        str,
-        typer.Option(
-            "--account", help="Use this AWS account, which owns the bucket and the queue."
-        ),
+        str, typer.Option(help="Use this AWS account, which owns the bucket and the queue.")
     ] = "ACCOUNT"
 
     @property
@@ -63,9 +59,7 @@ def queue_setup(
     ],
     state: Annotated[
         str,
-        typer.Option(
-            "--state", help="Permit access to this checkpointLocation of the query, if it is in S3."
-        ),
+        typer.Option(help="Permit access to this checkpointLocation of the query, if it is in S3."),
     ] = "",
     cleans: Annotated[
         bool,
@@ -74,7 +68,7 @@ def queue_setup(
         ),
     ] = False,
     archive: Annotated[
-        str, typer.Option("--archive", help="Permit the query to write to this sourceArchiveDir.")
+        str, typer.Option(help="Permit the query to write to this sourceArchiveDir.")
     ] = "",
     as_json: Json = False,
 ) -> None:

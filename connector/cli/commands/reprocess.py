@@ -36,22 +36,19 @@ def requeue(
     event_time: Annotated[
         str,
         typer.Option(
-            "--event-time",
             help="Select only files whose path names a time in START..END, the end not included: "
-            "2026-01-02..2026-01-09. All of them are listed.",
+            "2026-01-02..2026-01-09. All of them are listed."
         ),
     ] = "",
     event_time_pattern: Annotated[
         str,
         typer.Option(
-            "--event-time-pattern",
             help="Find the time in paths by this pattern, such as {yyyy}/{MM}/{dd}/{HH}; without "
-            "it, Hive partitions name the time.",
+            "it, Hive partitions name the time."
         ),
     ] = "",
     time_zone: Annotated[
-        str,
-        typer.Option("--time-zone", help="Read the times in paths in this zone, UTC by default."),
+        str, typer.Option(help="Read the times in paths in this zone, UTC by default.")
     ] = "",
     skip_missing: SkipMissing = False,
 ) -> None:
@@ -76,12 +73,11 @@ def requeue(
 
 def rewind(
     given: OrderArguments,
-    to: Annotated[str, typer.Option("--to", help="Go back to this checkpoint: 42 or 42-3.")] = "",
+    to: Annotated[str, typer.Option(help="Go back to this checkpoint: 42 or 42-3.")] = "",
     to_time: Annotated[
         str,
         typer.Option(
-            "--to-time",
-            help="Go back to the newest checkpoint that was cut by this time, in ISO 8601.",
+            help="Go back to the newest checkpoint that was cut by this time, in ISO 8601."
         ),
     ] = "",
     skip_missing: SkipMissing = False,
@@ -140,7 +136,8 @@ def orders(given: ViewArguments) -> None:
 
     The list says who ordered it, when and why, and whether it is done.
     """
+    from ...views.state_view import look_at
     from ..reprocess.reprocess_log import recorded_orders
 
     columns = ["order", "action", "state", "created", "who", "files", "released", "rows", "reason"]
-    print_rows(recorded_orders(given.opened()), columns, in_json=given.as_json)
+    print_rows(look_at(given.opened(), recorded_orders), columns, in_json=given.as_json)

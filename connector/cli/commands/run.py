@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ....errors import OptionError, SluiceError, of_system, without_history
+from ....errors import OptionError, SluiceError
 from ...options.call import inferred_types
 from ..arguments import Json
-from ..output import Ended, Exit, print_json
+from ..output import Exit, plainly, print_json
+from ..state_argument import parsed, parsed_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ...host.embedded_query import BatchReport
-
-_FAILED = 1
-"""Exit code of a run that ended with an error; a wrong call ends with 2."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,16 +34,10 @@ class RunArguments:
     ]
     to: Annotated[
         str,
-        typer.Option(
-            "--to", help="Write to delta:URL, iceberg:CATALOG.TABLE, or parquet:URL (manifests)."
-        ),
+        typer.Option(help="Write to delta:URL, iceberg:CATALOG.TABLE, or parquet:URL (manifests)."),
     ]
     checkpoint: Annotated[
-        str,
-        typer.Option(
-            "--checkpoint",
-            help="Use this checkpointLocation, which a Spark query may have begun.",
-        ),
+        str, typer.Option(help="Use this checkpointLocation, which a Spark query may have begun.")
     ]
     file_format: Annotated[
         str, typer.Option("--format", help="Read files of this format (fileFormat).")
@@ -53,21 +45,19 @@ class RunArguments:
     schema: Annotated[
         str,
         typer.Option(
-            "--schema",
             help="Read these columns, such as 'id long, name string'. Without it, the schema is "
-            "inferred and evolves.",
+            "inferred and evolves."
         ),
     ] = ""
     once: Annotated[
         bool, typer.Option("--once", help="Stop when all existing files are read: the default.")
     ] = False
     every: Annotated[
-        str,
-        typer.Option("--every", help="Check for new files at this interval, such as 60s."),
+        str, typer.Option(help="Check for new files at this interval, such as 60s.")
     ] = ""
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", help="Give any option of the source, as name=value. Repeat it."),
+        typer.Option(help="Give any option of the source, as name=value. Repeat it."),
     ] = None
     workers: Annotated[
         int | None,
@@ -78,12 +68,10 @@ class RunArguments:
         ),
     ] = None
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show the first batch, and read and change nothing."),
+        bool, typer.Option("--dry-run", help="Show the first batch, and read and change nothing.")
     ] = False
     spark: Annotated[
-        str,
-        typer.Option("--spark", help="Run as a Spark query with this master, such as local[4]."),
+        str, typer.Option(help="Run as a Spark query with this master, such as local[4].")
     ] = ""
     as_json: Json = False
 
@@ -97,7 +85,7 @@ class RunArguments:
         }
         columns = {"writeSchema": self.schema} if self.schema else inferred_types(self.file_format)
         options |= columns
-        return options | dict(map(_name_and_value, self.option or ()))
+        return options | parsed_options(self.option or ())
 
 
 def run(given: RunArguments) -> None:
@@ -105,26 +93,13 @@ def run(given: RunArguments) -> None:
 
     Ends with 0, with 1 after an error, and with 2 if the call is wrong.
     """
-    with _exit_codes():
+    with plainly(Exit.FOUND):
         if given.dry_run:
             _show_plan(given)
         elif given.spark:
             _run_in_spark(given)
         else:
             _run_here(given)
-
-
-@contextmanager
-def _exit_codes() -> Iterator[None]:
-    try:
-        yield
-    except OptionError as error:
-        sys.stderr.write(f"OptionError: {error}\n")
-        raise Ended(Exit.USAGE) from None
-    except (SluiceError, OSError) as error:
-        shown = without_history(of_system(error) if isinstance(error, OSError) else error)
-        sys.stderr.write(f"{type(error).__name__}: {shown}\n")
-        raise Ended(Exit.FOUND) from None
 
 
 def _seconds(given: RunArguments) -> float | None:
@@ -136,17 +111,9 @@ def _seconds(given: RunArguments) -> float | None:
     if given.once:
         raise OptionError("--once and --every exclude each other", "", "both", "one of them")
     # A plain number is of seconds here.
-    try:
-        return float(parse_milliseconds(f"{every}s" if every.isdecimal() else every)) / 1000
-    except ValueError as error:
-        raise OptionError("--every does not parse", "", repr(every), str(error)) from None
-
-
-def _name_and_value(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise OptionError("--option does not parse", "", repr(text), "name=value")
-    return name, value
+    text = f"{every}s" if every.isdecimal() else every
+    milliseconds: int = parsed("--every", text, parse_milliseconds)
+    return milliseconds / 1000
 
 
 def _run_here(given: RunArguments) -> None:
@@ -159,7 +126,7 @@ def _run_here(given: RunArguments) -> None:
         # The second one is a kill, which the checkpoint survives; processes of tasks see the end
         # of the pipe.
         if stop.is_set():
-            os._exit(_FAILED)
+            os._exit(Exit.FOUND)
         stop.set()
 
     def wait(seconds: float) -> None:

@@ -21,7 +21,7 @@ from ...views.files_as_of import FilesAsOf
 from ...views.owner import owner_of
 from ...views.protocol import checkpoints_in_flight
 from ...views.quarantine import quarantined_splits
-from ...views.state_view import StateView, consistent
+from ...views.state_view import StateView, look_at
 
 _RECENT: Final = 10
 """Checkpoints of which the rate is taken."""
@@ -29,7 +29,7 @@ _RECENT: Final = 10
 
 def status_of(store: StateStore) -> dict[str, Any]:
     """Return what `sluice status --json` prints."""
-    return consistent(lambda: _status(StateView(store)))
+    return look_at(store, _status)
 
 
 def _status(view: StateView) -> dict[str, Any]:

@@ -23,12 +23,11 @@ class Patient(SharedArguments):
             help="Check this state directory or checkpointLocation, which need not exist yet.",
         ),
     ] = ""
-    path: Annotated[str, typer.Option("--path", help="Check the path that the query loads.")] = ""
+    path: Annotated[str, typer.Option(help="Check the path that the query loads.")] = ""
     option: Annotated[
         list[str] | None,
         typer.Option(
-            "--option",
-            help="Check with this option of the query, as NAME=VALUE. Repeat it for more options.",
+            help="Check with this option of the query, as NAME=VALUE. Repeat it for more options."
         ),
     ] = None
     spark: Annotated[
@@ -36,7 +35,7 @@ class Patient(SharedArguments):
         typer.Option("--spark", help="Start a session, and run the checks in its tasks as well."),
     ] = False
     master: Annotated[
-        str, typer.Option("--master", help="Use this master for that session; implies --spark.")
+        str, typer.Option(help="Use this master for that session; implies --spark.")
     ] = ""
 
 

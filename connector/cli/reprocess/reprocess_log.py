@@ -18,9 +18,9 @@ from ....checkpoint_meta.stores.contract import StateStore
 from ...query.spark_checkpoint import newest_in_spark
 from ...views.amounts import counted, format_bytes
 from ...views.owner import who_and_where
-from ...views.state_view import TIME, StateView, consistent, fields
+from ...views.state_view import TIME, StateView, fields
 from ..arguments import OrderArguments
-from ..offline_edit import Plan, carry_out
+from ..offline_edit import Plan, edit
 from ..output import Exit, print_table
 from ..state_argument import parsed_storage_options
 from .file_check import as_present
@@ -69,10 +69,9 @@ def submit_order(
         event_time: the range that selects files, if one does: all are shown then.
         skip_missing: leave out files that are gone.
     """
-    store = given.opened()
     options = parsed_storage_options(given.storage_options)
 
-    def decide() -> Plan:
+    def decide(store: StateStore) -> Plan:
         view = StateView(store)
         newest = newest_in_spark(store, options)
         if newest is not None and newest in view.refs:
@@ -92,7 +91,7 @@ def submit_order(
         order = _order(given, action, view, chosen, " ".join(matching))
         return Plan(report, show, lambda: _published(order, view))
 
-    carry_out(decide, yes=given.yes, as_json=given.as_json, changed=store, force=given.force)
+    edit(given, decide)
 
 
 def _published(order: Order, view: StateView) -> dict[str, Any]:
@@ -174,12 +173,8 @@ def _show(action: Action, report: Mapping[str, Any]) -> None:
         typer.echo(f"order {report['order']} is written; the query carries it out when it starts")
 
 
-def recorded_orders(store: StateStore) -> pa.Table:
+def recorded_orders(view: StateView) -> pa.Table:
     """All orders, the newest first: rows of `ORDERS`."""
-    return consistent(lambda: _recorded(StateView(store)))
-
-
-def _recorded(view: StateView) -> pa.Table:
     rows = [_row(order, view.orders_done) for order in Orders(view.store).after(0)]
     return pa.Table.from_pylist(rows[::-1], schema=ORDERS)
 

@@ -118,7 +118,12 @@ def json_or_none(text: str) -> Any:
         return None
 
 
-def _object(value: Any, example: str) -> dict[str, Any]:
+def json_object(value: Any, example: str) -> dict[str, Any]:
+    """Return a JSON object, or the one that a text is; an empty text is an empty one.
+
+    Raises:
+        ValueError: says that an object such as `example` is expected.
+    """
     if isinstance(value, str):
         value = json_or_none(value or "{}")
     if not isinstance(value, dict):
@@ -128,11 +133,11 @@ def _object(value: Any, example: str) -> dict[str, Any]:
 
 
 def _text_object(value: Any) -> dict[str, str]:
-    return {str(key): str(text) for key, text in _object(value, '{"key": "value"}').items()}
+    return {str(key): str(text) for key, text in json_object(value, '{"key": "value"}').items()}
 
 
 def _secret_object(value: Any) -> dict[str, Any]:
-    return _object(value, '{"anon": true}')
+    return json_object(value, '{"anon": true}')
 
 
 def _one_character(value: str) -> str:
