@@ -8,12 +8,8 @@ import time
 import pytest
 
 from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.patience import PATIENCE
-
-
-def run(capsys, *arguments, code=0):
-    assert main([*arguments, "--json"]) == code
-    return json.loads(capsys.readouterr().out)
 
 
 def order(capsys, lake, command, *arguments, code=0):

@@ -11,6 +11,7 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.query.offsets import to_offset
 from pyspark_sluice.connector.query.spark_checkpoint import offsets_referred
+from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.connector.queries import Query, in_memory
 
 pytestmark = pytest.mark.slow
@@ -36,8 +37,7 @@ def test_a_state_in_a_bucket_is_reported_as_one_in_a_directory(
         store.publish(name, data)
 
     def told(*arguments):
-        assert main([command, *arguments, "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
+        found = run(capsys, command, *arguments)
         return found if isinstance(found, list) else {k: found[k] for k in found if k in STABLE}
 
     local = told(str(query.location))
@@ -71,8 +71,7 @@ def test_what_sparks_log_refers_to_is_looked_for(query, capsys):
     write_offsets(query, [offset(query, 1)], [offset(query, 2)])
     found = offsets_referred(str(query.location), query.store, {})
     assert found == [CheckpointRef(1, 1), CheckpointRef(2, 1)]
-    assert main(["verify", str(query.location), "--json"]) == 1
-    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    (finding,) = run(capsys, "verify", str(query.location), code=1)["findings"]
     assert finding["object"] == f"checkpoints/{CheckpointRef(2, 1).name}.arrow"
     # The state alone does not say that there was another.
     assert main(["verify", query.state]) == 0
@@ -102,8 +101,8 @@ def test_spark_s_log_says_what_is_missing_where_no_checkpoint_is_left(query, cap
     for path in (query.location / "sluice" / "source" / "checkpoints").iterdir():
         path.unlink()
     assert offsets_referred(str(query.location), query.store, {}) == [CheckpointRef(1, 1)]
-    assert main(["verify", str(query.location), "--json"]) == 1
-    missing = {found["object"] for found in json.loads(capsys.readouterr().out)["findings"]}
+    findings = run(capsys, "verify", str(query.location), code=1)["findings"]
+    missing = {finding["object"] for finding in findings}
     assert f"checkpoints/{CheckpointRef(1, 1).name}.arrow" in missing
 
 

@@ -12,6 +12,7 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.errors import SluiceError, StateError
+from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.connector.queries import Query, drained
 
 pytestmark = pytest.mark.slow
@@ -36,8 +37,7 @@ def query(tmp_path):
 def forked(query, capsys, *arguments, name="new"):
     """The record of the command, and a query in the state that it made."""
     new = query.data.parent / name
-    assert main(["fork", str(query.location), str(new), *arguments, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = run(capsys, "fork", str(query.location), str(new), *arguments)
     return told, Query(query.data.parent, state=str(new / "sluice" / "source"))
 
 
@@ -77,8 +77,8 @@ def test_what_was_assigned_and_never_read_is_pending_again_and_that_is_said(quer
 
 
 def test_a_time_names_the_newest_checkpoint_that_was_cut_by_then(query, capsys):
-    assert main(["checkpoints", str(query.location), "--json"]) == 0
-    cut = {row["checkpoint"]: row["planned"] for row in json.loads(capsys.readouterr().out)}
+    rows = run(capsys, "checkpoints", str(query.location))
+    cut = {row["checkpoint"]: row["planned"] for row in rows}
     told, _ = forked(query, capsys, "--at-time", cut[2])
     assert told["checkpoint"] == 2
     new = str(query.data.parent / "new")
@@ -140,8 +140,7 @@ def test_the_record_says_who_made_it_of_what(query, capsys):
     said = capsys.readouterr().out
     assert "claimed by the command line, for no query" in said
     assert f"sluice fork of {query.state}" in said
-    assert main(["status", new.state, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["seed"] == seed.model_dump(mode="json")
+    assert run(capsys, "status", new.state)["seed"] == seed.model_dump(mode="json")
 
 
 # Beginning in it ------------------------------------------------------------------------------

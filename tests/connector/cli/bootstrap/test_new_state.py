@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable
@@ -32,6 +31,7 @@ from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.offline_state import offline_state
 from pyspark_sluice.errors import FencedError, OptionError, StateError
 from pyspark_sluice.reader.files.io.compressed.cut_places import object_of
+from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.connector.queries import Query, carried_out, drained, in_memory
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
@@ -247,13 +247,11 @@ def test_a_state_of_every_released_version_can_be_forked(version, tmp_path, caps
     newest = max(CheckpointHistory(open_store(str(tmp_path / "old"))).checkpoints())
     new = tmp_path / "new"
     at = ["--at", f"{newest.checkpoint}-{newest.epoch}"]
-    assert main(["fork", str(tmp_path / "old"), str(new), *at, "--yes", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = run(capsys, "fork", str(tmp_path / "old"), str(new), *at, "--yes")
     assert told["counts"]["files_seen"] > 0
     assert main(["verify", str(new)]) == 0
     capsys.readouterr()
-    assert main(["status", str(new), "--json"]) == 0
-    status = json.loads(capsys.readouterr().out)
+    status = run(capsys, "status", str(new))
     assert status["files_seen"] == told["counts"]["files_seen"]
     assert status["pending"]["splits"] == told["counts"]["pending_splits"]
     for command in ("files", "checkpoints"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import uuid
 
@@ -11,6 +10,7 @@ import pytest
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import AzureQueueServer
+from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.enumerator.files.discovery.queue.services import blob_event
 from pyspark_sluice.tests.patience import PATIENCE
 
@@ -28,8 +28,7 @@ def commands(capsys, *arguments):
 
 
 def test_the_options_that_it_prints_are_those_of_a_query(capsys):
-    assert main(["queue-setup", PATH, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = run(capsys, "queue-setup", PATH)
     given = {"path": PATH, **found["options"]}
     parsed = parse_options(given, streaming=False)
     assert parsed.queue_url == "https://account.queue.core.windows.net/sluice"

@@ -16,6 +16,7 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.commands.status import status_lines
 from pyspark_sluice.connector.cli.commands.watch import Backlog
 from pyspark_sluice.connector.cli.view_filter import matching_pattern
+from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.connector.queries import Query
 
 pytestmark = pytest.mark.slow
@@ -37,12 +38,8 @@ def told(capsys, *arguments, code=0):
     return capsys.readouterr()
 
 
-def documents(capsys, *arguments):
-    return json.loads(told(capsys, *arguments, "--json").out)
-
-
 def test_the_status_tells_who_what_and_how_much(query, capsys):
-    found = documents(capsys, "status", str(query.location))
+    found = run(capsys, "status", str(query.location))
     assert found["state"] == query.state
     assert found["owner"] == {
         "epoch": 1,
@@ -69,7 +66,7 @@ def test_the_status_names_the_schema_of_data_files(tmp_path, capsys):
     made.land("a.json")
     (path,) = made.batch()
     made.coordinator.close()
-    found = documents(capsys, "status", str(made.location))["written_schema"]
+    found = run(capsys, "status", str(made.location))["written_schema"]
     kinds = {field["name"]: field["type"] for field in found["fields"]}
     assert kinds == {"id": "long"}
     assert pq.read_schema(path).names == [*kinds]
@@ -82,12 +79,12 @@ def test_the_directory_itself_the_location_above_and_its_name_mean_the_same(quer
 
 
 def test_files_are_filtered_by_state_and_pattern(query, capsys):
-    rows = documents(capsys, "files", query.state)
+    rows = run(capsys, "files", query.state)
     assert {row["path"].rpartition("/")[2] for row in rows} == {"a.json", "b.json", "c.json"}
-    (row,) = documents(capsys, "files", query.state, "--matching", "*/c.*")
+    (row,) = run(capsys, "files", query.state, "--matching", "*/c.*")
     assert (row["state"], row["rows"]) == ("read", 2)
-    assert documents(capsys, "files", query.state, "--in-state", "pending") == []
-    assert len(documents(capsys, "files", query.state, "--limit", "2")) == 2
+    assert run(capsys, "files", query.state, "--in-state", "pending") == []
+    assert len(run(capsys, "files", query.state, "--limit", "2")) == 2
     assert "c.json" in told(capsys, "files", query.state, "--view", "splits").out
     error = told(capsys, "files", query.state, "--view", "schemas", "--in-state", "x", code=2).err
     assert "--in-state does not apply to this view; found schemas" in error
@@ -107,10 +104,10 @@ def test_a_pattern_means_what_the_shell_means_by_it():
 
 
 def test_a_checkpoint_is_shown_whole(query, capsys):
-    found = documents(capsys, "inspect", query.state, "1")
+    found = run(capsys, "inspect", query.state, "1")
     assert (found["state"], found["header"]["assigned_splits"]) == ("complete", 2)
     assert sum(row["rows"] for row in found["splits"]) == 6
-    assert documents(capsys, "inspect", query.state, "1-1") == found
+    assert run(capsys, "inspect", query.state, "1-1") == found
     text = told(capsys, "inspect", query.state, "2").out
     assert "2 of epoch 1: in flight" in text
     assert "c.json" in text
@@ -120,11 +117,11 @@ def test_a_checkpoint_is_shown_whole(query, capsys):
 
 def test_the_difference_of_two_checkpoints_is_what_lies_between(query, capsys):
     for pair in (("1", "2"), ("2", "1")):
-        rows = documents(capsys, "diff", query.state, *pair)
+        rows = run(capsys, "diff", query.state, *pair)
         assert {(row["change"], row["path"].rpartition("/")[2]) for row in rows} == {
             ("assigned", "c.json")
         } | {(row["change"], "c.json") for row in rows}
-    assert documents(capsys, "diff", query.state, "2", "2") == []
+    assert run(capsys, "diff", query.state, "2", "2") == []
 
 
 def test_watching_ends_after_as_many_looks_as_were_asked_for(query, capsys):
@@ -153,7 +150,7 @@ def test_several_sources_are_distinguished_by_name(query, tmp_path, capsys):
     other.coordinator.close()
     error = told(capsys, "status", str(tmp_path / "ck"), code=3).err
     assert "Pass --source-name with one of: flights" in error
-    found = documents(capsys, "status", str(tmp_path / "ck"), "--source-name", "flights")
+    found = run(capsys, "status", str(tmp_path / "ck"), "--source-name", "flights")
     assert found["files_seen"] == 1
 
 

@@ -36,6 +36,7 @@ from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.examples.log_source.log_source import LogSource
+from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.connector.queries import SCHEMA, Query
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 from pyspark_sluice.tests.protocol.numbers import Harness
@@ -271,8 +272,7 @@ def test_the_command_says_what_is_damaged_and_what_is_left(query, whole, right, 
     victim = query.location / "sluice" / "source" / "checkpoints" / f"{max(right).name}.arrow"
     try:
         victim.write_bytes(b"\0" + victim.read_bytes()[1:])
-        assert main(["verify", query.state, "--json"]) == 1
-        found = json.loads(capsys.readouterr().out)
+        found = run(capsys, "verify", query.state, code=1)
         (finding,) = found["findings"]
         assert finding["object"] == f"checkpoints/{max(right).name}.arrow"
         assert found["lost"] == [max(right).name]

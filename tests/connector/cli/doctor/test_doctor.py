@@ -17,6 +17,7 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.doctor.interpreters import _LEAST
 from pyspark_sluice.connector.cli.doctor.storage import raced, tried
 from pyspark_sluice.enumerator.files.discovery.queue.queue_discovery import QUEUES
+from pyspark_sluice.tests.connector.cli.command_line import run
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -37,8 +38,7 @@ def java_home(home, script):
 
 
 def looked(capsys, *arguments, code=0):
-    assert main(["doctor", *arguments, "--json"]) == code
-    report = json.loads(capsys.readouterr().out)
+    report = run(capsys, "doctor", *arguments, code=code)
     assert report["failed"] == sum(each["verdict"] == "failed" for each in report["findings"])
     return {each["what"]: each for each in report["findings"]}
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.views.quarantine import quarantine
 from pyspark_sluice.connector.views.state_view import StateView
-from pyspark_sluice.tests.connector.cli.reprocess.commands import drained, run
+from pyspark_sluice.tests.connector.cli.command_line import drained, run
 
 pytestmark = pytest.mark.slow
 
@@ -34,15 +34,10 @@ def ordered(query):
     return query
 
 
-def status(query, capsys):
-    assert main(["status", query.state, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
 def test_a_late_file_is_read_and_named_in_the_status_and_in_the_report(ordered, capsys):
     land(ordered, h08=8, h09=9)
     assert drained(ordered) == [8, 9]
-    found = status(ordered, capsys)
+    found = run(capsys, "status", ordered.state)
     assert (found["event_time"]["reached"], found["event_time"]["lateFiles"]) == (
         "2026-01-02T10:00:00Z",
         1,
@@ -69,10 +64,10 @@ def test_a_late_file_in_quarantine_survives_a_restart_and_is_read_when_a_person_
     (row,) = quarantine(StateView(ordered.store)).to_pylist()
     assert row["path"].endswith("h08.json")
     assert "came after files of 2026-01-02T10:00:00Z" in row["reason"]
-    assert status(ordered, capsys)["quarantined"] == 1
+    assert run(capsys, "status", ordered.state)["quarantined"] == 1
     run(capsys, "requeue", ordered.state, "--quarantined", "--yes")
     assert drained(ordered) == [8]
-    assert status(ordered, capsys)["quarantined"] == 0
+    assert run(capsys, "status", ordered.state)["quarantined"] == 0
 
 
 def test_a_late_file_alone_is_durable_in_quarantine_though_no_batch_has_rows(ordered, capsys):
@@ -80,7 +75,7 @@ def test_a_late_file_alone_is_durable_in_quarantine_though_no_batch_has_rows(ord
     ordered.restart()
     land(ordered, h08=8)
     assert ordered.batch() == []
-    assert status(ordered, capsys)["quarantined"] == 1
+    assert run(capsys, "status", ordered.state)["quarantined"] == 1
 
 
 def test_a_week_is_read_and_then_the_rest_with_other_bounds(query):

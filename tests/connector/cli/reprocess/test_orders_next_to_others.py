@@ -25,7 +25,7 @@ from pyspark_sluice.enumerator import StartingState
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.coordinator.start_position import newest_acknowledged
 from pyspark_sluice.errors import StateError, StateVersionError
-from pyspark_sluice.tests.connector.cli.reprocess.commands import drained, land, quarantine, run
+from pyspark_sluice.tests.connector.cli.command_line import drained, land, quarantine, run
 from pyspark_sluice.tests.connector.queries import Query, in_memory
 from pyspark_sluice.tests.patience import wait_until
 

@@ -17,7 +17,7 @@ from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
-from pyspark_sluice.tests.connector.cli.reprocess.commands import (
+from pyspark_sluice.tests.connector.cli.command_line import (
     await_checkpoint,
     drained,
     land,
@@ -101,23 +101,27 @@ def test_nothing_chosen_is_said_and_nothing_is_written(query, capsys):
 
 
 def test_a_query_that_runs_is_not_interfered_with(tmp_path, capsys):
+    """The other orders are written by the same function as `requeue`."""
     query = Query(tmp_path)
     land(query, a=1)
     assert query.batch() == [1]
     again = ["requeue", query.state, "--matching", "*"]
     # It may be looked at.
     assert run(capsys, *again)["files"] == 1
-    assert main([*again, "--yes", "--force"]) == 4
-    assert "FencedError: a query is using this state" in capsys.readouterr().err
+    commands = (again, ["compact", query.state], ["take-back-schema", query.state])
+    for command in commands:
+        assert main([*command, "--yes", "--force"]) == 4
+        assert "FencedError: a query is using this state" in capsys.readouterr().err
     (leaf,) = query.store.list("epochs")
     claim = without_checksum(query.store.read(f"epochs/{leaf}"))
     # In one step: the query looks for its claim at any time.
     elsewhere = tmp_path / "claim"
     elsewhere.write_bytes(with_checksum({**claim, "host": "elsewhere"}))
     elsewhere.replace(Path(query.store.location, "epochs", leaf))
-    assert main([*again, "--yes"]) == 4
-    assert "add --force" in capsys.readouterr().err
-    assert query.store.list("orders") == []
+    for command in commands:
+        assert main([*command, "--yes"]) == 4
+        assert "add --force" in capsys.readouterr().err
+    assert query.store.list("orders") == query.store.list("bases") == []
     # A wrong answer loses nothing: the order is done at the next start.
     assert run(capsys, *again, "--yes", "--force")["order"] == 1
     land(query, b=2)

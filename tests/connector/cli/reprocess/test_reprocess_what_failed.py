@@ -7,7 +7,7 @@ import json
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
-from pyspark_sluice.tests.connector.cli.reprocess.commands import (
+from pyspark_sluice.tests.connector.cli.command_line import (
     await_checkpoint,
     drained,
     land,

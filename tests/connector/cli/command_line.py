@@ -1,4 +1,4 @@
-"""What the tests of orders share: the command line, and a query driven to its end."""
+"""Commands in this process, and queries whose state they change."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from functools import partial
 
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.query.offsets import Offsets
+from pyspark_sluice.tests.connector.queries import drained
 from pyspark_sluice.tests.patience import wait_until
 
 
 def run(capsys, *arguments, code=0):
+    """What a command prints as JSON."""
     assert main([*arguments, "--json"]) == code
     return json.loads(capsys.readouterr().out)
 
@@ -18,21 +20,6 @@ def run(capsys, *arguments, code=0):
 def states(capsys, query):
     rows = run(capsys, "files", query.state)
     return {row["path"].rpartition("/")[2]: (row["state"], row["reason"]) for row in rows}
-
-
-def drained(query, batches=20):
-    """Everything there is, to the end: ids that were read."""
-    query.coordinator.close()
-    query.start()
-    query.coordinator.prepare_available_now()
-    found = []
-    for _ in range(batches):
-        ref = query.coordinator.latest(query.done)
-        if ref == query.done:
-            return sorted(found)
-        found += query.read(ref)
-        query.done = ref
-    raise AssertionError
 
 
 def land(query, **files):
