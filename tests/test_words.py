@@ -141,7 +141,7 @@ def test_no_docstring_is_a_fragment():
 
 def test_commands_and_the_report_count_things_with_the_function_that_knows_the_singular():
     nouns = "batches|bytes|checkpoints|columns|files|objects|offsets|ranges|rows|splits|versions"
-    found = [
+    literals = [
         f"{path.relative_to(ROOT)}:{noun.lineno}"
         for package in ("cli", "report")
         for path in sorted((ROOT / "connector" / package).rglob("*.py"))
@@ -151,7 +151,7 @@ def test_commands_and_the_report_count_things_with_the_function_that_knows_the_s
         if isinstance(count, ast.FormattedValue) and isinstance(noun, ast.Constant)
         if re.match(rf" (?:{nouns})\b", str(noun.value))
     ]
-    assert found == []
+    assert literals == []
 
 
 def test_the_list_finds_an_idiom_across_a_line_end_and_spares_longer_words():

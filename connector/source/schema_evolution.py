@@ -226,9 +226,11 @@ def stored_with(
 def _stopped(seen: NewColumnsSeen, stored: StoredSchema, schema: pa.Schema) -> SchemaEvolvedError:
     newer = arrow_schema_of(stored.struct)
     added, changed = added_or_widened(schema, newer, widen=False), differences(schema, newer)
-    what = ["new columns"] * bool(added) + ["wider types"] * (added != changed)
+    changes = ["new columns"] if added else []
+    if changed != added:
+        changes.append("wider types")
     return SchemaEvolvedError(
-        f"the data has {' and '.join(what)}, and the schema that has them is stored",
+        f"the data has {' and '.join(changes)}, and the schema that has them is stored",
         seen.where,
         _shown(changed),
         f"the {len(schema)} columns that the query was started with",

@@ -56,7 +56,7 @@ def consistent(look: Callable[[], T]) -> T:
 
 
 def look_at(store: StateStore, read: Callable[[StateView], T]) -> T:
-    """What `read` makes of one look at a state, as `consistent` does."""
+    """Return what `read` makes of one look at a state, as `consistent` does."""
     return consistent(lambda: read(StateView(store)))
 
 

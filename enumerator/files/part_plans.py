@@ -213,8 +213,9 @@ class PartPlans:
         need = {r: sum(lengths.values()) for r, lengths in files_of.items()}
         with_archives = {r for r in continuing if self._may_have_archives(r)}
         if self._has_archives:
-            taken = {r: (split.file for split in splits) for r, splits in sent.items()}
-            with_archives |= {r for r, files in taken.items() if any(map(self._is_archive, files))}
+            with_archives |= {
+                r for r, splits in sent.items() if any(self._is_archive(s.file) for s in splits)
+            }
         limits = self._limits
         # Whole files may be longer than what was left of the limit.
         is_too_long = limits.bytes is not None and sum(need.values()) > limits.bytes

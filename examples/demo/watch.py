@@ -82,7 +82,7 @@ class Watch:
         return [row["reader"] for row in rows if row["section"] == "assigned"]
 
     def reader_commits(self, checkpoint: Checkpoint) -> int:
-        """How many readers have committed `checkpoint`."""
+        """Count the readers that have committed `checkpoint`."""
         return len(_names(self._state / "readers" / checkpoint.name))
 
 

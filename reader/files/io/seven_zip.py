@@ -176,8 +176,10 @@ def _check_methods(folder: Folder, path: str) -> None:
     dictionary = (2 | power & 1) << (power // 2 + 11)
     if _LZMA in coders:
         dictionary = int.from_bytes(coders[_LZMA][1:5], "little")
-    if coders.keys() - _METHODS or dictionary > _MAX_DICTIONARY:
-        found = f"a dictionary of {dictionary:,} bytes; at most {_MAX_DICTIONARY:,} are read"
-        if dictionary <= _MAX_DICTIONARY:
-            found = "another method of compression"
-        raise unreadable(path, found, "Unpack it and pack it again as .zip or .tar.gz")
+    if dictionary > _MAX_DICTIONARY:
+        reason = f"a dictionary of {dictionary:,} bytes; at most {_MAX_DICTIONARY:,} are read"
+    elif coders.keys() - _METHODS:
+        reason = "another method of compression"
+    else:
+        return
+    raise unreadable(path, reason, "Unpack it and pack it again as .zip or .tar.gz")

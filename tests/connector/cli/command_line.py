@@ -12,7 +12,7 @@ from pyspark_sluice.tests.patience import wait_until
 
 
 def run(capsys, *arguments, code=0):
-    """What a command prints as JSON."""
+    """Run a command, and return the JSON that it prints."""
     assert main([*arguments, "--json"]) == code
     return json.loads(capsys.readouterr().out)
 

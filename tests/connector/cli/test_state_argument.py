@@ -37,8 +37,8 @@ def test_a_state_in_a_bucket_is_reported_as_one_in_a_directory(
         store.publish(name, data)
 
     def told(*arguments):
-        found = run(capsys, command, *arguments)
-        return found if isinstance(found, list) else {k: found[k] for k in found if k in STABLE}
+        report = run(capsys, command, *arguments)
+        return report if isinstance(report, list) else {k: report[k] for k in report if k in STABLE}
 
     local = told(str(query.location))
     for place in (url, f"{url}/", f"{url}/sluice/source", f"{url}/sluice"):

@@ -159,8 +159,15 @@ def test_readers_that_send_splits_back_mix_nothing_either(tmp_path):
     (tmp_path / "in").mkdir()
     path = _write(tmp_path / "in" / "a.json", OLD)
     new = _write(tmp_path / "new.json", NEW)
-    given = {"path": str(tmp_path / "in"), "stateLocation": "unused", "fileFormat": "json"}
-    options = parse_options({**given, "onSplitError": "return"}, streaming=True)
+    options = parse_options(
+        {
+            "path": str(tmp_path / "in"),
+            "stateLocation": "unused",
+            "fileFormat": "json",
+            "onSplitError": "return",
+        },
+        streaming=True,
+    )
     trial = Trial(lambda: FileSource(options, SCHEMA), limits=BatchLimits(rows=700))
     assert trial.step()
     copied(path, tmp_path / "backup")

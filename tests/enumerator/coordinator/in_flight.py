@@ -17,5 +17,5 @@ def header(query, ref):
 
 
 def rest(number, index=0):
-    """What a reader has not finished of a split, the first one by default."""
+    """Make the remainder of a split that a reader has not finished, the first one by default."""
     return UnfinishedSplit(index=index, remainder={"json": [str(number)]})

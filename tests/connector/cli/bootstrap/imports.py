@@ -37,8 +37,8 @@ def imported(root, capsys, command, *arguments, code=0):
     if code:
         assert main([command, *map(str, arguments)]) == code
         return capsys.readouterr().err
-    told = run(capsys, command, *map(str, arguments))
-    return told, Query(root, state=str(root / "new" / "sluice" / "source"))
+    report = run(capsys, command, *map(str, arguments))
+    return report, Query(root, state=str(root / "new" / "sluice" / "source"))
 
 
 def rows_of(paths, committed):

@@ -37,8 +37,8 @@ def query(tmp_path):
 def forked(query, capsys, *arguments, name="new"):
     """The record of the command, and a query in the state that it made."""
     new = query.data.parent / name
-    told = run(capsys, "fork", str(query.location), str(new), *arguments)
-    return told, Query(query.data.parent, state=str(new / "sluice" / "source"))
+    report = run(capsys, "fork", str(query.location), str(new), *arguments)
+    return report, Query(query.data.parent, state=str(new / "sluice" / "source"))
 
 
 @pytest.mark.parametrize(("at", "ids"), [("1", [1, 2, 3]), ("2", [2, 3]), ("3", [3])])

@@ -247,13 +247,13 @@ def test_a_state_of_every_released_version_can_be_forked(version, tmp_path, caps
     newest = max(CheckpointHistory(open_store(str(tmp_path / "old"))).checkpoints())
     new = tmp_path / "new"
     at = ["--at", f"{newest.checkpoint}-{newest.epoch}"]
-    told = run(capsys, "fork", str(tmp_path / "old"), str(new), *at, "--yes")
-    assert told["counts"]["files_seen"] > 0
+    report = run(capsys, "fork", str(tmp_path / "old"), str(new), *at, "--yes")
+    assert report["counts"]["files_seen"] > 0
     assert main(["verify", str(new)]) == 0
     capsys.readouterr()
     status = run(capsys, "status", str(new))
-    assert status["files_seen"] == told["counts"]["files_seen"]
-    assert status["pending"]["splits"] == told["counts"]["pending_splits"]
+    assert status["files_seen"] == report["counts"]["files_seen"]
+    assert status["pending"]["splits"] == report["counts"]["pending_splits"]
     for command in ("files", "checkpoints"):
         assert main([command, str(new)]) == 0
 

@@ -28,8 +28,8 @@ def commands(capsys, *arguments):
 
 
 def test_the_options_that_it_prints_are_those_of_a_query(capsys):
-    found = run(capsys, "queue-setup", PATH)
-    given = {"path": PATH, **found["options"]}
+    commands = run(capsys, "queue-setup", PATH)
+    given = {"path": PATH, **commands["options"]}
     parsed = parse_options(given, streaming=False)
     assert parsed.queue_url == "https://account.queue.core.windows.net/sluice"
     assert parsed.dead_letter_queue_url == f"{parsed.queue_url}-dead-letters"

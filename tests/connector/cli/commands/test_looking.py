@@ -39,24 +39,24 @@ def told(capsys, *arguments, code=0):
 
 
 def test_the_status_tells_who_what_and_how_much(query, capsys):
-    found = run(capsys, "status", str(query.location))
-    assert found["state"] == query.state
-    assert found["owner"] == {
+    status = run(capsys, "status", str(query.location))
+    assert status["state"] == query.state
+    assert status["owner"] == {
         "epoch": 1,
         "host": os.uname().nodename,
         "pid": os.getpid(),
         "runs": "running",
     }
-    assert (found["newest"]["checkpoint"], found["files_seen"]) == (2, 3)
-    assert found["pending"] == {"splits": 0, "bytes": 0, "oldest_modified_seconds": None}
-    assert (found["rate"]["rows"], found["rate"]["checkpoints"]) == (8, 2)
-    assert found["rate"]["rows_per_second"] > 0
+    assert (status["newest"]["checkpoint"], status["files_seen"]) == (2, 3)
+    assert status["pending"] == {"splits": 0, "bytes": 0, "oldest_modified_seconds": None}
+    assert (status["rate"]["rows"], status["rate"]["checkpoints"]) == (8, 2)
+    assert status["rate"]["rows_per_second"] > 0
     text = told(capsys, "status", str(query.location)).out
     assert "2 of epoch 1" in text
     assert "it runs" in text
     assert "bad records" not in text
-    found["rate"]["dropped_records"] = 2
-    assert status_lines(found, "")["bad records"] == (
+    status["rate"]["dropped_records"] = 2
+    assert status_lines(status, "")["bad records"] == (
         "2 in the last 2 checkpoints, 20.0% of the records"
     )
 
@@ -66,8 +66,8 @@ def test_the_status_names_the_schema_of_data_files(tmp_path, capsys):
     made.land("a.json")
     (path,) = made.batch()
     made.coordinator.close()
-    found = run(capsys, "status", str(made.location))["written_schema"]
-    kinds = {field["name"]: field["type"] for field in found["fields"]}
+    written_schema = run(capsys, "status", str(made.location))["written_schema"]
+    kinds = {field["name"]: field["type"] for field in written_schema["fields"]}
     assert kinds == {"id": "long"}
     assert pq.read_schema(path).names == [*kinds]
     assert "id long" in told(capsys, "status", str(made.location)).out
@@ -104,10 +104,10 @@ def test_a_pattern_means_what_the_shell_means_by_it():
 
 
 def test_a_checkpoint_is_shown_whole(query, capsys):
-    found = run(capsys, "inspect", query.state, "1")
-    assert (found["state"], found["header"]["assigned_splits"]) == ("complete", 2)
-    assert sum(row["rows"] for row in found["splits"]) == 6
-    assert run(capsys, "inspect", query.state, "1-1") == found
+    details = run(capsys, "inspect", query.state, "1")
+    assert (details["state"], details["header"]["assigned_splits"]) == ("complete", 2)
+    assert sum(row["rows"] for row in details["splits"]) == 6
+    assert run(capsys, "inspect", query.state, "1-1") == details
     text = told(capsys, "inspect", query.state, "2").out
     assert "2 of epoch 1: in flight" in text
     assert "c.json" in text
@@ -150,8 +150,8 @@ def test_several_sources_are_distinguished_by_name(query, tmp_path, capsys):
     other.coordinator.close()
     error = told(capsys, "status", str(tmp_path / "ck"), code=3).err
     assert "Pass --source-name with one of: flights" in error
-    found = run(capsys, "status", str(tmp_path / "ck"), "--source-name", "flights")
-    assert found["files_seen"] == 1
+    status = run(capsys, "status", str(tmp_path / "ck"), "--source-name", "flights")
+    assert status["files_seen"] == 1
 
 
 def test_damage_is_code_3_and_a_message_without_traceback(query, tmp_path, capsys):

@@ -272,10 +272,10 @@ def test_the_command_says_what_is_damaged_and_what_is_left(query, whole, right, 
     victim = query.location / "sluice" / "source" / "checkpoints" / f"{max(right).name}.arrow"
     try:
         victim.write_bytes(b"\0" + victim.read_bytes()[1:])
-        found = run(capsys, "verify", query.state, code=1)
-        (finding,) = found["findings"]
+        report = run(capsys, "verify", query.state, code=1)
+        (finding,) = report["findings"]
         assert finding["object"] == f"checkpoints/{max(right).name}.arrow"
-        assert found["lost"] == [max(right).name]
+        assert report["lost"] == [max(right).name]
         assert main(["verify", query.state]) == 1
         text = capsys.readouterr().out
         assert "damaged" in text

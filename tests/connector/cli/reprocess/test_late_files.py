@@ -37,12 +37,12 @@ def ordered(query):
 def test_a_late_file_is_read_and_named_in_the_status_and_in_the_report(ordered, capsys):
     land(ordered, h08=8, h09=9)
     assert drained(ordered) == [8, 9]
-    found = run(capsys, "status", ordered.state)
-    assert (found["event_time"]["reached"], found["event_time"]["lateFiles"]) == (
+    status = run(capsys, "status", ordered.state)
+    assert (status["event_time"]["reached"], status["event_time"]["lateFiles"]) == (
         "2026-01-02T10:00:00Z",
         1,
     )
-    assert found["event_time"]["newestLateFiles"][0].endswith("/hour=08/h08.json")
+    assert status["event_time"]["newestLateFiles"][0].endswith("/hour=08/h08.json")
     assert main(["status", ordered.state]) == 0
     assert "h08.json" in capsys.readouterr().out
     ordered.restart()

@@ -1,4 +1,4 @@
-"""What is no good archive is refused by name."""
+"""Damaged, encrypted and dangerous archives are refused by name."""
 
 from __future__ import annotations
 

@@ -207,9 +207,9 @@ def test_an_orc_footer_that_lacks_the_types_of_its_columns_is_damaged(tmp_path, 
     path = written(tmp_path / "a.orc", table(TIMES, pa.timestamp("us", "UTC")))
 
     def cut(source):
-        found = read_tail(source)
-        assert found is not None
-        return replace(found, types=found.types[:types])
+        tail = read_tail(source)
+        assert tail is not None
+        return replace(tail, types=tail.types[:types])
 
     monkeypatch.setattr("pyspark_sluice.reader.files.formats.orc.tail.read_tail", cut)
     with pytest.raises(MalformedDataError, match="names columns without types"):

@@ -26,10 +26,10 @@ UTC = pa.timestamp("us", "UTC")
 def test_avro_blocks_of_each_codec_are_read(codec, tmp_path):
     path = tmp_path / "x.avro"
     _write_avro(path, codec, list(range(3000)))
-    found = rows_of(
+    rows = rows_of(
         format_of("avro", pa.schema([("id", pa.int32())])), version(path), 700, 701, 3000
     )
-    assert [row["id"] for row in found] == list(range(3000))
+    assert [row["id"] for row in rows] == list(range(3000))
 
 
 def _write_avro(path: Path, codec: str, numbers: list[int]) -> None:
@@ -144,8 +144,8 @@ def test_avro_s_logical_types_become_columns(logical):
 
 def test_few_of_many_avro_columns_are_read_alone(logical):
     # The enum is defined in a column that is left out.
-    found = rows_of(format_of("avro", TARGET.empty_table().select(["again"]).schema), logical)
-    assert found == [{"again": "B"}] * 3
+    rows = rows_of(format_of("avro", TARGET.empty_table().select(["again"]).schema), logical)
+    assert rows == [{"again": "B"}] * 3
 
 
 @pytest.mark.parametrize(

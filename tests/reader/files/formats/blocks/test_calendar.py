@@ -286,9 +286,9 @@ def test_orc_dates_of_spark_and_of_arrow_read_as_spark_reads_them(spark, tmp_pat
     schema = pa.schema([SCHEMA.field(name) for name in ("id", "d", "deep")])
     for folder in (tmp_path / "spark", tmp_path / "arrow"):
         paths = sorted(folder.glob("*.orc"))
-        found = table_of("orc", paths, schema).sort_by("id")
+        dates = table_of("orc", paths, schema).sort_by("id")
         expected = spark.read.schema(rows.schema).orc(str(folder)).orderBy("id")
         numbers = expected.selectExpr("unix_date(d) d", "unix_date(deep[0].d) e").toArrow()
-        assert found["d"].cast(pa.int32()).to_pylist() == numbers["d"].to_pylist()
-        deep = pa.array([row[0]["d"] for row in found["deep"].to_pylist()], pa.date32())
+        assert dates["d"].cast(pa.int32()).to_pylist() == numbers["d"].to_pylist()
+        deep = pa.array([row[0]["d"] for row in dates["deep"].to_pylist()], pa.date32())
         assert deep.cast(pa.int32()).to_pylist() == numbers["e"].to_pylist()

@@ -61,8 +61,8 @@ def test_no_damage_to_a_parquet_footer_aborts_the_process(step, write):
         file = version(path)
         assert rows_or_error(format_of("parquet"), file) in (COUNT, str(path))
         # Bounds that were damaged look like true ones, so here the number may differ.
-        found = rows_or_error(format_of("parquet", filter="id > 5"), file)
-        assert isinstance(found, int) or found == str(path)
+        outcome = rows_or_error(format_of("parquet", filter="id > 5"), file)
+        assert isinstance(outcome, int) or outcome == str(path)
 
 
 def test_a_stream_without_its_end_mark_is_read_if_it_ends_between_messages(write):

@@ -96,9 +96,9 @@ def test_columns_that_hive_named_by_position_are_the_schema_s_in_order(spark_ans
     def by_spark(spark: SparkSession) -> dict[str, list[Any]]:
         return spark.read.schema(ddl).orc(str(path)).toArrow().to_pydict()
 
-    found = table_of("orc", [path], POSITIONS)
-    assert found.to_pydict() == spark_answers(by_spark, ddl)
-    assert found["text"][2].as_py().endswith("2")
+    table = table_of("orc", [path], POSITIONS)
+    assert table.to_pydict() == spark_answers(by_spark, ddl)
+    assert table["text"][2].as_py().endswith("2")
     only = pa.schema([("text", pa.string()), ("id", pa.int64())])
     with pytest.raises(SchemaMismatchError, match="string"):
         table_of("orc", [path], only)
@@ -107,9 +107,9 @@ def test_columns_that_hive_named_by_position_are_the_schema_s_in_order(spark_ans
 def test_names_by_position_in_a_file_too_large_to_be_read_at_once(tmp_path):
     path = _hive(tmp_path / "x.orc", 40_000)
     assert path.stat().st_size > 2 << 20
-    found = table_of("orc", [path], POSITIONS)
-    assert found["id"].to_pylist() == list(range(40_000))
-    assert found["text"][39_999].as_py() == f"text {39_999:0100}"
+    table = table_of("orc", [path], POSITIONS)
+    assert table["id"].to_pylist() == list(range(40_000))
+    assert table["text"][39_999].as_py() == f"text {39_999:0100}"
 
 
 def test_more_columns_by_position_than_the_schema_has_are_refused(tmp_path):

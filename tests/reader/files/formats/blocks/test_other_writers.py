@@ -46,8 +46,8 @@ def _same(spark: SparkSession, paths: list[Path], ddl: str, kind: str) -> None:
     expected = _of_spark(spark, paths, ddl, kind)
     schema = arrow_schema(ddl)
     for path in paths:
-        found = _sorted(plain_rows(table_of(kind, [path], schema)))
-        assert found == expected[path.name], path.name
+        rows = _sorted(plain_rows(table_of(kind, [path], schema)))
+        assert rows == expected[path.name], path.name
 
 
 # Files of parquet-java and Spark, which need the JVM -------------------------------------------

@@ -69,9 +69,9 @@ def test_int96_is_read_out_of_its_bytes_where_arrow_would_change_it(dictionary, 
         data = data.replace(written, struct.pack("<qi", nanoseconds, day))
     path.write_bytes(data)
     schema = pa.schema([("t", UTC), ("n", pa.list_(pa.struct([("t", UTC)])))])
-    found = table_of("parquet", [path], schema)
-    assert found.column("t").cast(pa.int64()).to_pylist() == [None, *INT96.values()]
-    inner = found.column("n").combine_chunks().flatten().field("t").cast(pa.int64()).to_pylist()
+    columns = table_of("parquet", [path], schema)
+    assert columns.column("t").cast(pa.int64()).to_pylist() == [None, *INT96.values()]
+    inner = columns.column("n").combine_chunks().flatten().field("t").cast(pa.int64()).to_pylist()
     assert inner == [None, *INT96.values()][: len(inner)]
     assert len(inner) == len(INT96)
 
@@ -102,8 +102,8 @@ def test_only_wanted_columns_are_read_from_parquet(tmp_path):
     data[start : start + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
     path.write_bytes(data)
     schema = pa.schema([("s", pa.struct([("a", pa.int64())]))])
-    found = rows_of(format_of("parquet", schema), version(path))
-    assert found == [{"s": {"a": i}} for i in range(100)]
+    rows = rows_of(format_of("parquet", schema), version(path))
+    assert rows == [{"s": {"a": i}} for i in range(100)]
 
 
 @pytest.mark.parametrize("codec", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
@@ -119,8 +119,8 @@ def test_orc_codecs_are_cut_at_stripes(codec, tmp_path):
     blocks = reader.blocks(version(path))
     assert len(blocks) == orc.ORCFile(path).nstripes > 1
     assert sum(block.rows for block in blocks) == 5000
-    found = rows_of(reader, version(path), blocks[1].start + 1)
-    assert [row["id"] for row in found] == list(range(5000))
+    rows = rows_of(reader, version(path), blocks[1].start + 1)
+    assert [row["id"] for row in rows] == list(range(5000))
 
 
 @pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
@@ -132,8 +132,8 @@ def test_arrow_codecs_and_dictionaries(new, codec, tmp_path):
     with new(str(path), table.schema, options=options) as writer:
         writer.write_table(table, max_chunksize=100)
     reader = format_of("arrow", pa.schema([("s", pa.string())]))
-    found = [block.rows for block in reader.blocks(version(path))]
-    assert found == ([100] * 9 if new is ipc.new_file else [900])
+    counts = [block.rows for block in reader.blocks(version(path))]
+    assert counts == ([100] * 9 if new is ipc.new_file else [900])
     assert [row["s"] for row in rows_of(reader, version(path))] == ["a", "b", None] * 300
 
 
@@ -208,8 +208,8 @@ def _below(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_binary_file_is_not_opened_unless_its_content_is_wanted():
     file = FileVersion("/nowhere/x", 3 * 2**30, 0)
-    found = rows_of(format_of("binaryFile", pa.schema([("length", pa.int64())])), file)
-    assert found == [{"length": 3 * 2**30}]
+    rows = rows_of(format_of("binaryFile", pa.schema([("length", pa.int64())])), file)
+    assert rows == [{"length": 3 * 2**30}]
     with pytest.raises(SplitReadError, match="too long to be one value: /nowhere/x"):
         rows_of(format_of("binaryFile", pa.schema([("content", pa.binary())])), file)
 

@@ -66,8 +66,8 @@ def test_shredded_variants_are_the_bytes_that_spark_reads(shredding, spark, tmp_
     stored = pq.ParquetFile(paths[0]).schema_arrow.field("v").type
     assert stored.get_field_index("typed_value") >= 0 or not shredding
     expected = spark.read.parquet(str(tmp_path / "x")).orderBy("id").toArrow()
-    found = table_of("parquet", paths, SCHEMA).sort_by("id")
-    assert found.to_pylist() == expected.to_pylist()
+    table = table_of("parquet", paths, SCHEMA).sort_by("id")
+    assert table.to_pylist() == expected.to_pylist()
 
 
 def _file(path: Path, group: dict[str, pa.Array]) -> Path:
@@ -88,8 +88,8 @@ def test_what_arrow_shreds_is_put_together(tmp_path):
         "typed_value": pa.array([300, None], pa.int32()),
     }
     path = _file(tmp_path / "x.parquet", group)
-    found = table_of("parquet", [path], SCHEMA)["v"].to_pylist()
-    assert [row["value"] for row in found] == [b"\x10\x2c\x01", b"\x0c\x05"]
+    values = table_of("parquet", [path], SCHEMA)["v"].to_pylist()
+    assert [row["value"] for row in values] == [b"\x10\x2c\x01", b"\x0c\x05"]
 
 
 @pytest.mark.parametrize(
