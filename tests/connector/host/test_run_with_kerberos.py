@@ -71,7 +71,9 @@ from pyspark_sluice import tables
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
 storage, root = open_storage(sys.argv[1], {})
 for path in tables.manifest(f"{sys.argv[1]}/table/_sluice").paths():
-    for row in pq.read_table(pa.BufferReader(storage.whole(storage.name(path)))).to_pylist():
+    data = pa.BufferReader(storage.whole(storage.name(path)))
+    # A thread of Arrow's that still holds the data when Python ends would abort the process.
+    for row in pq.read_table(data, use_threads=False).to_pylist():
         print(row["id"])
 """
 
