@@ -1,4 +1,4 @@
-"""What Spark 4.1 to 4.3 have added: names of sources, offset log 2, pipelines, the type TIME."""
+"""What Spark 4.1 to 4.3 have added: named sources, offset log 2, pipelines, TIME, archives."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.query.spark_checkpoint import offsets_referred
 from pyspark_sluice.tests.pages import ROOT, blocks
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 from pyspark_sluice.tests.spark_home import quick_environment
 
 pytestmark = pytest.mark.spark
@@ -159,3 +160,33 @@ def test_times_of_day_of_parquet_files_reach_spark(lake, conf):
     reader = lake.spark.read.format("sluice").option("fileFormat", "parquet").schema("t time(6)")
     frame = reader.load(str(lake.source)).selectExpr("cast(t as string) as t")
     assert [row.t for row in frame.collect()] == ["01:02:03.456789", None]
+
+
+@pytest.mark.thorough("the members are compared with plain files in test_archives.py")
+@pytest.mark.skipif(SPARK < (4, 3), reason="Spark 4.3 reads archives")
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz", ".7z"])
+@pytest.mark.parametrize(
+    ("file_format", "options", "head", "record"),
+    [
+        ("json", {}, b"", b'{"id":%d,"text":"%d"}\n'),
+        ("csv", {"header": "true", "escape": '"'}, b"id,text\n", b'%d,"a ""%d"""\n'),
+    ],
+)
+def test_archives_have_the_rows_that_sparks_own_reader_returns(
+    lake, conf, suffix, file_format, options, head, record
+):
+    conf("spark.sql.files.archive.reader.enabled", "true")
+    members = {
+        f"d/{first}": head + b"".join(record % (n, n) for n in range(first, first + 9))
+        for first in range(0, 90, 9)
+    }
+    (lake.source / f"a{suffix}").write_bytes(PACKERS[suffix](members))
+
+    def rows(source, **more):
+        reader = lake.spark.read.format(source).options(**options, **more)
+        reader = reader.schema("id long, text string")
+        return Counter(map(tuple, reader.load(str(lake.source)).collect()))
+
+    own = rows(file_format)
+    assert own.total() == 90
+    assert rows("sluice", fileFormat=file_format) == own
