@@ -302,7 +302,8 @@ def test_delegation_tokens_of_a_file_are_taken(query, cluster, tmp_path):
 
 def test_a_query_of_spark_takes_a_ticket_or_a_keytab(query, kdc, keytab):
     in_jvm = f"-Djava.security.krb5.conf={kdc.configuration}"
-    spark = {"PYSPARK_SUBMIT_ARGS": f"--driver-java-options {in_jvm} pyspark-shell"}
+    arguments = f"--driver-java-options {in_jvm} --conf spark.executor.extraJavaOptions={in_jvm}"
+    spark = {"PYSPARK_SUBMIT_ARGS": f"{arguments} pyspark-shell"}
     query.put(0, 1)
     code, _, errors = query.run("--spark", "local[2]", is_alone=False, **spark)
     assert code == 0, errors
@@ -310,7 +311,9 @@ def test_a_query_of_spark_takes_a_ticket_or_a_keytab(query, kdc, keytab):
     options = json.dumps({"kerberos_principal": FEED, "kerberos_keytab": str(keytab)})
     query.put(2)
     code, _, errors = query.run(
-        "--spark", "local[2]", f"--option=storageOptions={options}", is_alone=False, **spark
+        *("--spark", "local-cluster[1,1,1024]", f"--option=storageOptions={options}"),
+        is_alone=False,
+        **spark,
     )
     assert code == 0, errors
     assert query.ids() == due(3)
