@@ -55,11 +55,11 @@ settings.register_profile(
     "dev", max_examples=50, deadline=None, suppress_health_check=_SLOW_MACHINE
 )
 settings.register_profile(
-    "ci", max_examples=30, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINE
+    "ci", max_examples=20, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINE
 )
 settings.register_profile(
     "thorough",
-    max_examples=150,
+    max_examples=80,
     deadline=None,
     derandomize=True,
     suppress_health_check=_SLOW_MACHINE,

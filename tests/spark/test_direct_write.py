@@ -97,22 +97,6 @@ def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_i
     assert not [name for name in names if name.startswith("ids-")]
 
 
-@pytest.mark.thorough("hosts do the same with each other's batch, in test_embedded_host.py")
-def test_a_batch_whose_sink_failed_is_repeated_without_reading_its_files_again(lake):
-    landed = lake.land("0.json", range(10))
-
-    def fails(batch, _):
-        batch.collect()
-        message = "the table is away"
-        raise RuntimeError(message)
-
-    with pytest.raises(Exception, match="the table is away"):
-        land(lake, fails)
-    landed.unlink()
-    land(lake, tables.delta(str(lake.sink)))
-    assert in_table(lake) == lake.landed
-
-
 @pytest.mark.thorough("test_growing_schemas.py has the same without Spark")
 def test_the_schema_is_inferred_and_grows_and_so_does_the_table(lake):
     lake.land("0.json", range(10))

@@ -1,4 +1,4 @@
-"""The first minute of a newcomer: the README's quick start in a fresh environment, in three ways.
+"""The first minute of a newcomer: the README's quick start in a fresh environment.
 
 The package is built into a wheel and installed into a virtual environment of its own; what it
 depends on is borrowed from the one that runs the tests.
@@ -95,10 +95,6 @@ def test_the_quick_start_in_an_activated_environment(environment, tmp_path, else
     check(run(quick_start(), tmp_path, "python", f"{environment / 'bin'}:{elsewhere}"))
     # A minute on any machine, however busy this one is.
     assert processor_seconds() - began < 60
-
-
-def test_the_quick_start_by_the_path_of_the_interpreter(environment, tmp_path, elsewhere):
-    check(run(quick_start(), tmp_path, str(environment / "bin" / "python"), elsewhere))
 
 
 def test_the_quick_start_on_spark_connect(environment, tmp_path, elsewhere):

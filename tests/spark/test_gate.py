@@ -1,4 +1,4 @@
-"""A query over files with a row limit: without its gateways Spark's tasks refuse to go on."""
+"""A query over files with a row limit: Spark's tasks wait for what their readers continue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import pytest
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 from pyspark_sluice.tests.spark.versions import SEVERAL_BATCHES
 
-pytestmark = SEVERAL_BATCHES
+pytestmark = [
+    SEVERAL_BATCHES,
+    pytest.mark.thorough("test_gateways_over_files.py has the same without Spark"),
+]
 
 FILES, ROWS, LIMIT = 4, 20, 10
 UNREAD = 1
@@ -56,12 +59,3 @@ def test_a_part_that_continues_an_unread_one_waits_for_its_gateway(lake):
     # the other's.
     begun = {row // ROWS for row in batches[UNREAD - 1] + batches[UNREAD]}
     assert {row // ROWS for row in lake.landed - read} <= begun
-
-
-@pytest.mark.thorough("test_gateways_over_files.py has the same without Spark")
-def test_without_gateways_the_query_is_refused_by_name(lake):
-    from pyspark_sluice.tests.spark.without_gateways import WithoutGateways
-
-    lake.spark.dataSource.register(WithoutGateways)
-    with pytest.raises(Exception, match="before its reader has committed"):
-        run(lake, WithoutGateways.name())

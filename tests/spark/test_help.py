@@ -11,7 +11,6 @@ import pytest
 
 import pyspark_sluice
 from pyspark_sluice import tables
-from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.spark
 
@@ -20,7 +19,6 @@ PUBLIC = {
     **{name: getattr(pyspark_sluice, name) for name in pyspark_sluice.__all__},
     **{f"tables.{name}": getattr(tables, name) for name in tables.__all__},
 }
-KEPT = ("pyspark_sluice",)
 WITHOUT_EXAMPLE = {
     "errors",  # Nobody calls it; its text is the tree of errors.
     "HybridSource",  # A class to derive from; docs/sources.md has the one that a test runs.
@@ -65,10 +63,8 @@ def names(spark, tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    "name",
-    sampled(PUBLIC, KEPT.__contains__, reason="what each example shows has tests of its own"),
-)
+@pytest.mark.thorough("what each example shows has tests of its own")
+@pytest.mark.parametrize("name", PUBLIC)
 def test_the_example_of_a_public_name_runs(names, name):
     shown = PUBLIC[name]
     own = {} if inspect.ismodule(shown) else vars(inspect.getmodule(shown))

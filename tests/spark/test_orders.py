@@ -25,11 +25,8 @@ def order(capsys, lake, command, *arguments, code=0):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.thorough("the simulation of orders has the same without Spark")
-def test_a_batch_whose_file_is_gone_or_replaced_after_it_was_acknowledged_goes_on_without_it(
-    lake, capsys, replaced
-):
+def test_a_batch_whose_file_is_gone_after_it_was_acknowledged_goes_on_without_it(lake, capsys):
     lake.land("a.json", range(10))
     gone = lake.land("b.json", range(10, 30))
     stored, down = {}, [True]
@@ -48,10 +45,7 @@ def test_a_batch_whose_file_is_gone_or_replaced_after_it_was_acknowledged_goes_o
 
     with pytest.raises(Exception, match="the sink is down"):
         drain()
-    if replaced:
-        lake.land("b.json", range(500, 501))
-    else:
-        gone.unlink()
+    gone.unlink()
     lake.land("c.json", range(30, 40))
     down.clear()
     with pytest.raises(Exception, match="ReplayError") as error:

@@ -10,16 +10,6 @@ from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.versions import HAS_READ_LIMITS
 
 
-@pytest.mark.thorough("that two with names work is below; options.rules has the check")
-def test_two_sources_in_one_query_need_names_of_their_own(lake):
-    lake.land("0.json", range(10))
-    both = lake.frame().union(lake.frame())
-    writer = both.writeStream.format("noop").trigger(availableNow=True)
-    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-    with pytest.raises(Exception, match="distinct sourceName"):
-        query.awaitTermination(PATIENCE)
-
-
 def test_two_sources_with_names_of_their_own_each_read_everything(lake):
     lake.land("0.json", range(10))
     both = lake.frame(sourceName="left").union(lake.frame(sourceName="right"))
@@ -65,6 +55,7 @@ def test_the_checkpoint_of_another_query_is_found_before_any_row_is_read(lake, t
     lake.check_exactly_once()
 
 
+@pytest.mark.thorough("test_options_have_effects.py permits it without Spark")
 def test_a_query_may_be_permitted_to_read_nothing(lake):
     lake.land("0.json", range(10))
 

@@ -42,18 +42,7 @@ def test_available_now_reads_nothing_newer_than_the_start_of_the_run(lake):
     assert sorted(seen) == list(range(40))
 
 
-@pytest.mark.thorough("the demo's query idles, in test_crash.py")
-def test_an_idle_stream_takes_one_more_file_after_its_last_batch(lake, until):
-    lake.land("0.json", range(10))
-    query = lake.start({"processingTime": "0 seconds"}, discoveryInterval="50ms")
-    until(lambda: len(lake.ingested()) == 10, "first batch")
-    query.processAllAvailable()  # idle: the commit of the last batch never comes
-    lake.land("1.json", range(10, 20))
-    until(lambda: len(lake.ingested()) == 20, "second batch")
-    assert query.exception() is None
-    lake.check_exactly_once()
-
-
+@pytest.mark.thorough("a batch that is read again has the same rows, in test_source_suite.py")
 def test_two_actions_in_one_foreach_batch_see_the_same_rows(lake):
     for i in range(6):
         lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
@@ -120,34 +109,3 @@ def test_whole_records_arrive_in_spark_as_variants(lake):
     lake.check_exactly_once()
     rows = lake.spark.read.parquet(str(lake.sink)).collect()
     assert all(row.text == f"row {row.id}" for row in rows)
-
-
-@pytest.mark.thorough("selection has tests without Spark")
-def test_the_files_that_are_read_are_those_that_spark_reads(lake, tmp_path):
-    names = [
-        *("a.json", "b.csv", "c.txt", "_d.json", ".e.json", "_f=1.json", "g.json._COPYING_"),
-        *("_h=1/i.json", "_j/k.json", ".l/m.json", "_metadata", "_metadata.json"),
-        *("_metadata_n/o.json", "_common_metadata", "p=1/_q=2/r.csv", "s._COPYING_/t.json"),
-    ]
-    for name in names:
-        path = lake.source / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{name}\n")
-
-    def read(source, given):
-        rows = []
-        reader = lake.spark.readStream.format(source).schema("value string").options(**given)
-        checkpoint = str(tmp_path / f"{source}{len(given)}")
-        if source == "sluice":
-            reader = reader.options(fileFormat="text", checkpointLocation=checkpoint)
-        else:
-            reader = reader.options(recursiveFileLookup="true")
-        writer = reader.load(str(lake.source)).writeStream.trigger(availableNow=True)
-        writer = writer.foreachBatch(lambda frame, _: rows.extend(frame.collect()))
-        assert lake.run(writer.option("checkpointLocation", checkpoint)).awaitTermination(PATIENCE)
-        return sorted(row.value for row in rows)
-
-    for given in ({}, {"pathGlobFilter": "*.{json,csv}"}):
-        expected = read("text", given)
-        assert len(expected) > 4
-        assert read("sluice", given) == expected

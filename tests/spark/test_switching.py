@@ -12,7 +12,6 @@ from pyspark.errors import StreamingQueryException
 from pyspark_sluice import tables
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.examples.delta import delta
-from pyspark_sluice.examples.iceberg import iceberg
 from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.spark
@@ -54,6 +53,7 @@ def ended(lake):
     return old
 
 
+@pytest.mark.thorough("test_file_log_import.py reads such logs without Spark")
 def test_what_sparks_file_source_has_read_is_not_read_again(spark, lake, capsys):
     for at, name in enumerate(NAMES):
         lake.land(name, range(at, at + 1))
@@ -96,17 +96,12 @@ def test_the_table_of_sparks_file_sink_is_continued(lake, ended, capsys):
 
 
 @pytest.mark.thorough("a table of Spark's own stream; a checkpoint of it is above")
-@pytest.mark.parametrize(
-    "recipe",
-    [delta, pytest.param(iceberg, marks=pytest.mark.thorough("continued as the Delta one is"))],
-    ids=["delta", "iceberg"],
-)
-def test_a_table_that_knows_query_and_batch_is_continued(lake, capsys, monkeypatch, recipe):
+def test_a_table_that_knows_query_and_batch_is_continued(lake, capsys, monkeypatch):
     old = lake.source.with_name("old")
 
     def write(checkpoint):
         def append(batch, number):
-            recipe.append(batch, number, str(lake.sink), tables.query_id(str(checkpoint)))
+            delta.append(batch, number, str(lake.sink), tables.query_id(str(checkpoint)))
 
         return lambda writer: writer.foreachBatch(append)
 
@@ -125,18 +120,15 @@ def test_a_table_that_knows_query_and_batch_is_continued(lake, capsys, monkeypat
 
     with monkeypatch.context() as patch:
         # After the write, before Spark's commit: the batch is repeated, and recognized.
-        whole = recipe.append
+        whole = delta.append
 
         def written_and_dead(*arguments):
             whole(*arguments)
             raise RuntimeError("killed")
 
-        patch.setattr(recipe, "append", written_and_dead)
+        patch.setattr(delta, "append", written_and_dead)
         with pytest.raises(StreamingQueryException, match="killed"):
             run()
     run()
-    if recipe is delta:
-        rows = DeltaTable(str(lake.sink)).to_pyarrow_table()
-    else:
-        rows = iceberg.open_catalog(str(lake.sink)).load_table(iceberg.TABLE).scan().to_arrow()
+    rows = DeltaTable(str(lake.sink)).to_pyarrow_table()
     assert Counter(rows["id"].to_pylist()) == lake.landed

@@ -22,7 +22,7 @@ from pyspark_sluice.tests.connector.host.query import Query
 from pyspark_sluice.tests.pages import blocks
 from pyspark_sluice.tests.repository import ROOT
 
-KILLS = 50
+KILLS = 18
 
 
 def test_kills_of_the_host_at_any_time_lose_and_double_nothing(hdfs, tmp_path):

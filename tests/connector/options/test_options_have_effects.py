@@ -203,7 +203,7 @@ def test_the_state_is_where_the_options_say(begin, tmp_path, options, place):
     assert list((tmp_path / place / "checkpoints").iterdir())
 
 
-@pytest.mark.sample("options0-False", why="the same number, and an age")
+@pytest.mark.thorough("hundreds of batches; test_retention.py has both without a query")
 @pytest.mark.parametrize(
     ("options", "kept"),
     [

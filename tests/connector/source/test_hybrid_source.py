@@ -156,13 +156,6 @@ class TestTwoFolders(SourceSuite):
         return [{"id": number * 100 + i} for i in range(rows)]
 
 
-class Apart(TwoFolders):
-    """Files, then other files."""
-
-    def state_at(self, part, position):
-        return None
-
-
 class LogThenFiles(HybridSource):
     """The other way round: what the log has at the start, then what lands in the archive."""
 

@@ -86,9 +86,7 @@ def test_spark_and_sluice_do_what_the_table_says(spark_answers, tmp_path, row):
 
 @AS_NEWEST
 @pytest.mark.sample(
-    "options that the format does not have",
     "hidden directories that a wildcard matches",
-    "`variant` from CSV; intervals",
     why="more rows of the table, a session each",
 )
 @pytest.mark.parametrize("row", rows_in_spark.ROWS)
