@@ -224,7 +224,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.sample("arrow_views", "arrow_dictionary", why="the same bound in larger files")
+@pytest.mark.sample("arrow_views", why="the same bound in larger files")
 @pytest.mark.parametrize(
     ("name", "write"), [(name, write) for name, made in BOUNDED.items() for write in made]
 )
@@ -237,7 +237,7 @@ def test_values_that_are_stored_once_and_named_often_are_read_within_the_bound(
     assert found.grown < held_at_most(ReaderOptions(**_options(name)))
 
 
-@pytest.mark.sample("orc_dictionary", "arrow_stream", why="the same bound in larger files")
+@pytest.mark.sample("arrow_stream", why="the same bound in larger files")
 @pytest.mark.parametrize(
     ("name", "write"), [(name, write) for name, made in REFUSED.items() for write in made]
 )
