@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.drivers,
     pytest.mark.thorough(
-        "a kill at each moment is in test_crash.py, new columns in test_growing_schemas.py"
+        "a kill at each moment is in test_crash.py, new columns in test_schemas.py"
     ),
 ]
 

@@ -202,3 +202,20 @@ def test_a_continuous_run_delivers_each_object_once_when_any_request_fails(
     service.faulty(None)
     assert stream.available_now() is None
     assert sorted(stream.delivered) == sorted(OLD + NEW)
+
+
+@pytest.mark.thorough("the same failures meet the continuous run")
+@any_request
+def test_what_was_there_at_the_start_is_never_read_as_new_when_any_request_fails(
+    service, make_stream, kind, position
+):
+    # Every pass is a full listing.
+    stream = make_stream(includeExistingFiles="false", fullListingInterval="1")
+    begun(service, stream, kind, position)
+    stream.available_now()
+    service.faulty(None)
+    if stream.start == NO_CHECKPOINT:
+        assert stream.available_now() is None
+    stream.put(*NEW, told=NEW[:1])
+    assert stream.available_now() is None
+    assert sorted(stream.delivered) == sorted(NEW)
