@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .....errors import OptionError
 from ...options import FileFormatName, ReaderOptions
+from ..map_nested import Change
 from ..numbers import integer
 from .exact import JavaPattern, day_of, instant_of, wall_clock_of
-from .layouts import ISO_DATES, ISO_TIMES, Layout, Times, read
-from .zones import DAY, Zone, zone_of
+from .layouts import INSTANT, LOCAL, Layout, cast_or_none, days, named_instants, wall_clocks
+from .zones import Zone, zone_of
 
 
 class Temporal:
@@ -81,9 +83,7 @@ def instants_of(local: pa.Array, zone: str) -> pa.Array:
     target = pa.timestamp(local.type.unit, "UTC")
     if rules.fixed == 0:
         return local.cast(target)
-    micros = local.cast(pa.timestamp("us")).cast(pa.int64())
-    values = rules.instants(_numbers(micros))
-    return _array(values, micros.is_null(), pa.timestamp("us", "UTC")).cast(target)
+    return _in_zone(local.cast(LOCAL), rules).cast(target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,27 +91,28 @@ class _Rule:
     """One way from text to a number: exact for each, and vectorised for most."""
 
     exact: Callable[[str], int]
-    layouts: tuple[Layout, ...]
-    number: Callable[[Times], np.ndarray]
+    many: Change
+    """From texts to times, null for those that have to be read exactly."""
 
     def column(self, texts: pa.Array, kind: pa.DataType) -> pa.Array:
-        times = read(texts, self.layouts)
-        values = self.number(times)
-        left = np.flatnonzero(~times.good)
-        if len(left):
-            # What is left are nulls, and texts of which many are the same.
-            offsets_by_text: dict[str | None, int] = {None: 0}
+        if not pa.types.is_string(texts.type):
+            texts = texts.cast(pa.string())
+        times = self.many(texts)
+        if times.null_count > texts.null_count:
+            values = _numbers(times).copy()
+            left = np.flatnonzero(pc.and_(times.is_null(), texts.is_valid()))
+            # Many of them are the same.
+            exact = cache(self.exact)
             for index, text in zip(left, texts.take(pa.array(left)).to_pylist(), strict=True):
-                if text not in offsets_by_text:
-                    offsets_by_text[text] = self.exact(text)
-                values[index] = offsets_by_text[text]
-        return _array(values, texts.is_null() if texts.null_count else None, kind)
+                values[index] = exact(text)
+            times = _array(values, texts.is_null(), times.type)
+        return times.cast(kind)
 
 
 def _dates(pattern: str, days_in_numbers: bool) -> _Rule:
     if pattern:
-        java_pattern, layouts = _understood("dateFormat", pattern)
-        return _Rule(java_pattern.day, layouts, _days)
+        java_pattern, layout = _understood("dateFormat", pattern)
+        return _Rule(java_pattern.day, lambda texts: _local(texts, layout).cast(pa.date32()))
 
     def exact(text: str) -> int:
         try:
@@ -122,30 +123,34 @@ def _dates(pattern: str, days_in_numbers: bool) -> _Rule:
                 return integer(text, pa.int32())
             raise
 
-    return _Rule(exact, ISO_DATES, _days)
+    return _Rule(exact, days)
 
 
 def _instants(pattern: str, zone: Zone) -> _Rule:
-    def number(times: Times) -> np.ndarray:
-        return _instants_of_times(times, zone)
+    if not pattern:
+        return _Rule(
+            lambda text: _without_gmt(text, lambda plain: instant_of(plain, zone)),
+            lambda texts: _instants_of_iso(texts, zone),
+        )
+    java_pattern, layout = _understood("timestampFormat", pattern)
 
-    if pattern:
-        java_pattern, layouts = _understood("timestampFormat", pattern)
-        return _Rule(lambda text: instant_of(text, zone, java_pattern.local), layouts, number)
-    return _Rule(
-        lambda text: _without_gmt(text, lambda plain: instant_of(plain, zone)), ISO_TIMES, number
-    )
+    def many(texts: pa.Array) -> pa.Array:
+        if layout and layout.has_zone:
+            return named_instants(layout.as_iso(texts))
+        return _in_zone(_local(texts, layout), zone)
+
+    return _Rule(lambda text: instant_of(text, zone, java_pattern.local), many)
 
 
 def _wall_clocks(pattern: str) -> _Rule:
     if pattern:
-        java_pattern, layouts = _understood("timestampNTZFormat", pattern)
+        java_pattern, layout = _understood("timestampNTZFormat", pattern)
         exact = partial(wall_clock_of, with_zone=False, read=java_pattern.local)
-        return _Rule(exact, layouts, _local)
-    return _Rule(partial(wall_clock_of, with_zone=False), ISO_TIMES, _local)
+        return _Rule(exact, lambda texts: _local(texts, layout))
+    return _Rule(partial(wall_clock_of, with_zone=False), wall_clocks)
 
 
-def _understood(option: str, text: str) -> tuple[JavaPattern, tuple[Layout, ...]]:
+def _understood(option: str, text: str) -> tuple[JavaPattern, Layout | None]:
     """Return an option's pattern, and what of it can be read for many texts at once."""
     try:
         pattern = JavaPattern(text)
@@ -153,8 +158,7 @@ def _understood(option: str, text: str) -> tuple[JavaPattern, tuple[Layout, ...]
         raise OptionError(
             f"{option} is not understood", found=str(err), expected="a pattern of dates and times"
         ) from err
-    layout = Layout.of_pattern(pattern)
-    return pattern, (layout,) if layout else ()
+    return pattern, Layout.of_pattern(pattern)
 
 
 def _without_gmt(text: str, exact: Callable[[str], int]) -> int:
@@ -167,36 +171,37 @@ def _without_gmt(text: str, exact: Callable[[str], int]) -> int:
         return exact(text.replace("GMT", ""))
 
 
-def _days(times: Times) -> np.ndarray:
-    return times.days
+def _local(texts: pa.Array, layout: Layout | None) -> pa.Array:
+    if layout is None or layout.has_zone:
+        return pa.nulls(len(texts), LOCAL)
+    return wall_clocks(layout.as_iso(texts))
 
 
-def _local(times: Times) -> np.ndarray:
-    # A column without zone takes no text that names one.
-    times.good &= ~times.zoned
-    return np.asarray(times.days * DAY + times.clock)
-
-
-def _instants_of_times(times: Times, zone: Zone) -> np.ndarray:
-    local: np.ndarray = times.days * DAY + times.clock
-    if not times.zoned.any():
-        return zone.instants(local, times.days)
-    named: np.ndarray = local - times.offset * 1_000_000
-    # Mostly all texts of a column name a zone or no text does, and one computation is enough.
-    if times.zoned.all():
+def _instants_of_iso(texts: pa.Array, zone: Zone) -> pa.Array:
+    # Mostly no text of a column names a zone, or all do.
+    if (local := cast_or_none(texts, LOCAL)) is not None:
+        return _in_zone(local, zone)
+    named = named_instants(texts)
+    if named.null_count == texts.null_count:
         return named
-    return np.where(times.zoned, named, zone.instants(local, times.days))
+    return pc.coalesce(named, _in_zone(wall_clocks(texts), zone))
 
 
-def _numbers(array: pa.Array) -> np.ndarray:
-    return np.frombuffer(array.buffers()[1], np.int64, len(array), array.offset * 8)
+def _in_zone(local: pa.Array, zone: Zone) -> pa.Array:
+    """Return the instants at which a clock in `zone` shows these times, in microseconds."""
+    if zone.fixed == 0:
+        return local.cast(INSTANT)
+    return _array(zone.instants(_numbers(local)), local.is_null(), INSTANT)
 
 
-def _array(values: np.ndarray, nulls: pa.Array | None, kind: pa.DataType) -> pa.Array:
-    width = np.int32 if pa.types.is_date(kind) else np.int64
-    mask = None if nulls is None else nulls.to_numpy(zero_copy_only=False)
-    array = pa.array(values.astype(width, copy=False), mask=mask)
-    return array.view(kind if pa.types.is_date(kind) else pa.timestamp("us", kind.tz)).cast(kind)
+def _numbers(times: pa.Array) -> np.ndarray:
+    width = pa.int32() if pa.types.is_date(times.type) else pa.int64()
+    # What is beneath a null may be anything.
+    return np.asarray(times.view(width).fill_null(0).to_numpy(zero_copy_only=False))
+
+
+def _array(values: np.ndarray, nulls: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pa.array(values, mask=nulls.to_numpy(zero_copy_only=False)).view(kind)
 
 
 def _zone(name: str) -> Zone:
