@@ -116,13 +116,13 @@ def test_a_column_that_is_not_null_has_no_null_in_any_file(landing):
 
 @pytest.mark.effect_of("writeCompression", "writeFileBytes")
 def test_the_form_of_the_files_is_as_the_options_say(landing):
-    landing.add("0.json", *({"id": i, "text": os.urandom(20).hex()} for i in range(120_000)))
+    landing.add("0.json", *({"id": i, "text": os.urandom(60).hex()} for i in range(40_000)))
     form = {"writeCompression": "gzip", "writeFileBytes": "1m"}
     seen = landing.land(**form)
     assert len(seen) > 2
     groups = [pq.ParquetFile(row["path"]).metadata.row_group(0) for row in seen]
     assert {group.column(0).compression for group in groups} == {"GZIP"}
-    assert sum(row["rows"] for row in seen) == 120_000
+    assert sum(row["rows"] for row in seen) == 40_000
 
 
 @pytest.mark.effect_of("writeTransform", "writeTransformSchema")

@@ -169,7 +169,7 @@ def test_an_object_that_is_replaced_between_its_listing_and_its_reading_is_read_
     assert read_what_is_replaced(begin, any_server, any_bucket, found_first=found_first) == [7, 8]
 
 
-@pytest.mark.sample("False", why="the same in one more way")
+@pytest.mark.thorough("the default client does the same above")
 @pytest.mark.parametrize("found_first", [True, False])
 def test_the_same_is_so_with_the_client_of_fsspec(
     begin: Begin, server: S3Server, bucket: str, found_first: bool
