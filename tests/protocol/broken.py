@@ -34,6 +34,8 @@ from pyspark_sluice.tests.protocol.broken_state import (
 from pyspark_sluice.tests.protocol.broken_surroundings import (
     CleaningByTheWallClock,
     ConflictIsExistence,
+    FenceByNumbers,
+    ForgetsItsQuery,
     HeartbeatByTheWallClock,
     OptionalWorkEndsTheQuery,
     OrdersFromOneAgain,
@@ -74,6 +76,8 @@ BROKEN = (
 )
 
 SURROUNDINGS = (
+    FenceByNumbers,
+    ForgetsItsQuery,
     ConflictIsExistence,
     CleaningByTheWallClock,
     HeartbeatByTheWallClock,

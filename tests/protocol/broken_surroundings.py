@@ -1,4 +1,4 @@
-"""Planted bugs of clocks, answers of the store, orders and optional work."""
+"""Planted bugs of claims, clocks, answers of the store, orders and optional work."""
 
 from __future__ import annotations
 
@@ -6,13 +6,36 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark_sluice.checkpoint_meta.documents import orders
+from pyspark_sluice.checkpoint_meta.documents.epochs import check_not_fenced
 from pyspark_sluice.checkpoint_meta.documents.heartbeat import Heartbeat
 from pyspark_sluice.checkpoint_meta.documents.orders import Order
-from pyspark_sluice.checkpoint_meta.stores.contract import RetryingStateStore
+from pyspark_sluice.checkpoint_meta.stores.contract import RetryingStateStore, StateStore
 from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
 from pyspark_sluice.enumerator.coordinator.upkeep import OptionalWork
 from pyspark_sluice.enumerator.files.cleaning.source_cleanup import SourceCleanup
+from pyspark_sluice.enumerator.settings import CoordinatorSettings
+from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.protocol.planted import Opened, Planted
+
+
+class FenceByNumbers(Coordinator[Any, Any]):
+    """Takes a newest claim of its own number for its own."""
+
+    def _check_still_ours(self, epoch: int) -> None:
+        try:
+            check_not_fenced(self._store, epoch)
+        except FencedError as error:
+            self._threads.fail(error)
+            raise
+
+
+class ForgetsItsQuery(Coordinator[Any, Any]):
+    """Does not recognize commits of its own first batch, which Spark has not written down."""
+
+    def __init__(
+        self, source: Any, store: StateStore, settings: CoordinatorSettings, *others: Any
+    ) -> None:
+        super().__init__(source, store, replace(settings, query_without_batches=str), *others)
 
 
 class HeartbeatByTheWallClock(Planted):

@@ -15,7 +15,7 @@ from pyspark_sluice.connector.query.partitions import AssignedPart
 from .rows import Row, is_lane
 from .rows import World as Files
 from .shared_directory import Directory
-from .spark_query import Job, Logs, Query, Setting, Sink, World
+from .spark_query import Job, Logs, Offset, Query, Setting, Sink, World
 
 LONGEST_BEAT = 2.5 * HEARTBEAT_SECONDS
 """Seconds after which a query that nothing disturbs has written a heartbeat."""
@@ -76,6 +76,18 @@ class Invariants(World):
 
     def unnamed(self, error: BaseException) -> None:
         self.found(f"an error without a name: {type(error).__name__}: {error}")
+
+    def handed_out(self, query: Query, start: Offset, end: Offset) -> None:
+        """One offset may be under way while another driver claims the state, and no more."""
+        if "late listings" in self.weather.until:
+            return
+        for number, directory in enumerate(query.directories):
+            if directory.owner is query.process or start[number] == end[number]:
+                continue
+            query.late[number] += 1
+            self.counts["an offset is under way while another driver claims the state"] += 1
+            if query.late[number] > 1:
+                self.found(f"two drivers of one state: {query.process.name} continues with batches")
 
     def planned(self, logs: Logs, batch: int, jobs: Sequence[Job]) -> None:
         self.count("a batch is planned")

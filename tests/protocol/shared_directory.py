@@ -55,6 +55,8 @@ class Directory:
     objects: dict[str, bytes] = field(default_factory=dict)
     born: dict[str, float] = field(default_factory=dict)
     """When an object was published."""
+    owner: Process | None = None
+    """Has made the newest claim."""
 
 
 class Client(StateStore):
@@ -85,6 +87,8 @@ class Client(StateStore):
             self._directory.objects[name] = data
             self._directory.born[name] = self._scheduler.now
             self._own.add(name)
+            if name.startswith("epochs/"):
+                self._directory.owner = self._process
 
         self._do("publish", name, create)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark_sluice.enumerator import Coordinator
 
+from . import broken
 from .simulated_time import in_simulated_time
 from .simulator import ACTIONS, Find, Plan, Simulator, plan_of
 
@@ -102,8 +103,10 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=int(time.time()) * 1000)
     parser.add_argument("--runs", type=int, default=10**9)
     parser.add_argument("--only", nargs="*", choices=sorted(ACTIONS), default=())
+    parser.add_argument("--planted", help="search for this bug of broken.py")
     given = parser.parse_args()
-    search = Search(only=given.only)
+    make: Make = getattr(broken, given.planted) if given.planted else Coordinator
+    search = Search(make, given.only)
     print(f"seeds from {given.first} on; one of them again: --first SEED --runs 1", flush=True)
     with in_simulated_time():
         for seed in range(given.first, given.first + given.runs):
@@ -114,7 +117,7 @@ def main() -> int:
                 plan, find = found
                 print(f"seed {seed}, run {search.runs}: {find}", *find.__notes__, sep="\n")
                 print(search.report(), "\nshrinking", flush=True)
-                smaller = Search().shrunk(plan, find.kind)
+                smaller = Search(make).shrunk(plan, find.kind)
                 print(f"{find.kind}:\n{smaller}")
                 return 1
     print(search.report())

@@ -92,6 +92,8 @@ class Query:
         self.began = world.scheduler.now
         self.batches = self.quiet = 0
         """Batches so far; questions in a row without news."""
+        self.late: Counter[int] = Counter()
+        """By source: offsets after a newer claim."""
         self.coordinators: list[Coordinator[Any, Any]] = []
         self.executors: list[Process] = []
         self._numbers = 0
@@ -145,6 +147,7 @@ class Query:
                     # A trigger's interval, once nothing comes.
                     sleep(0.01 if self.quiet < 20 else 1.0)
                     continue
+                world.handed_out(self, start, found)
                 self._log(batch, found)
                 end = found
                 before = [self.logs.offsets[b] for b in self.logs.offsets if b < batch]
@@ -259,6 +262,10 @@ class World:
 
     def count(self, transition: str) -> None:
         """One more of it."""
+        raise NotImplementedError
+
+    def handed_out(self, query: Query, start: Offset, end: Offset) -> None:
+        """A driver has the offset of its next batch."""
         raise NotImplementedError
 
     def planned(self, logs: Logs, batch: int, jobs: Sequence[Job]) -> None:
