@@ -27,6 +27,7 @@ from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.checkpoint_meta.storage.mini_hdfs import MiniHdfs, mini_hdfs_command
+from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.spark.standalone import BUCKET, S3Server, StandaloneCluster
 
 _DRIVERS = {
@@ -247,9 +248,18 @@ class InHdfs(OneMachine):
         return open_store("hdfs://lake/state/source", self.storage_options)
 
     def land(self, name: str, content: bytes) -> None:
-        # If it exists, the answer to an earlier try was lost.
-        with contextlib.suppress(FileExistsError):
-            patiently(lambda: self._files.create(f"/in/{name}", content))
+        # On a busy machine both NameNodes may be away for longer than `patiently` waits.
+        wait_until(lambda: self._is_landed(f"/in/{name}", content), name)
+
+    def _is_landed(self, path: str, content: bytes) -> bool:
+        try:
+            self._files.create(path, content)
+        except FileExistsError:
+            # The answer to an earlier try was lost.
+            return True
+        except OSError:
+            return False
+        return True
 
     def newest_epoch(self) -> int:
         try:
