@@ -253,14 +253,14 @@ time.sleep(0.1)
         assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_thousands_of_files_are_listed_in_pages(hdfs, storage, root):
-    hdfs.tell(f"fill {root} 5000")
+def test_a_hundred_thousand_files_are_listed_in_pages(hdfs, storage, root):
+    hdfs.tell(f"fill {root} 100000")
     started = time.monotonic()
     pages = list(storage.pages(f"{root}/"))
     print(f"{time.monotonic() - started:.1f} s")
     assert max(len(page.names) for page in pages) == hdfs_storage._PAGE
     names = [name for page in pages for name in page.names]
-    assert names == [f"{root}/{number:06}.txt" for number in range(5000)]
+    assert names == [f"{root}/{number:06}.txt" for number in range(100_000)]
 
 
 def test_of_a_file_and_of_an_empty_directory_nothing_is_listed(storage, root):
