@@ -150,7 +150,9 @@ class CheckpointHistory:
     def _check_link(self, parent: Checkpoint, newer: Sequence[Checkpoint]) -> None:
         # Links of one name may come from a backup, or from a copy that has gone its own way.
         if newer:
-            self.check_identity(newer[-1].parent, f"the parent of {newer[-1].ref}", parent)
+            self.check_identity(
+                newer[-1].header.cut_after, f"the parent of {newer[-1].ref}", parent
+            )
 
     def check_identity(
         self, expected: CheckpointIdentity, named_by: str, found: Checkpoint | None = None
@@ -262,12 +264,12 @@ class CheckpointHistory:
         return refs_in(self._store.list(CHECKPOINTS))
 
     def publish_base(self, base: Checkpoint) -> None:
-        """Write a base; one that is there already is as good, if it can be read."""
+        """Write a base; one that is there already is as good, if it is of the same checkpoint."""
         name, data = base_object(base.ref), base.to_bytes()
         try:
             self._store.publish(name, data)
         except FileExistsError:
-            if self._is_usable(base.ref):
+            if self._is_usable(base.identity):
                 return
             # Nobody can have restored from it, and nobody could ever.
             # A crash between the two leaves no base, and the checkpoints below it are all there.
@@ -279,9 +281,9 @@ class CheckpointHistory:
         """Delete a base that no chain needs: what is below it is all there."""
         self._store.delete(base_object(ref))
 
-    def _is_usable(self, ref: CheckpointRef) -> bool:
+    def _is_usable(self, due: CheckpointIdentity) -> bool:
         try:
-            self.read_base(ref)
+            base = self.read_base(due.ref)
         except StateCorruptError:
             return False
-        return ref not in self._skipped_bases
+        return base.identity == due and due.ref not in self._skipped_bases

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from ..errors import StateCorruptError, StateMissingError
 from .documents.attachments import Attachments
 from .documents.checkpoint import CheckpointHeader
-from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
+from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointIdentity, CheckpointRef, refs_in
 from .documents.layout import ABANDONED, INDEX, READERS, base_object, checkpoint_object
 from .history import CheckpointHistory
 from .stores.contract import StateStore
@@ -128,14 +128,13 @@ class Retention:
 
     def _floor(self, ref: CheckpointRef) -> CheckpointRef | None:
         """The newest base that `ref` can be restored from; None if no base can."""
-        bases = set(self._history.bases())
-        while ref != NO_CHECKPOINT:
-            if ref in bases and self._is_whole(ref):
-                return ref
-            header = self._header(ref)
-            if header is None:
-                return None
-            ref = header.parent
+        bases, header = set(self._history.bases()), self._header(ref)
+        due = header.identity if header else None
+        while due is not None and due.ref != NO_CHECKPOINT:
+            if due.ref in bases and self._is_whole(due):
+                return due.ref
+            header = self._header(due.ref)
+            due = header.cut_after if header else None
         return None
 
     def _header(self, ref: CheckpointRef) -> CheckpointHeader | None:
@@ -147,10 +146,14 @@ class Retention:
                 return None
         return self._headers[ref]
 
-    def _is_whole(self, ref: CheckpointRef) -> bool:
+    def _is_whole(self, due: CheckpointIdentity) -> bool:
         # What lies below it goes on the strength of this object alone, and of what it refers to.
         try:
-            for attachment in self._history.read_base(ref).header.attachments:
+            base = self._history.read_base(due.ref)
+            # A query whose directory was deleted while it wrote may have left one of this name.
+            if base.identity != due:
+                return False
+            for attachment in base.header.attachments:
                 if attachment.name not in self._attachments.sound:
                     self._attachments.read(attachment)
         except (StateCorruptError, StateMissingError):

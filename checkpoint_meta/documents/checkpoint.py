@@ -190,6 +190,17 @@ class CheckpointHeader(BaseModel):
         return CheckpointRef(self.parent_checkpoint, self.parent_epoch)
 
     @property
+    def identity(self) -> CheckpointIdentity:
+        """The identity of a checkpoint that is signed, or of the one that a base replaces."""
+        checksum = self.stands_for or self.checksum[:CHECKSUM_DIGITS]
+        return CheckpointIdentity(self.ref, self.lineage, checksum)
+
+    @property
+    def cut_after(self) -> CheckpointIdentity:
+        """The identity of `parent`."""
+        return CheckpointIdentity(self.parent, self.lineage, self.parent_checksum)
+
+    @property
     def in_flight(self) -> dict[CheckpointRef, set[int]]:
         """What has commits that are not in this state -> readers whose commits are; oldest first.
 
@@ -229,15 +240,8 @@ class Checkpoint:
 
     @property
     def identity(self) -> CheckpointIdentity:
-        """The identity of a checkpoint that is signed, or of the one that a base replaces."""
-        checksum = self.header.stands_for or self.header.checksum[:CHECKSUM_DIGITS]
-        return CheckpointIdentity(self.ref, self.header.lineage, checksum)
-
-    @property
-    def parent(self) -> CheckpointIdentity:
-        """What it was cut after."""
-        header = self.header
-        return CheckpointIdentity(header.parent, header.lineage, header.parent_checksum)
+        """That of its header."""
+        return self.header.identity
 
     def to_bytes(self) -> bytes:
         """The file: Arrow IPC, compressed, checksummed."""

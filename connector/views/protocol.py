@@ -162,7 +162,7 @@ def checkpoints_in_flight(links: Sequence[CheckpointSnapshot]) -> list[dict[str,
     if not running:
         return []
     # No limits: they decide what is cut next, which a look at the past does not ask.
-    flight = CheckpointsInFlight(running[0].checkpoint.parent, 0, UNLIMITED)
+    flight = CheckpointsInFlight(running[0].checkpoint.header.cut_after, 0, UNLIMITED)
     # The state does not say whether Spark has asked for them, and what is held does not depend on
     # that.
     records = [CheckpointRecord.restored(link) for link in running]

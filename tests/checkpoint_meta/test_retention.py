@@ -66,6 +66,22 @@ def test_pruning_deletes_what_is_below_the_floor():
     assert len(store.list("readers")) == 5
 
 
+def test_a_base_that_another_query_left_under_the_same_name_is_no_floor():
+    store = MemoryStateStore("/ck/sluice")
+    head = chain(store, 20, bases=(4,))
+    history = CheckpointHistory(store)
+    # Its directory was deleted while it wrote; the next query in it has the same epochs.
+    left = document(16, 1, CheckpointRef(15, 1), "base", history)
+    header = left.header.model_copy(update={"lineage": "f" * 16})
+    history.publish_base(replace(left, header=header))
+    prune(store, head, 3)
+    assert [names(history.chain(CheckpointRef(n, 1)))[-1][1] for n in (17, 18, 19, 20)] == [
+        17, 18, 19, 20,
+    ]  # fmt: skip
+    history.publish_base(left)
+    assert history.read_base(CheckpointRef(16, 1)).identity == left.identity
+
+
 @pytest.mark.sample("crash half-way", why="the other side of each deletion")
 @pytest.mark.parametrize("kind", ["crash before", "crash after", "crash half-way"])
 def test_pruning_may_be_killed_between_any_two_deletions(kind):

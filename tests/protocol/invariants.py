@@ -6,7 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CustomEvent
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import (
+    Checkpoint,
+    CheckpointHeader,
+    CustomEvent,
+)
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.heartbeat import HEARTBEAT_SECONDS
@@ -59,8 +63,8 @@ class Invariants(World):
         """Source, beginning and end of a split -> events of the commits that have sent it back."""
         self.file_limits: list[int | None] = [files]
         """The limits of this run on files, in turn."""
-        self.references: dict[bytes, list[str]] = {}
-        """Base -> objects that it refers to."""
+        self.headers: dict[bytes, CheckpointHeader] = {}
+        """By object, of checkpoints and bases."""
         self.savepoints: list[tuple[Directory, dict[str, bytes]]] = []
         self._find: Find | None = None
 
@@ -169,17 +173,27 @@ class Invariants(World):
         """Walks the references of all bases, also of those that no chain leads to."""
         for directory in [] if self.damaged else self.directories:
             objects = directory.objects
+            lineages = {
+                self._header(name, data).lineage
+                for name, data in objects.items()
+                if name.startswith("checkpoints/")
+            }
             for name, data in objects.items():
                 if not name.startswith("bases/"):
                     continue
-                if data not in self.references:
-                    header = Checkpoint.from_bytes(data, name).header
-                    self.references[data] = [f"index/{of.name}" for of in header.attachments]
-                if gone := set(self.references[data]).difference(objects):
+                header = self._header(name, data)
+                gone = {f"index/{of.name}" for of in header.attachments}.difference(objects)
+                # A driver whose directory was removed may still write a base into the next one.
+                if gone and header.lineage in lineages:
                     self.found(f"a base refers to what is gone: {name} {gone}")
         for directory, before in self.savepoints:
             if without_commits(directory.objects) != before:
                 self.found(f"a savepoint was touched: {directory.location}")
+
+    def _header(self, name: str, data: bytes) -> CheckpointHeader:
+        if data not in self.headers:
+            self.headers[data] = Checkpoint.from_bytes(data, name).header
+        return self.headers[data]
 
     def _check_heartbeat(self) -> None:
         query, now = self.query, self.scheduler.now

@@ -212,8 +212,8 @@ class Verification:
             is_pruned = parent.checkpoint < oldest and bool({parent, ref} & bases)
             if parent != NO_CHECKPOINT and parent not in listed and not is_pruned:
                 self._missing(layout.checkpoint_object(parent), f"the parent of {ref}")
-            parent_checkpoint = self._checkpoints.get(parent)
-            if parent_checkpoint is not None and parent_checkpoint.identity != checkpoint.parent:
+            parent_checkpoint, due = self._checkpoints.get(parent), checkpoint.header.cut_after
+            if parent_checkpoint is not None and parent_checkpoint.identity != due:
                 self._damaged(
                     layout.checkpoint_object(parent), f"not the checkpoint that {ref} was cut after"
                 )
