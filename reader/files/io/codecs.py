@@ -47,7 +47,7 @@ _MAX_BLOCK = 128 * 1024 * 1024
 """Largest block of snappy: the format decodes a block at once. Writers keep them at 256 KiB."""
 
 _MAX_LZ4 = 4 * 1024 * 1024
-"""Largest bare block of LZ4, which is the largest that LZ4's own frames may have."""
+"""Largest part of a block of Hadoop's LZ4, which is the largest that LZ4's own frames may have."""
 
 _MAX_WINDOW = 128 * 1024 * 1024
 """Most memory that xz may take for its dictionary; `xz -9` takes 64 MiB."""
@@ -169,7 +169,7 @@ def _open(codec: Compression, raw: _Raw, head: bytes, begun: tuple[Decoder, byte
     if codec is Compression.LZ4 and head.startswith(_LZ4_FRAME):
         return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "lz4")
     if codec is Compression.LZ4:
-        return _Chunked(_hadoop_blocks(raw, lz4_block))
+        return _Chunked(_hadoop_blocks(raw, _lz4_part))
     if head.startswith(_SNAPPY_FRAME):
         return _Chunked(_snappy_frames(raw))
     return _Chunked(_hadoop_blocks(raw, _snappy_part))
@@ -297,10 +297,9 @@ def _snappy_part(compressed: bytes) -> bytes:
     return data
 
 
-def lz4_block(compressed: bytes) -> bytes:
-    """Decompress a bare block of LZ4, to 4 MiB at most. Raises ValueError or OSError."""
-    # Such a block does not say how long its content is, and Arrow's codec for it has to know;
-    # within a frame of its own it ends by itself.
+def _lz4_part(compressed: bytes) -> bytes:
+    # Hadoop does not say how long a part is that shares its block with others, and Arrow's codec
+    # for bare LZ4 has to know; within a frame of its own the part ends by itself.
     if len(compressed) > _MAX_LZ4:
         raise ValueError(f"a part of {len(compressed)} bytes; at most {_MAX_LZ4} are read")
     # Version 1 with independent blocks of up to 4 MiB, the checksum of that header, one block, the

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from ...io.codecs import lz4_block
 from ...io.varints import read_varint
 from ...io.varints import varint as written
 
@@ -135,11 +134,43 @@ def _decompress(chunk: bytes, codec: int, block: int) -> bytes:
         size, _ = varint(chunk, 0)
         return bytes(pa.Codec("snappy").decompress(chunk, min(size, block), asbytes=True))
     if codec == LZ4:
-        try:
-            return lz4_block(chunk)[:block]
-        except (ValueError, OSError):
-            raise ValueError("the ORC footer does not decompress (LZ4)") from None
+        return _lz4(chunk, block)
     if codec == ZSTD:
         with pa.CompressedInputStream(pa.BufferReader(chunk), "zstd") as stream:
             return bytes(stream.read(block))
     raise ValueError(f"ORC compression kind {codec}")
+
+
+def _lz4(chunk: bytes, block: int) -> bytes:
+    try:
+        size = _lz4_size(chunk)
+        if size > block:
+            raise IndexError
+        return bytes(pa.Codec("lz4_raw").decompress(chunk, size, asbytes=True))
+    except (IndexError, OSError):
+        raise ValueError("the ORC footer does not decompress (LZ4)") from None
+
+
+def _lz4_size(chunk: bytes) -> int:
+    """How long an LZ4 block becomes, which it does not say, and Arrow's codec has to know."""
+    size = at = 0
+    while at < len(chunk):
+        token = chunk[at]
+        length, at = _lz4_length(chunk, at + 1, token >> 4)
+        size, at = size + length, at + length
+        # The last sequence has literals only.
+        if at >= len(chunk):
+            break
+        # Two bytes say how far back the match is.
+        length, at = _lz4_length(chunk, at + 2, token & 15)
+        # LZ4 stores lengths of matches less four, the shortest that it has.
+        size += length + 4
+    return size
+
+
+def _lz4_length(chunk: bytes, at: int, length: int) -> tuple[int, int]:
+    more = 255 if length == 15 else 0
+    while more == 255:
+        more, at = chunk[at], at + 1
+        length += more
+    return length, at
