@@ -240,7 +240,7 @@ class Checkpoint:
 
     @property
     def identity(self) -> CheckpointIdentity:
-        """That of its header."""
+        """Identity that its header tells."""
         return self.header.identity
 
     def to_bytes(self) -> bytes:

@@ -27,7 +27,7 @@ _FEW = 16
 _LONGEST = len("2024-01-02T03:04:05.123456")
 
 _HEAD = b"0000-00-00T00:00:00"
-"""What texts are rearranged into; digits that a pattern lacks stay zero."""
+"""Form that texts are rearranged into; digits that a pattern lacks stay zero."""
 
 _PLACES = {"y": (0, 4), "M": (5, 2), "d": (8, 2), "H": (11, 2), "m": (14, 2), "s": (17, 2)}
 """Letter of a pattern -> where its digits are in ISO 8601, and how many."""
@@ -86,7 +86,7 @@ def _cut(texts: pa.Array) -> pa.Array:
 def _have_plain_zones(texts: pa.Array) -> bool:
     """Return whether all have seconds, and `Z` or an offset such as +02:00 where a zone may be."""
     raw, starts, lengths = _bytes_of(texts.drop_null())
-    if lengths.min(initial=0 if not len(lengths) else _LONGEST) < len(_HEAD) + 1:
+    if not len(lengths) or lengths.min() <= len(_HEAD):
         return False
     last = starts + lengths
     sign, tens, hours = (raw[last - back] for back in (6, 5, 4))
@@ -106,7 +106,7 @@ def _bytes_of(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the fields of a pattern are in the head of a text, and what may follow the head."""
+    """Places of a pattern's fields in the head of a text, and what may follow the head."""
 
     width: int
     fields: Mapping[str, int]

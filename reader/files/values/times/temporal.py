@@ -184,7 +184,8 @@ def _instants_of_iso(texts: pa.Array, zone: Zone) -> pa.Array:
     named = named_instants(texts)
     if named.null_count == texts.null_count:
         return named
-    return pc.coalesce(named, _in_zone(wall_clocks(texts), zone))
+    others = pc.if_else(named.is_null(), texts, None)
+    return pc.coalesce(named, _in_zone(wall_clocks(others), zone))
 
 
 def _in_zone(local: pa.Array, zone: Zone) -> pa.Array:

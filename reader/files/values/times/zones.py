@@ -74,14 +74,13 @@ class Zone:
         before, after = (self._at(_within_years(day), clock, fold) for fold in (0, 1))
         return local - before * 1_000_000, local - after * 1_000_000
 
-    def instants(self, local: np.ndarray, days: np.ndarray | None = None) -> np.ndarray:
-        """Return the same for many; `days` are theirs, where the caller has them at hand."""
+    def instants(self, local: np.ndarray) -> np.ndarray:
+        """Return the same for many."""
         if isinstance(self._rules, int) or not len(local):
             return local - (self.fixed or 0) * 1_000_000
-        days = local // DAY if days is None else days
         # The offset of a whole day is looked up; the few days on which it changes are decided text
         # by text.
-        offsets = self._of_days(days)
+        offsets = self._of_days(local // DAY)
         instants: np.ndarray = local - offsets * 1_000_000
         for index in np.flatnonzero(offsets == _CHANGES):
             instants[index] = self.instant(int(local[index]))
