@@ -1,4 +1,4 @@
-"""What Spark 4.1 to 4.3 have added: named sources, offset log 2, pipelines, TIME, archives."""
+"""Additions of Spark 4.1 to 4.3: named sources, offset log 2, pipelines, TIME, archives."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_times_of_day_of_parquet_files_reach_spark(lake, conf):
 
 @pytest.mark.thorough("the members are compared with plain files in test_archives.py")
 @pytest.mark.skipif(SPARK < (4, 3), reason="Spark 4.3 reads archives")
-@pytest.mark.parametrize("suffix", [".zip", ".tar.gz", ".7z"])
+@pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz", ".7z"])
 @pytest.mark.parametrize(
     ("file_format", "options", "head", "record"),
     [
