@@ -1,7 +1,8 @@
-"""Real threads of which one runs at a time, and a clock that only the scheduler moves.
+"""Threads of which one runs at a time, and a clock that only the scheduler moves.
 
 At every lock, event, sleep and store operation a seeded generator decides which thread goes on. The
 product's code is untouched: `simulated_time.py` gives its modules another `threading` and `time`.
+Each thread is a greenlet, since a switch between threads of the machine takes most of a run's time.
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
+from greenlet import getcurrent, greenlet
 
-STUCK = 60.0
-"""Real seconds after which a thread that does not come back is one that waits for real."""
+from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 
 EPOCH = 1_700_000_000.0
 
@@ -24,7 +24,7 @@ _HERE = threading.local()
 
 
 def is_simulated() -> bool:
-    """True in the scheduler's threads, and in the one that runs it."""
+    """True in the thread of the machine that runs a scheduler."""
     return bool(getattr(_HERE, "is_simulated", False))
 
 
@@ -65,22 +65,19 @@ class Thread:
         self.ended = False
         self.failures = 0
         """Store operations that have failed in a row."""
+        self.go: Callable[[], Any]
         self._target = target
-        self._turn = threading.Lock()
-        self._turn.acquire()
 
     def start(self) -> None:
         scheduler = WORLD[-1]
         scheduler.threads.append(self)
         self.process.threads.append(self)
-        threading.Thread(target=self._run, args=(scheduler,), daemon=True).start()
+        self.go = greenlet(lambda: self._run(scheduler), scheduler.main).switch
 
     def _run(self, scheduler: Scheduler) -> None:
-        self._turn.acquire()
         try:
             if not self.process.dead:
-                with simulated_thread():
-                    self._target()
+                self._target()
         except SimulatedCrash:
             pass
         except BaseException as error:  # noqa: BLE001 - a fault of the product or of the model
@@ -89,12 +86,6 @@ class Thread:
         scheduler.threads.remove(self)
         self.process.threads.remove(self)
         scheduler.hand_over(None)
-
-    def go(self) -> None:
-        self._turn.release()
-
-    def stop(self) -> None:
-        self._turn.acquire()
 
     def can_run(self, now: float) -> bool:
         if self.process.dead:
@@ -130,8 +121,7 @@ class Scheduler:
         self.failure: BaseException | None = None
         self._budget = 0
         self._until = 0.0
-        self._main = threading.Lock()
-        self._main.acquire()
+        self.main = getcurrent()
 
     @property
     def process(self) -> Process:
@@ -151,10 +141,8 @@ class Scheduler:
 
     def _resume(self, thread: Thread) -> None:
         self.current = thread
-        thread.go()
-        if not self._main.acquire(timeout=STUCK):
-            thread = self.current
-            raise AssertionError(f"{thread.name} of {thread.process.name} waits for real")
+        while self.current is not None:
+            self.current.go()
 
     def kill(self, process: Process) -> None:
         """The process is gone; what its threads still do reaches nothing."""
@@ -196,12 +184,8 @@ class Scheduler:
             return
         self.switches += 1
         self.current = following
-        if following is None:
-            self._main.release()
-        else:
-            following.go()
         if me is not None:
-            me.stop()
+            self.main.switch()
 
     def _choose(self, me: Thread | None) -> Thread | None:
         dead = [t for t in self.threads if t.process.dead]
