@@ -13,12 +13,15 @@ are those at even bits.
 
 from __future__ import annotations
 
+import os
 import pickle
 import struct
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,6 +30,7 @@ from isal import igzip_lib
 
 from .....checkpoint_meta.documents.file_split import FileVersion
 from .....checkpoint_meta.storage.urls import is_local, local_name
+from ..source_file import AsFile, SourceFile
 from .cut_places import AccessPoint
 
 SPACING = 4 * 1024 * 1024
@@ -42,11 +46,8 @@ query after 600. What takes longer is read whole, as any gzip file is by Spark."
 _FIND = """
 import pickle, sys
 import rapidgzip
-path, storage, out = pickle.load(sys.stdin.buffer)
-if storage is not None:
-    import fsspec
-    path = fsspec.open(path, "rb", **storage).open()
-with rapidgzip.open(path, parallelization=1) as file:
+opening, out = pickle.load(sys.stdin.buffer)
+with opening() as source, rapidgzip.open(source, parallelization=1) as file:
     file.block_offsets()
     file.export_index(out)
 """
@@ -64,17 +65,30 @@ def find_points(file: FileVersion, storage: Mapping[str, Any]) -> list[AccessPoi
 
     None where it is no whole gzip file, which its reader will name, or where `PATIENCE` ends.
     """
-    local = is_local(file.path)
+    # rapidgzip reads a file by its name without Python, and the process imports nothing else.
+    opening = (
+        partial(nullcontext, local_name(file.path))
+        if is_local(file.path)
+        else partial(_opened, file, dict(storage))
+    )
+    # The process has to find what is pickled.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "index"
-        asked = pickle.dumps((local_name(file.path), None if local else dict(storage), str(out)))
-        finder = [sys.executable, "-c", _FIND]
+        run = partial(subprocess.run, [sys.executable, "-c", _FIND], env=environment)
+        asked = pickle.dumps((opening, str(out)))
         try:
-            subprocess.run(finder, input=asked, capture_output=True, check=True, timeout=PATIENCE)
+            run(input=asked, capture_output=True, check=True, timeout=PATIENCE)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
             return []
         with out.open("rb") as index:
             return list(_spread(_points(index), max(SPACING, file.size // MOST)))
+
+
+@contextmanager
+def _opened(file: FileVersion, storage: Mapping[str, Any]) -> Iterator[AsFile]:
+    with SourceFile(file, storage).opened() as source:
+        yield AsFile(source, file.size)
 
 
 def _points(index: BinaryIO) -> Iterator[AccessPoint]:
@@ -134,7 +148,7 @@ class FromAccessPoint:
 
 
 def head_of(point: AccessPoint, first: int) -> bytes:
-    """What a decoder is given instead of `first`, the byte in which the point lies."""
+    """Return what a decoder is given instead of `first`, the byte in which the point lies."""
     blocks = point.bit // 2
     bits = sum(_EMPTY_BLOCK << (_EMPTY_BITS * i) for i in range(blocks))
     length = _EMPTY_BITS * blocks

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import random
 from itertools import pairwise
 
 import pyarrow as pa
@@ -12,7 +14,9 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.errors import FileChangedError, FileVanishedError
+from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
+from pyspark_sluice.reader.files.testing import version as version_of
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
@@ -75,6 +79,19 @@ class FilesOfAStore:
             SourceFile(file, bucket.options).native() as opened,
         ):
             pq.read_table(opened)
+
+    def test_gzip_has_the_same_points_as_on_a_local_disk(self, bucket, tmp_path, monkeypatch):
+        pytest.importorskip("rapidgzip")
+        monkeypatch.setattr(points_of_gzip, "SPACING", 1)
+        chance = random.Random(1)
+        path = tmp_path / "a.gz"
+        lines = (f"{chance.getrandbits(4 * 400):x}\n".encode() for _ in range(40_000))
+        path.write_bytes(gzip.compress(b"".join(lines), 6))
+        bucket.put("in/a.gz", path.read_bytes())
+        (file,) = bucket.found()
+        points = points_of_gzip.find_points(file, bucket.options)
+        assert points
+        assert points == points_of_gzip.find_points(version_of(path), {})
 
     @pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz", ".7z"])
     def test_members_of_an_archive_are_read_in_one_version(self, bucket, suffix):
