@@ -187,7 +187,7 @@ def not_installed(what: str, where: str, package: str, extra: str) -> OptionErro
 
 
 def of_system(error: OSError) -> SluiceError:
-    """What the operating system has refused, for people: the path, the reason and its name."""
+    """Return an error of the operating system for people: the path, the reason and its name."""
     # The name can be searched for; the text of the system may be in another language.
     name = errno.errorcode.get(error.errno or 0, "")
     reason = f"{error.strerror or error} ({name})" if name else str(error)

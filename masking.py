@@ -42,11 +42,11 @@ _hidden: tuple[str, ...] = ()
 def hide(options: Mapping[str, Any]) -> None:
     """From now on no text of an option is printed in this process, but for harmless ones."""
     global _hidden  # noqa: PLW0603 - one process, one set of secrets
-    found = {form for text in _secrets(options) for form in _forms(text)}
-    if not found.issubset(_hidden):
+    secrets = {form for text in _secrets(options) for form in _forms(text)}
+    if not secrets.issubset(_hidden):
         with _LOCK:
             # Longest first: one secret may be the beginning of another.
-            _hidden = tuple(sorted({*_hidden, *found}, key=len, reverse=True))
+            _hidden = tuple(sorted({*_hidden, *secrets}, key=len, reverse=True))
 
 
 def masked(text: str) -> str:
@@ -69,8 +69,8 @@ def without_secrets(error: BaseException) -> BaseException:
 
 
 def _of_environment() -> list[str]:
-    found = (text for name, text in os.environ.items() if _IN_ENVIRONMENT.fullmatch(name))
-    return sorted({form for text in found for form in _forms(text)}, key=len, reverse=True)
+    credentials = (text for name, text in os.environ.items() if _IN_ENVIRONMENT.fullmatch(name))
+    return sorted({form for text in credentials for form in _forms(text)}, key=len, reverse=True)
 
 
 def _secrets(options: Mapping[str, Any]) -> Iterator[str]:

@@ -188,7 +188,7 @@ class CheckpointHistory:
         )
 
     def chain(self, ref: CheckpointRef) -> list[Checkpoint]:
-        """What to fold for the state as of `ref`: a base where there is one, then deltas.
+        """Return what to fold for the state as of `ref`: a base where there is one, then deltas.
 
         A base that cannot be read is skipped for the chain below it, with a warning.
 
@@ -271,7 +271,7 @@ class CheckpointHistory:
         except FileExistsError:
             if self._is_usable(base.identity):
                 return
-            # Nobody can have restored from it, and nobody could ever.
+            # No query can have restored from it, or ever could.
             # A crash between the two leaves no base, and the checkpoints below it are all there.
             self._store.delete(name)
             self._store.publish(name, data)

@@ -67,7 +67,7 @@ class Retention:
         oldest = self.oldest(head, retained, younger_than)
         floor = self._floor(oldest) if oldest is not None else None
         if oldest is not None and floor is not None:
-            self._headers = {ref: of for ref, of in self._headers.items() if ref >= floor}
+            self._headers = {ref: header for ref, header in self._headers.items() if ref >= floor}
             self._prune_below(oldest, floor)
         self._prune_attachments()
 
@@ -172,7 +172,7 @@ class Retention:
                 self._delete(f"{INDEX}/{leaf}", epoch)
 
     def _all_referred(self) -> frozenset[str] | None:
-        """What any base refers to, or a checkpoint on the chain; None if that cannot be known."""
+        """Return what any base or checkpoint on the chain refers to; None if that is unknown."""
         earlier, self._referred = self._referred, {}
         for ref in self._history.bases():
             try:
@@ -180,7 +180,7 @@ class Retention:
                     self._history.read_base(ref).header
                 )
             except (StateCorruptError, StateMissingError):
-                # Damaged, or just deleted by somebody who has written a newer one.
+                # Damaged, or just deleted by a query that has written a newer one.
                 return None
         return frozenset().union(*self._referred.values(), *map(_names, self._headers.values()))
 

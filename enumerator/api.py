@@ -30,7 +30,7 @@ ResultT = TypeVar("ResultT")
 
 
 class Journal:
-    """What one coordinator has to tell, by the standard library's logging. Any thread.
+    """The log of one coordinator, by the standard library's logging. Any thread.
 
     Every line begins with the state directory, by which a query and its source are known on the
     driver, the epoch and the newest checkpoint; the record has them as attributes, too. The loggers
@@ -43,15 +43,15 @@ class Journal:
         self.checkpoint = 0
 
     def info(self, name: str, message: str, *values: object) -> None:
-        """What happens in the ordinary course of things; `name` is the logger's last part."""
+        """Log what happens in the ordinary course of things; `name` is the logger's last part."""
         self._tell(logging.INFO, name, message, values)
 
     def warning(self, name: str, message: str, *values: object) -> None:
-        """What somebody may have to do something about."""
+        """Log what may need the user's attention."""
         self._tell(logging.WARNING, name, message, values)
 
     def debug(self, name: str, message: str, *values: object) -> None:
-        """What is only of interest to who looks for a fault."""
+        """Log what is only of interest to who looks for a fault."""
         self._tell(logging.DEBUG, name, message, values)
 
     def _tell(self, level: int, name: str, message: str, values: tuple[Any, ...]) -> None:
@@ -211,7 +211,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """
 
     def part_budgets(self, checkpoint_id: int, readers: Sequence[int]) -> Mapping[int, PartBudget]:
-        """What these readers, which have parts in the checkpoint being cut, may spend on them.
+        """Return what these readers, with parts in the checkpoint being cut, may spend on them.
 
         Called for each cut, directly before `snapshot_state`. What a reader leaves of its part goes
         into its part of the next checkpoint if that is cut while it reads, else it comes back
@@ -327,7 +327,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         return budget.is_full
 
     def backlog(self) -> Mapping[str, Any]:
-        """What is found but not yet in a checkpoint, as JSON values for Spark's progress events."""
+        """Return what is found but in no checkpoint yet, as JSON for Spark's progress events."""
         return {}
 
     def cursors(self) -> Mapping[str, Any]:

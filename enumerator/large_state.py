@@ -21,7 +21,7 @@ from ..checkpoint_meta.documents.checkpoint import Checkpoint
 
 @dataclass(frozen=True, slots=True)
 class StateDocument:
-    """What one checkpoint or base of a chain says of a source's state, in its own columns."""
+    """A source's state in one checkpoint or base of a chain, in its own columns."""
 
     checkpoint: int
     created: int
@@ -40,7 +40,7 @@ class StateDocument:
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> StateDocument:
-        """What a checkpoint or base says of the source's state."""
+        """Return what a checkpoint or base says of the source's state."""
         header, schema = checkpoint.header, checkpoint.state_schema
         nothing = pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
         return cls(

@@ -20,7 +20,7 @@ class StartingState:
 
 @dataclass(frozen=True)
 class CoordinatorSettings:
-    """How a coordinator behaves; durations are in seconds."""
+    """The settings of a coordinator; durations are in seconds."""
 
     limits: BatchLimits = UNLIMITED
     parallelism: int | None = None

@@ -77,12 +77,12 @@ class EnumeratorSource(ABC, Generic[SplitT, StateT]):
     @property
     @abstractmethod
     def split_serializer(self) -> VersionedSerializer[Sequence[SplitT]]:
-        """How splits are written into checkpoints and sent to readers."""
+        """Return how splits are written into checkpoints and sent to readers."""
 
     @property
     @abstractmethod
     def state_serializer(self) -> VersionedSerializer[StateT]:
-        """How the enumerator's state is written into checkpoints."""
+        """Return how the enumerator's state is written into checkpoints."""
 
     @property
     def reader_event_types(self) -> frozenset[str]:

@@ -84,7 +84,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Replay:
-    """What one attempt has to repeat."""
+    """The part of an earlier attempt that an attempt has to repeat."""
 
     where: str
     shape: Mapping[str, Any]

@@ -109,7 +109,7 @@ class ReceivedEvent:
 
 @dataclass(frozen=True, slots=True)
 class ReaderContext:
-    """What a reader knows about its task."""
+    """The task of a reader, as far as the reader knows it."""
 
     checkpoint_id: int
     """The checkpoint being read; 0 in a batch read."""

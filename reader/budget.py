@@ -9,7 +9,7 @@ from ..checkpoint_meta.documents.checkpoint import PartBudget
 
 
 class RemainingBudget:
-    """What is left of one part's budget. Shared by all readers of one task."""
+    """The rest of one part's budget. Shared by all readers of one task."""
 
     def __init__(
         self, budget: PartBudget | None = None, clock: Callable[[], float] = time.monotonic

@@ -41,7 +41,7 @@ from .written_files import SCHEMA, Recording, RowsWriter, rows_about
 
 @dataclass(frozen=True)
 class Assignment(Generic[SplitT]):
-    """What one checkpoint gives to one reader."""
+    """One checkpoint's assignment to one reader."""
 
     ref: CheckpointRef
     reader: int
@@ -75,7 +75,7 @@ class Assignment(Generic[SplitT]):
 
 @dataclass(frozen=True)
 class Attempt:
-    """Which attempt of which query this is."""
+    """One attempt of one query."""
 
     number: int = 0
     query_id: str = ""
@@ -83,7 +83,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class DirectWrite(Generic[SplitT]):
-    """How rows go into data files instead of Spark."""
+    """The parts that put rows into data files instead of Spark."""
 
     begin: Callable[[Assignment[SplitT]], RowsWriter]
     described: Callable[[pa.Schema], Mapping[str, Any]]
@@ -179,8 +179,8 @@ class _Run(Generic[SplitT]):
         index = mine.first_difference(counted)
         if index is not None:
             part = self._part()
-            known = part[index] if index < len(part) else None
-            split = known.split_id if known is not None else f"split {index}"
+            assigned = part[index] if index < len(part) else None
+            split = assigned.split_id if assigned is not None else f"split {index}"
             raise self.replay.cannot_repeat(
                 counted, f"{split}: {mine.verdict(index)}", counted.verdict(index)
             )

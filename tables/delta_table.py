@@ -59,10 +59,10 @@ class DeltaSink(TableSink):
         if not scheme or scheme == "file":
             return None
         config = client_config(scheme, self._storage_options)
-        found = {name: str(value) for name, value in config.store.items()}
+        options = {name: str(value) for name, value in config.store.items()}
         if config.connections.get("allow_http"):
-            found["allow_http"] = "true"
-        return found
+            options["allow_http"] = "true"
+        return options
 
     @override
     def _conflicts(self) -> tuple[type[Exception], ...]:
@@ -159,18 +159,18 @@ class DeltaSink(TableSink):
     def _version(self, table: DeltaTable) -> str:
         return f", in version {table.version()}"
 
-    def _with(self, known: Any, found: Sequence[pa.Schema]) -> Schema:
+    def _with(self, present: Any, schemas: Sequence[pa.Schema]) -> Schema:
         """The columns of the table and those of the files, which become nullable there.
 
-        `known` is the table's schema in Delta's JSON; None without a table.
+        `present` is the table's schema in Delta's JSON; None without a table.
         """
         from deltalake import Schema
 
-        kinds = [json.loads(Schema.from_arrow(schema).to_json()) for schema in found]
-        whole = kinds[0] if known is None else known
+        kinds = [json.loads(Schema.from_arrow(schema).to_json()) for schema in schemas]
+        whole = kinds[0] if present is None else present
         try:
             for kind in kinds:
-                whole = _both(whole, kind, "", of_table=known is not None)
+                whole = _both(whole, kind, "", of_table=present is not None)
         except ValueError as error:
             raise TableError(
                 "the columns of the files do not fit the table's",
@@ -197,12 +197,12 @@ class DeltaSink(TableSink):
                 f"writePartitionBy={','.join(batch.files[0].partition)}",
                 f"the table's partition columns: {', '.join(partitions) or 'none'}",
             )
-        known = table.schema()
-        as_json = json.loads(known.to_json())
+        schema_before = table.schema()
+        as_json = json.loads(schema_before.to_json())
         self._check_rules(table, as_json, batch)
-        self._check_partitions(known, batch)
+        self._check_partitions(schema_before, batch)
         schema = self._with(as_json, batch.schemas)
-        grows = schema != known
+        grows = schema != schema_before
         # Only an overwrite takes new columns in; it removes the files that the filters select.
         table.create_write_transaction(
             # Unpacked for mypy: deltalake's parameter is a list of additions and removals.
@@ -210,14 +210,14 @@ class DeltaSink(TableSink):
             "overwrite" if grows else "append",
             schema,
             partition_by=partitions,
-            partition_filters=[(self._plain_column(known, partitions), "in", [])]
+            partition_filters=[(self._plain_column(schema_before, partitions), "in", [])]
             if grows
             else None,
             commit_properties=_identity(batch),
         )
 
-    def _check_rules(self, table: DeltaTable, known: Any, batch: WrittenBatch) -> None:
-        """Refuse what the table does not allow in rows; they are in files, and nobody looks."""
+    def _check_rules(self, table: DeltaTable, present: Any, batch: WrittenBatch) -> None:
+        """Refuse what the table does not allow in rows, which nothing looks at again."""
         rules = [
             f"{name}={value}"
             for name, value in table.metadata().configuration.items()
@@ -225,7 +225,7 @@ class DeltaSink(TableSink):
             or (name == "delta.columnMapping.mode" and value != "none")
         ]
         never_null = []
-        for path, field in _columns(known["fields"]):
+        for path, field in _columns(present["fields"]):
             rules += [f"{name} of {'.'.join(path)}" for name in _RULES if name in field["metadata"]]
             if not field["nullable"]:
                 never_null.append(path)
@@ -239,9 +239,9 @@ class DeltaSink(TableSink):
             )
         batch.check_never_null(never_null, self._name)
 
-    def _check_partitions(self, known: Schema, batch: WrittenBatch) -> None:
+    def _check_partitions(self, schema: Schema, batch: WrittenBatch) -> None:
         """A value that is not of the column's type would make the whole table unreadable."""
-        kinds = pa.schema(known.to_arrow())
+        kinds = pa.schema(schema.to_arrow())
         for name in batch.files[0].partition:
             values = pa.array([file.partition[name] for file in batch.files], pa.string())
             kind = kinds.field(name).type
@@ -257,27 +257,27 @@ class DeltaSink(TableSink):
                     "Write the column with that type (writeSchema), or into another table.",
                 ) from error
 
-    def _plain_column(self, known: Schema, partitions: Sequence[str]) -> str:
+    def _plain_column(self, schema: Schema, partitions: Sequence[str]) -> str:
         """A column that filters may name: one of none of these values selects no file."""
         from deltalake.schema import PrimitiveType
 
-        plain = (f.name for f in known.fields if isinstance(f.type, PrimitiveType))
+        plain = (f.name for f in schema.fields if isinstance(f.type, PrimitiveType))
         # A partition column comes first: its values are in the log, also for files without
         # statistics.
-        found = next(iter(partitions), None) or next(plain, None)
-        if found is None:
+        column = next(iter(partitions), None) or next(plain, None)
+        if column is None:
             raise TableError(
                 "new columns cannot be added to a Delta table of which all columns are nested",
                 self._name,
-                ", ".join(field.name for field in known.fields),
+                ", ".join(field.name for field in schema.fields),
                 "at least one column that is not nested",
                 "Add the new columns to the table first.",
             )
-        return found
+        return column
 
 
 def _identity(batch: WrittenBatch) -> CommitProperties:
-    """What says that the batch is in the table; a conflict is not resolved before a look at it."""
+    """Return what identifies the batch in the table; conflicts wait for a look at it."""
     from deltalake import CommitProperties, Transaction
 
     transactions = [
@@ -354,23 +354,23 @@ def _both(one: Any, other: Any, where: str, *, of_table: bool) -> Any:
 
 
 def _fields(one: Sequence[Any], other: Sequence[Any], where: str, *, of_table: bool) -> list[Any]:
-    known = {field["name"]: field for field in one}
-    found = {field["name"]: field for field in other}
-    by_case = {name.lower(): name for name in known}
-    for name, field in found.items():
-        if name not in known:
+    fields = {field["name"]: field for field in one}
+    new_fields = {field["name"]: field for field in other}
+    by_case = {name.lower(): name for name in fields}
+    for name, field in new_fields.items():
+        if name not in fields:
             if name.lower() in by_case:
                 message = f"{where}.{name} is {by_case[name.lower()]} in the table"
                 raise ValueError(message.lstrip("."))
-            known[name] = {**field, "nullable": True}
+            fields[name] = {**field, "nullable": True}
             continue
-        kind = _both(known[name]["type"], field["type"], f"{where}.{name}", of_table=of_table)
-        known[name] = {**known[name], "type": kind}
+        kind = _both(fields[name]["type"], field["type"], f"{where}.{name}", of_table=of_table)
+        fields[name] = {**fields[name], "type": kind}
     if not of_table:
-        for name, field in known.items():
-            promised = name in found and not found[name]["nullable"]
-            known[name] = {**field, "nullable": field["nullable"] or not promised}
-    return list(known.values())
+        for name, field in fields.items():
+            promised = name in new_fields and not new_fields[name]["nullable"]
+            fields[name] = {**field, "nullable": field["nullable"] or not promised}
+    return list(fields.values())
 
 
 def _name(kind: Any) -> str:

@@ -99,11 +99,11 @@ def keep_names(transaction: Transaction, before: str | None, batch: WrittenBatch
     after = transaction.table_metadata.properties.get(NAME_MAPPING)
     if before is None or before == after:
         return
-    known = _ids(parse_mapping_from_json(before).root)
+    ids_before = _ids(parse_mapping_from_json(before).root)
     grown = _ids(parse_mapping_from_json(after or "[]").root)
     # Files without ids need the names of new columns there; files with ids do not.
     has_ids = all(has_field_ids(footer.schema.to_arrow_schema()) for footer in batch.footers)
-    if has_ids or not known.items() <= grown.items():
+    if has_ids or not ids_before.items() <= grown.items():
         transaction.set_properties({NAME_MAPPING: before})
 
 

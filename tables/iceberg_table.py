@@ -118,11 +118,11 @@ class IcebergSink(TableSink):
         paths = {file.path for file in batch.files if is_in_place(file)}
         marks = {name for name in table.properties if name.startswith(_MARK)}
         if paths and marks != {_checkpoint_of(batch.lineage), _files_of(batch)}:
-            known = paths & {task.file.file_path for task in table.scan().plan_files()}
-            if known:
+            already_added = paths & {task.file.file_path for task in table.scan().plan_files()}
+            if already_added:
                 raise TableError(
                     "files of a batch are already in the table",
-                    min(known),
+                    min(already_added),
                     f"it in {self._name}, added by another query",
                     "files that are not in the table",
                     "Continue that query from its checkpoint, or write into another table.",
@@ -146,22 +146,22 @@ class IcebergSink(TableSink):
                 "The old values stay in the renamed column.",
             ) from error
 
-    def _check_columns(self, table: Table, found: pa.Schema) -> None:
+    def _check_columns(self, table: Table, columns: pa.Schema) -> None:
         """Refuse what pyiceberg does not: it would change the table, or add nulls to it."""
         schema = table.schema()
-        known = {name.lower(): name for name in schema.column_names}
-        paths = [leaf.path for leaf in leaves(found) if leaf.path is not None]
+        column_names = {name.lower(): name for name in schema.column_names}
+        paths = [leaf.path for leaf in leaves(columns) if leaf.path is not None]
         names = {".".join(path[: n + 1]) for path in paths for n in range(len(path))}
-        names.update(found.names)
+        names.update(columns.names)
         problems = [
-            f"{name} is {known[name.lower()]} in the table"
+            f"{name} is {column_names[name.lower()]} in the table"
             for name in sorted(names)
-            if known.get(name.lower(), name) != name
+            if column_names.get(name.lower(), name) != name
         ]
         problems += [
             f"{name} may be null, and is required in the table"
             for name in schema.column_names
-            if schema.find_field(name).required and not _is_required(found, name, schema)
+            if schema.find_field(name).required and not _is_required(columns, name, schema)
         ]
         if problems:
             raise TableError(
@@ -173,12 +173,12 @@ class IcebergSink(TableSink):
             )
 
 
-def _is_required(found: pa.Schema, name: str, schema: Schema) -> bool:
+def _is_required(columns: pa.Schema, name: str, schema: Schema) -> bool:
     top, *below = name.split(".")
-    if top not in found.names:
+    if top not in columns.names:
         # A column without values has no nested ones, either.
         return bool(below) and schema.find_field(top).optional
-    field = found.field(top)
+    field = columns.field(top)
     for part in below:
         # Within lists and maps names differ, and nothing is known.
         if not pa.types.is_struct(field.type) or field.type.get_field_index(part) < 0:

@@ -94,7 +94,7 @@ class Manifests:
 
 
 def _base(paths: Sequence[str]) -> str:
-    """What is above the partition directories of all files."""
+    """Return what is above the partition directories of all files."""
     folders = {path.rpartition("/")[0] for path in paths}
     parts = [folder.split("/") for folder in folders]
     common = list(os.path.commonprefix(parts))  # noqa: RUF071 - of lists; commonpath spoils URLs

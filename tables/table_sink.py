@@ -99,14 +99,14 @@ class TableSink(ABC):
         ) from conflict
 
     def _has(self, table: Any, batch: WrittenBatch) -> bool:
-        known = self.newest(table, batch.lineage)
-        if known < batch.checkpoint:
+        newest = self.newest(table, batch.lineage)
+        if newest < batch.checkpoint:
             return False
         # An id alone does not tell a repeated batch from one after a restore to an earlier state.
-        if known == batch.checkpoint and self._has_files(table, batch):
+        if newest == batch.checkpoint and self._has_files(table, batch):
             return True
-        others = ", with other files" if known == batch.checkpoint else ""
-        found = f"checkpoint {known} of the query{others}{self._version(table)}"
+        others = ", with other files" if newest == batch.checkpoint else ""
+        found = f"checkpoint {newest} of the query{others}{self._version(table)}"
         raise not_next(batch, self._name, found)
 
     @abstractmethod
@@ -119,7 +119,7 @@ class TableSink(ABC):
 
     @abstractmethod
     def _version(self, table: Any) -> str:
-        """Which version of the table was looked at, as errors say it; empty without one."""
+        """Return which version of the table was looked at, as errors say it; empty without one."""
 
     @abstractmethod
     def _commit(self, table: Any, batch: WrittenBatch) -> None:
@@ -131,4 +131,4 @@ class TableSink(ABC):
 
     @abstractmethod
     def _conflicts(self) -> tuple[type[Exception], ...]:
-        """What is raised when another writer was first, or the answer was lost."""
+        """Return the errors that mean that another writer was first, or the answer was lost."""

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class WrittenBatch:
-    """What a sink is given: at least one file."""
+    """The batch that a sink is given: at least one file."""
 
     files: Sequence[WrittenFile]
     lineage: str
@@ -217,8 +217,8 @@ def _is_never_null(file: WrittenFile, footer: pq.FileMetaData, path: Path) -> bo
     for number, leaf in enumerate(leaves(schema)):
         # A struct is never null if one of its fields never is.
         if leaf.path is not None and leaf.path[: len(path)] == path:
-            found = [group.column(number).statistics for group in groups]
-            if all(part and part.has_null_count and not part.null_count for part in found):
+            statistics = [group.column(number).statistics for group in groups]
+            if all(part and part.has_null_count and not part.null_count for part in statistics):
                 return True
     # Of a list or map the footer does not tell nulls from empty ones.
     return len(path) == 1 and path[0] in schema.names and not schema.field(path[0]).nullable
@@ -229,12 +229,12 @@ def _version(file: WrittenFile) -> FileVersion:
     return FileVersion(file.path, file.bytes, -1)
 
 
-def not_next(batch: WrittenBatch, table: str, found: str) -> TableError:
+def not_next(batch: WrittenBatch, table: str, statistics: str) -> TableError:
     """The error for a batch that the table has otherwise, or has gone beyond."""
     return TableError(
         "the last batch in the table is not the one before this batch",
         table,
-        found,
+        statistics,
         f"checkpoint {batch.checkpoint} of query {batch.lineage} to be new, or there with the "
         "same files",
         "Either the query was restored to an earlier state, or two queries share one state. "

@@ -81,7 +81,7 @@ class AlignedPositions:
         self._peers: dict[str, Peer] = {}
 
     def is_idle(self, peer: Peer) -> bool:
-        """True if it has said nothing for so long that it holds nobody back."""
+        """True if it has said nothing for so long that it holds no other back."""
         return peer.unchanged >= self.idle_after
 
     def publish(self, position: int | None) -> None:

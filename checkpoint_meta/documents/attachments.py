@@ -18,7 +18,7 @@ from .layout import INDEX
 
 
 class Attachment(BaseModel):
-    """What a base says of an object that it needs."""
+    """An object that a base needs, as the base describes it."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -95,7 +95,7 @@ class Attachments:
 
 
 class AdoptedAttachments(Attachments):
-    """Those of a savepoint, which is in another directory: `own` copies them."""
+    """The attachments of a savepoint, which is in another directory: `own` copies them."""
 
     def __init__(self, savepoint: StateStore, own: Attachments) -> None:
         # No coordinator has epoch 0: nothing is ever published in the savepoint's directory.

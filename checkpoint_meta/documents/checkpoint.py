@@ -202,18 +202,22 @@ class CheckpointHeader(BaseModel):
 
     @property
     def in_flight(self) -> dict[CheckpointRef, set[int]]:
-        """What has commits that are not in this state -> readers whose commits are; oldest first.
+        """Map what has commits not in this state to readers whose commits are; oldest first.
 
         That is what was in flight at this cut, and this checkpoint itself.
         """
-        counted = {CheckpointRef.from_name(name): set(of) for name, of in self.counted.items()}
+        counted = {
+            CheckpointRef.from_name(name): set(names) for name, names in self.counted.items()
+        }
         return dict(sorted({**counted, self.ref: set[int]()}.items()))
 
     @property
     def origins(self) -> set[CheckpointRef]:
         """Checkpoints whose reader commits say where the continuations start."""
         streams = self.sent.values()
-        return {sent.origin for of in streams for sent in of if isinstance(sent, Continuation)}
+        return {
+            sent.origin for names in streams for sent in names if isinstance(sent, Continuation)
+        }
 
 
 @dataclass(frozen=True)
@@ -354,13 +358,13 @@ def _read_header(text: bytes, data: bytes, where: str) -> CheckpointHeader:
         raise _corrupt(where, str(error), "a checkpoint header of version 1") from error
 
 
-def newer_format(where: str, version: int, known: int) -> StateVersionError:
+def newer_format(where: str, version: int, newest: int) -> StateVersionError:
     """The refusal of state that a newer release has written, naming both versions."""
     return StateVersionError(
         "the state was written by a newer release of pyspark-sluice",
         where,
         f"format version {version}",
-        f"at most format version {known}",
+        f"at most format version {newest}",
         "Upgrade pyspark-sluice on the driver and the executors.",
     )
 

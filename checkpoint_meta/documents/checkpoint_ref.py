@@ -75,7 +75,7 @@ NO_CHECKPOINT = CheckpointRef(0, 0)
 
 
 def new_lineage() -> CheckpointIdentity:
-    """What the first checkpoint of a query begins with: nothing but a lineage of its own."""
+    """Return what the first checkpoint of a query begins with: nothing but a lineage of its own."""
     # 16 digits, which is what names of data files have room for (`written_file.py`).
     return CheckpointIdentity(NO_CHECKPOINT, secrets.token_hex(8), "")
 

@@ -39,7 +39,7 @@ class CleanupMarks:
         self._objects = NumberedObjects(store, CLEANED, epoch, _KEPT)
 
     def found(self) -> Sequence[CleanupMark]:
-        """Those that can be read, the newest first.
+        """Return those that can be read, the newest first.
 
         Raises:
             StateVersionError: written by a newer release.
@@ -60,5 +60,5 @@ class CleanupMarks:
     def publish(self, ref: CheckpointRef, lineage: str, state: Mapping[str, Any]) -> None:
         """Everything up to `ref` is done, but for what `state` says; older marks go."""
         # Written after the files are gone: after a crash before it they are looked for again.
-        of = {"checkpoint": ref.checkpoint, "epoch": ref.epoch, "lineage": lineage}
-        self._objects.publish(CleanupMark(**of, state=state).to_bytes())
+        header = {"checkpoint": ref.checkpoint, "epoch": ref.epoch, "lineage": lineage}
+        self._objects.publish(CleanupMark(**header, state=state).to_bytes())

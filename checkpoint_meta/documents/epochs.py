@@ -161,7 +161,7 @@ def newest_epoch(store: StateStore, before: int = 0) -> int:
 
 
 def claim_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
-    """What the claim of `epoch` says; empty where it cannot be read. It counts by its name."""
+    """Read the claim of `epoch`; empty where it cannot be read. It counts by its name."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         return without_checksum(store.read(epoch_object(epoch)))
     return {}
@@ -177,7 +177,7 @@ def _is_ours(store: StateStore, epoch: int, nonce: str, *, is_newest: bool) -> b
 
 
 def purpose_of(store: StateStore, epoch: int) -> str:
-    """What a tool has claimed `epoch` for; empty for a query, and where that cannot be read."""
+    """Return what a tool claimed `epoch` for; empty for a query, and where that is unreadable."""
     return str(claim_of(store, epoch).get("purpose", ""))
 
 

@@ -50,7 +50,7 @@ TIMED_CHANGES = pa.schema([*CHANGES, *TIMES])
 
 def file_columns(files: Sequence[FileVersion]) -> list[pa.Array]:
     """The columns of `FILES`."""
-    return [pa.array([file[at] for file in files], of.type) for at, of in enumerate(FILES)]
+    return [pa.array([file[at] for file in files], field.type) for at, field in enumerate(FILES)]
 
 
 def ranges_of(splits: Sequence[FileSplit]) -> pa.RecordBatch:

@@ -61,7 +61,7 @@ class SampledFile(FileVersion):
 
 
 class GrowingMark(NamedTuple):
-    """What is true of a growing file as long as it is appended to: the etag of its versions."""
+    """The etag of a growing file's versions: what stays true as long as it is appended to."""
 
     inode: int
     end: int

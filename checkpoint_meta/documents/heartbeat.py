@@ -3,7 +3,7 @@
 A claim says which process it is, so that a recycled process id, another container with the
 same host name, or a restarted machine cannot be taken for. Where the process cannot be looked at,
 because it is on another machine or in another process namespace, its heartbeat says it: an object
-that is written every minute. Nobody writes the heartbeats of a copied claim.
+that is written every minute. A copied claim has no heartbeats.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Life = Literal["running", "gone", "unknown", "nobody"]
 
 
 class Process(TypedDict):
-    """What a claim says of the process that makes it."""
+    """The process that makes a claim, as the claim describes it."""
 
     location: str
     """The state directory, as that process names it."""
@@ -129,14 +129,14 @@ def _last_beat(store: StateStore, epoch: int) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Sign:
-    """What can be known of a claim's process."""
+    """The knowledge that there can be of a claim's process."""
 
     life: Life
     evidence: str
 
 
 def look_at(store: StateStore, claim: Mapping[str, Any], now: float | None = None) -> Sign:
-    """Whether the process of `claim` runs.
+    """Return whether the process of `claim` runs.
 
     Raises:
         LookupError, TypeError, ValueError: the claim is not one.

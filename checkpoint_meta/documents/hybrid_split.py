@@ -23,7 +23,7 @@ _NAMES: Final = ("first", "second", "third")
 
 
 def part_name(part: int) -> str:
-    """What a part is called: first, second, third, part4 ..."""
+    """Return what a part is called: first, second, third, part4 ..."""
     return _NAMES[part] if part < len(_NAMES) else f"part{part + 1}"
 
 
@@ -76,8 +76,8 @@ class HybridSplitSerializer(VersionedSerializer[Sequence[HybridSplit]]):
     def deserialize(self, version: int, batch: pa.RecordBatch) -> list[HybridSplit]:
         return [
             HybridSplit(part, split)
-            for part, of, own in rows_by_part(batch)
-            for split in self._parts[part].read(of, own)
+            for part, part_version, own in rows_by_part(batch)
+            for split in self._parts[part].read(part_version, own)
         ]
 
 

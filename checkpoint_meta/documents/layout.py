@@ -32,12 +32,12 @@ def epoch_object(epoch: int) -> str:
 
 
 def order_object(number: int) -> str:
-    """What a person has asked of the query."""
+    """Return the name of an order to the query."""
     return f"{ORDERS}/{number:010d}.json"
 
 
 def schema_object(version: int) -> str:
-    """What is known of the schema since this version of it."""
+    """Return the name of a version of the schema."""
     return f"{SCHEMAS}/{version:010d}.json"
 
 
@@ -98,7 +98,7 @@ class NumberedObjects:
         self._store.publish(f"{self._folder}/{leaf}", data)
         # What a newer incarnation has written is not ours to delete. Publishing first means that a
         # crash leaves one object too many, never none.
-        until = [known for known in self._store.list(self._folder) if known <= leaf]
-        for known in until[: -self._kept]:
-            if not delete_if_permitted(self._store, f"{self._folder}/{known}"):
+        until = [name for name in self._store.list(self._folder) if name <= leaf]
+        for name in until[: -self._kept]:
+            if not delete_if_permitted(self._store, f"{self._folder}/{name}"):
                 break  # The next time all of them are tried again.

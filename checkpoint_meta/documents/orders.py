@@ -82,7 +82,7 @@ class Order(Document):
 
     @property
     def count(self) -> int:
-        """How many splits it names."""
+        """Return how many splits it names."""
         return len(next(iter(self.splits.values()), ()))
 
     def read_splits(self, serializer: VersionedSerializer[Sequence[T]]) -> Sequence[T]:
@@ -128,8 +128,8 @@ class Orders:
         by_checkpoint: dict[CheckpointRef, list[Order]] = {}
         for order in self.after(contained):
             if order.action == "waive":
-                of = CheckpointRef(order.to_checkpoint, order.to_epoch)
-                by_checkpoint.setdefault(of, []).append(order)
+                column = CheckpointRef(order.to_checkpoint, order.to_epoch)
+                by_checkpoint.setdefault(column, []).append(order)
         return by_checkpoint
 
     def read(self, number: int) -> Order:
@@ -147,12 +147,12 @@ class Orders:
             ) from error
         # The checksum does not cover the name: a copy under another number would be carried out
         # twice.
-        if order.number != number or len({len(of) for of in order.splits.values()}) > 1:
+        if order.number != number or len({len(column) for column in order.splits.values()}) > 1:
             raise StateCorruptError(
                 "an order is damaged",
                 where,
                 f"order {order.number}, with columns of length "
-                + ", ".join(str(len(of)) for of in order.splits.values()),
+                + ", ".join(str(len(column)) for column in order.splits.values()),
                 f"order {number}, with columns of one length",
                 Order.remedy,
             )

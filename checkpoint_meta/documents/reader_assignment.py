@@ -76,7 +76,7 @@ def _not_json(value: Any, path: str, depth: int = 0) -> str:
 def readers_of(checkpoint: Checkpoint) -> list[int]:
     """The readers that have a part in it, ascending. Events alone make no part."""
     streams = checkpoint.header.sent.items()
-    continued = (int(r) for r, of in streams if any(isinstance(s, Continuation) for s in of))
+    continued = (int(r) for r, owner in streams if any(isinstance(s, Continuation) for s in owner))
     return sorted({*(reader for reader, _ in checkpoint.assigned), *continued})
 
 
@@ -103,7 +103,7 @@ def continuations_of(checkpoint: Checkpoint, reader: int) -> Sequence[Continuati
 
 
 def budget_of(checkpoint: Checkpoint, reader: int) -> PartBudget | None:
-    """What the reader may spend on its part; None without a limit."""
+    """Return what the reader may spend on its part; None without a limit."""
     return checkpoint.header.budgets.get(str(reader))
 
 
@@ -112,7 +112,7 @@ def splits_of(
 ) -> list[T]:
     """The splits assigned to the reader."""
     version = checkpoint.header.split_version
-    batches = [batch for of, batch in checkpoint.assigned if of == reader]
+    batches = [batch for owner, batch in checkpoint.assigned if owner == reader]
     return [split for batch in batches for split in serializer.read(version, batch)]
 
 
@@ -131,7 +131,7 @@ def resolved(
     commit: ReaderCommit | None,
     serializer: VersionedSerializer[Sequence[T]],
 ) -> list[T | None]:
-    """What a continuation assigns after the commit of its origin; without one nothing is known.
+    """Resolve a continuation after the commit of its origin; without one nothing is known.
 
     For one split there is one entry, None if nothing is left: commits name splits by index.
     """
@@ -162,7 +162,7 @@ def entries_of(
 
 def part_length(checkpoint: Checkpoint, reader: int, find: FindCommit) -> int | None:
     """The number of entries in the reader's part; None if a commit that decides it is not there."""
-    length: int = sum(batch.num_rows for of, batch in checkpoint.assigned if of == reader)
+    length: int = sum(batch.num_rows for owner, batch in checkpoint.assigned if owner == reader)
     for entry in continuations_of(checkpoint, reader):
         if entry.index is not None:
             length += 1

@@ -68,7 +68,7 @@ class NotBegun(BaseModel):
 
 
 class _OfAttempt(OfCheckpoint):
-    """What one attempt of one reader says of one checkpoint."""
+    """A record of one attempt of one reader about one checkpoint."""
 
     reader: int
     attempt: int
@@ -80,7 +80,7 @@ class _OfAttempt(OfCheckpoint):
 
 
 class ReaderCommit(_OfAttempt):
-    """What one reader read of each split of one checkpoint, and what it sends back.
+    """The amounts that one reader read of each split of one checkpoint, and what it sends back.
 
     Splits are named by their index in the reader's assignment, and figures are columns in that
     order, so that fifty thousand packed splits stay a small document. A split that is neither
@@ -142,7 +142,7 @@ class ReaderCommit(_OfAttempt):
         return remainders
 
     def verdict(self, index: int) -> str:
-        """What was decided for one split; equal texts for equal outcomes, figures excluded."""
+        """Return what was decided for one split; equal texts for equal outcomes, no figures."""
         for split in self.returned:
             if split.index == index:
                 return "sent back"
@@ -186,7 +186,7 @@ class Abandonment(_OfAttempt):
 
     An object of its own next to the commit, so that it can never block one: the
     loser of two speculative attempts is closed too, before or after the winner acknowledges.
-    Where a reader has no commit it explains why, and nobody has to wait for one.
+    Where a reader has no commit it explains why, and no one waits for one.
     """
 
     noun = "a record of an attempt"
@@ -199,7 +199,7 @@ class ReaderCommits:
     """The reader commits of a state directory, of one lineage or, to look at, of all."""
 
     def __init__(self, store: StateStore, lineage: str = "") -> None:
-        """What others than `lineage` have written is not there; empty for all."""
+        """Leave out what others than `lineage` have written; empty for all."""
         self.store = store
         self._lineage = lineage
 
@@ -242,11 +242,11 @@ class ReaderCommits:
     def _names(
         self, name: Callable[[CheckpointRef, int, str], str], ref: CheckpointRef, reader: int
     ) -> list[str]:
-        """Where to look, in that order: an object is never deleted while others may look."""
+        """Return where to look, in order: an object is never deleted while others may look."""
         return [name(ref, reader, lineage) for lineage in dict.fromkeys(("", self._lineage))]
 
-    def _is_ours(self, found: _OfAttempt) -> bool:
-        return self._lineage in ("", found.lineage) or not found.lineage
+    def _is_ours(self, document: _OfAttempt) -> bool:
+        return self._lineage in ("", document.lineage) or not document.lineage
 
     def find(self, ref: CheckpointRef, reader: int) -> ReaderCommit | None:
         """The commit of `reader` for `ref`, looked for by its name; None if not published yet."""

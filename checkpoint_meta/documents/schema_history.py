@@ -1,7 +1,7 @@
-"""The schema of a query's source, version by version, where nobody has given it.
+"""The schema of a query's source, version by version, if the user has not given it.
 
 One immutable object a version; a change to the newest one creates the next one, and
-finds out if somebody else has.
+finds out if another one has.
 """
 
 from __future__ import annotations

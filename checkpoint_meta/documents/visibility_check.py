@@ -28,7 +28,7 @@ def look_again(
     refresh: Callable[[], None],
     sleep: Callable[[float], None],
 ) -> T:
-    """What `look` finds of an object that is known to exist; three looks while it `is_late`."""
+    """Look up to three times, while it `is_late`, for an object that is known to exist."""
     answer = look()
     for pause in _PAUSES:
         if not is_late(answer):
@@ -60,12 +60,12 @@ class VisibilityCheck:
             StateNotSharedError: names the host, the place and what is there instead.
         """
         folder = self.name.rpartition("/")[0]
-        found = look_again(lambda: self._found(store), bool, lambda: store.refresh(folder), sleep)
-        if found:
+        problem = look_again(lambda: self._found(store), bool, lambda: store.refresh(folder), sleep)
+        if problem:
             raise StateNotSharedError(
                 "this executor does not see the state that the driver writes",
                 f"{store.location}/{self.name} on host {socket.gethostname()}",
-                found,
+                problem,
                 f"the checkpoint with checksum {self.checksum} that the driver has published",
                 "Put checkpointLocation (or stateLocation) where the driver and every executor "
                 "reach the same directory by the same path: a shared mount or an object store.",
@@ -77,18 +77,18 @@ class VisibilityCheck:
         Raises:
             ProtocolError: the batch ended long ago, and with the checkpoint its commits are gone.
         """
-        found = self._found(store)
-        if found:
+        problem = self._found(store)
+        if problem:
             raise ProtocolError(
                 "an attempt has ended after the checkpoint that it read was deleted",
                 f"{store.location}/{self.name}",
-                found,
+                problem,
                 "the checkpoint that the attempt began with",
                 "Spark completed this batch long ago, by another attempt: nothing is lost.",
             )
 
     def _found(self, store: StateStore) -> str:
-        """What is there instead; empty if it is the very object."""
+        """Return what is there instead; empty if it is the very object."""
         try:
             # A part, since each task looks, and a checkpoint with many splits is large.
             there = store.read_part(self.name, self.position, len(self.checksum))

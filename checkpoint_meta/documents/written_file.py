@@ -1,6 +1,6 @@
 """Files that a reader has written: rows that do not go to Spark, and bad records.
 
-Its name says whose it is, so that a file nobody refers to can be distinguished from one that is
+Its name says whose it is, so that an unreferenced file can be distinguished from one that is
 still being written: lineage of the query, checkpoint, epoch, reader, a token of the attempt, a
 number.
 """
@@ -55,7 +55,7 @@ class BadRecordsFile(BaseModel):
 
 @dataclass(frozen=True)
 class FileName:
-    """What the name of such a file says."""
+    """The parts of such a file's name."""
 
     lineage: str
     ref: CheckpointRef
@@ -75,7 +75,7 @@ class FileName:
 
     @classmethod
     def parse(cls, path: str) -> FileName | None:
-        """What the name in a path or URL says; None if no reader of this package has named it."""
+        """Parse the name in a path or URL; None if no reader of this package has named it."""
         # In a URL as well: folders may be quoted there, but no character of such a name ever is.
         match = _NAME.match(path.rsplit("/", 1)[-1])
         if match is None:

@@ -39,7 +39,7 @@ class Names:
         return len(self.high)
 
     def take(self, chosen: Any) -> Names:
-        """Those at some positions, or where a mask is true."""
+        """Return those at some positions, or where a mask is true."""
         return Names(self.high[chosen], self.low[chosen])
 
     @staticmethod
@@ -85,15 +85,15 @@ def versions_in(files: pa.RecordBatch) -> Words:
 
 
 def is_growing(version: Words) -> Flags:
-    """Whether a version, or each of several, is that of a growing file."""
+    """Return whether a version, or each of several, is that of a growing file."""
     flags: Flags = (version & _ODD) != 0
     return flags
 
 
-def differ(known: Words, found: Words) -> Flags:
-    """Which files are there in another version; with a growing one, of another size or time."""
-    halves = is_growing(known) | is_growing(found)
-    bits = known ^ found
+def differ(fingerprints: Words, other: Words) -> Flags:
+    """Return which files are there in another version; a growing one, with another size or time."""
+    halves = is_growing(fingerprints) | is_growing(other)
+    bits = fingerprints ^ other
     flags: Flags = np.where(halves, bits & _OF_STAT, bits) != 0
     return flags
 
@@ -104,9 +104,9 @@ def octets_of(versions: Words) -> Octets:
     return (versions >> np.uint64(32)).astype(np.uint8)
 
 
-def may_be(known: np.uint64, mark: GrowingMark) -> bool:
+def may_be(fingerprint: np.uint64, mark: GrowingMark) -> bool:
     """False if a known version is that of a growing file with another mark."""
-    identity = int(known) & int(_OF_IDENTITY)
+    identity = int(fingerprint) & int(_OF_IDENTITY)
     return not identity & 1 or identity == _mark(mark.etag)
 
 
@@ -138,7 +138,7 @@ class SeenKeys:
 
     names: Names
     version: Words | None
-    """See `versions_of`; None where nobody asks."""
+    """See `versions_of`; None if it is not needed."""
 
     end: Numbers | None
     """Up to which byte the file has been handed to readers or is pending; None likewise."""

@@ -62,7 +62,7 @@ def aws_client(service: str, config: ClientConfig, longest_wait: float = 0.0) ->
 
 @contextmanager
 def as_os_errors(where: str) -> Iterator[None]:
-    """What boto3 raises as errors of the operating system; `where` is what they name.
+    """Raise what boto3 raises as errors of the operating system; `where` is what they name.
 
     Raises:
         PermissionError: the credentials are missing or do not permit it.
@@ -103,8 +103,8 @@ def shared_credentials(config: ClientConfig) -> Callable[[], Any] | None:
     files = ("~/.aws/config", "~/.aws/credentials")
     there = any(os.path.exists(os.path.expanduser(path)) for path in files)
     # The other client never reads `~/.aws`. What it finds by itself needs no import of boto3.
-    given = "access_key_id" in config.store or config.store.get("skip_signature")
-    if given or "AWS_ACCESS_KEY_ID" in os.environ or not (named or there):
+    has_keys = "access_key_id" in config.store or config.store.get("skip_signature")
+    if has_keys or "AWS_ACCESS_KEY_ID" in os.environ or not (named or there):
         return None
     import boto3
     from obstore.auth.boto3 import Boto3CredentialProvider

@@ -108,60 +108,60 @@ def client_config(scheme: str, storage_options: Mapping[str, Any]) -> ClientConf
     return config
 
 
-def _taken(store: Provider, name: str, value: Any, made: ClientConfig) -> bool:
+def _taken(store: Provider, name: str, value: Any, config: ClientConfig) -> bool:
     if name in _GROUPS and isinstance(value, Mapping):
-        return all(_GROUPS[name](store, part, inner, made) for part, inner in value.items())
+        return all(_GROUPS[name](store, part, inner, config) for part, inner in value.items())
     if name in _TIMES:
-        made.connections[name] = _seconds(value)
+        config.connections[name] = _seconds(value)
     elif name in store.special:
-        store.special[name](value, made)
+        store.special[name](value, config)
     else:
         own = store.renamed.get(name, name)
         if own not in store.options.split():
             return False
-        made.store[own] = value
+        config.store[own] = value
     return True
 
 
-def _client_kwargs(store: Provider, name: str, value: Any, made: ClientConfig) -> bool:
+def _client_kwargs(store: Provider, name: str, value: Any, config: ClientConfig) -> bool:
     if name == "verify":
-        made.connections["allow_invalid_certificates"] = value is False
+        config.connections["allow_invalid_certificates"] = value is False
         return isinstance(value, bool)
-    return _taken(store, name, value, made)
+    return _taken(store, name, value, config)
 
 
-def _config_kwargs(store: Provider, name: str, value: Any, made: ClientConfig) -> bool:
+def _config_kwargs(store: Provider, name: str, value: Any, config: ClientConfig) -> bool:
     if name == "read_timeout":
-        made.connections["timeout"] = _seconds(value)
+        config.connections["timeout"] = _seconds(value)
     elif name == "s3" and set(value) <= {"addressing_style"}:
         style = value.get("addressing_style")
-        made.store["virtual_hosted_style_request"] = style == "virtual"
+        config.store["virtual_hosted_style_request"] = style == "virtual"
     elif name == "retries" and "total_max_attempts" in value:
         # In botocore this one counts the first attempt and takes precedence, in every mode.
-        made.retries["max_retries"] = max(0, int(value["total_max_attempts"]) - 1)
+        config.retries["max_retries"] = max(0, int(value["total_max_attempts"]) - 1)
     elif name == "retries" and "max_attempts" in value:
-        made.retries["max_retries"] = int(value["max_attempts"])
+        config.retries["max_retries"] = int(value["max_attempts"])
     elif name == "signature_version":
         # The client only signs by version 4: anything else would be dropped silently.
         return str(value) in ("s3v4", "v4")
     elif name == "proxies" and value:
-        made.connections["proxy_url"] = value.get("https") or value.get("http")
+        config.connections["proxy_url"] = value.get("https") or value.get("http")
     # These three tune boto3 alone; nothing goes wrong without them.
     elif name not in ("max_pool_connections", "user_agent", "user_agent_extra"):
-        return _taken(store, name, value, made)
+        return _taken(store, name, value, config)
     return True
 
 
-def _connections(_: Provider, name: str, value: Any, made: ClientConfig) -> bool:
-    made.connections[name] = _seconds(value) if name.endswith("timeout") else value
+def _connections(_: Provider, name: str, value: Any, config: ClientConfig) -> bool:
+    config.connections[name] = _seconds(value) if name.endswith("timeout") else value
     return True
 
 
-def _retries(_: Provider, name: str, value: Any, made: ClientConfig) -> bool:
+def _retries(_: Provider, name: str, value: Any, config: ClientConfig) -> bool:
     if name == "max_retries":
-        made.retries[name] = int(value)
+        config.retries[name] = int(value)
     elif name == "retry_timeout":
-        made.retries[name] = _seconds(value)
+        config.retries[name] = _seconds(value)
     else:
         return False
     return True
@@ -181,8 +181,8 @@ def _seconds(value: Any) -> Any:
     return timedelta(seconds=value) if isinstance(value, int | float) else value
 
 
-def _finish(store: Provider, made: ClientConfig) -> None:
-    endpoint = made.store.get(store.endpoint)
+def _finish(store: Provider, config: ClientConfig) -> None:
+    endpoint = config.store.get(store.endpoint)
     if (
         endpoint
         and not store.has_bare_endpoint
@@ -198,6 +198,6 @@ def _finish(store: Provider, made: ClientConfig) -> None:
     if store is S3:
         endpoint = endpoint or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint and urlsplit(str(endpoint)).scheme == "http":
-        made.connections["allow_http"] = True
-    if made.store.get("request_payer") is False:
-        del made.store["request_payer"]
+        config.connections["allow_http"] = True
+    if config.store.get("request_payer") is False:
+        del config.store["request_payer"]

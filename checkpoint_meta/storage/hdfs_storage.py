@@ -131,7 +131,7 @@ class HdfsStorage(Storage):
             if isinstance(error, FileNotFoundError) and self.exists(name):
                 # The client has repeated a request whose answer was lost.
                 raise FileExistsError(errno.EEXIST, str(error), self.url(name)) from error
-            # Where nobody answers another request would wait as long; a later creation deletes it.
+            # Without an answer another request would wait as long; a later creation deletes it.
             if not isinstance(error.__cause__, TimeoutError):
                 with contextlib.suppress(OSError):
                     self.delete(temporary)
@@ -253,7 +253,7 @@ class HdfsStorage(Storage):
         _under_way.add(answer)
         answer.add_done_callback(_under_way.discard)
         if _ending.is_set() and threading.current_thread() is not threading.main_thread():
-            # This thread is nobody's any more.
+            # This thread has no owner any more.
             answer.set_exception(SystemExit())
             threading.Event().wait()
         threading.Thread(target=ask, daemon=True).start()

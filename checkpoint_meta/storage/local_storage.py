@@ -275,15 +275,15 @@ def make_directory(directory: Path, root: Path) -> bool:
     # It may have been deleted since: then its entry is no longer durable.
     if directory in _durable and directory.exists():
         return False
-    new = [made for made in (directory, *directory.parents) if not made.exists()]
+    new = [folder for folder in (directory, *directory.parents) if not folder.exists()]
     directory.mkdir(parents=True, exist_ok=True)
-    ours = [made for made in (directory, *directory.parents) if root in made.parents]
-    for made in dict.fromkeys([*new, *ours, root, root.parent]):
-        if made in new or made not in _durable:
-            # A parent above `root` may belong to somebody else, who does not let us open it.
+    ours = [folder for folder in (directory, *directory.parents) if root in folder.parents]
+    for folder in dict.fromkeys([*new, *ours, root, root.parent]):
+        if folder in new or folder not in _durable:
+            # A parent above `root` may belong to another user, and not be readable.
             with contextlib.suppress(PermissionError):
-                sync(made.parent)
-            _durable.add(made)
+                sync(folder.parent)
+            _durable.add(folder)
     return True
 
 

@@ -123,7 +123,7 @@ def _escaped(glob: str, at: int | None) -> str:
     if at is None:
         raise ValueError(f"nothing after the last backslash in {glob!r}")
     if glob[at].isalnum():
-        # To Hadoop \d is a digit and \b a border: nobody means that, and nothing else may be meant.
+        # To Hadoop \d is a digit and \b a border: that is never meant, and nothing else may be.
         raise ValueError(
             f"a backslash before {glob[at]!r} in {glob!r}; only special characters can be escaped"
         )

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 @dataclass
 class ClientConfig:
-    """What the client of one store is made with."""
+    """The configuration of the client of one store."""
 
     store: dict[str, Any] = field(default_factory=dict)
     """Keys, region, endpoint."""
@@ -81,32 +81,32 @@ class Provider:
     """True if listings have the order of the keys' bytes, and start where they are asked to."""
 
 
-def _use_ssl(value: Any, made: ClientConfig) -> None:
-    made.connections["allow_http"] = not value
+def _use_ssl(value: Any, config: ClientConfig) -> None:
+    config.connections["allow_http"] = not value
 
 
-def _profile(value: Any, made: ClientConfig) -> None:
-    made.profile = str(value)
+def _profile(value: Any, config: ClientConfig) -> None:
+    config.profile = str(value)
 
 
-def _google_token(value: Any, made: ClientConfig) -> None:
+def _google_token(value: Any, config: ClientConfig) -> None:
     if isinstance(value, Mapping):
-        made.store["service_account_key"] = json.dumps(dict(value))
+        config.store["service_account_key"] = json.dumps(dict(value))
     elif value == "anon":
-        made.store["skip_signature"] = True
+        config.store["skip_signature"] = True
     # With these gcsfs looks for credentials by itself, as the client does without any.
     elif value not in ("google_default", "cloud", "cache"):
-        made.store["application_credentials"] = str(value)
+        config.store["application_credentials"] = str(value)
 
 
-def _connection_string(value: Any, made: ClientConfig) -> None:
+def _connection_string(value: Any, config: ClientConfig) -> None:
     names = {"AccountName": "account_name", "AccountKey": "account_key"}
     names |= {"SharedAccessSignature": "sas_key", "BlobEndpoint": "endpoint"}
     for part in str(value).split(";"):
         # Only the first =, since keys in Base64 may end in others.
         name, _, text = part.partition("=")
         if name in names:
-            made.store[names[name]] = text
+            config.store[names[name]] = text
 
 
 S3: Final = Provider(
@@ -181,6 +181,8 @@ BY_SCHEME: Final[Mapping[str, Provider]] = {
 """What a URL may begin with -> its store."""
 
 FSSPEC_SCHEMES: Final[Mapping[str, str]] = {
-    scheme: known for provider in PROVIDERS for scheme, known in provider.schemes.items()
+    scheme: provider_scheme
+    for provider in PROVIDERS
+    for scheme, provider_scheme in provider.schemes.items()
 }
 """What a URL may begin with -> fsspec's name for it."""

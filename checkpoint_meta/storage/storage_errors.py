@@ -116,7 +116,7 @@ def _kind(text: str) -> tuple[type[OSError], int]:
 def _cut(error: BaseException) -> str:
     """In one line what the store has said, which is all that `error` says from now on.
 
-    The client quotes whole answers, and stores repeat tokens in them that nobody here has seen.
+    The client quotes whole answers, and stores repeat tokens in them that are unknown here.
     """
     summary = _summary(error)
     error.args = (summary,)

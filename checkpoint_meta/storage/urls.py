@@ -89,11 +89,11 @@ def hadoop_url(path: str, scheme: str = "") -> str:
         return "file:" + path.removeprefix("file://")  # Quoted already: not valid UTF-8.
     if path.startswith("/"):
         return "file:" + _ODD.sub(_quoted, path)
-    found, separator, rest = path.partition("://")
-    if found in ("http", "https"):
+    protocol, separator, rest = path.partition("://")
+    if protocol in ("http", "https"):
         return path
     authority, slash, place = rest.partition("/")
-    return f"{scheme or found}{separator}{authority}{slash}{_ODD.sub(_quoted, place)}"
+    return f"{scheme or protocol}{separator}{authority}{slash}{_ODD.sub(_quoted, place)}"
 
 
 def _quoted(match: re.Match[str]) -> str:

@@ -151,7 +151,7 @@ class RetryingStateStore(StateStore):
 
 
 def delete_if_permitted(store: StateStore, name: str) -> bool:
-    """Delete what is in nobody's way; False where the store does not let it, and it stays."""
+    """Delete what is not needed; False where the store does not let it, and it stays."""
     try:
         store.delete(name)
     except (OSError, StateError) as error:
@@ -170,10 +170,10 @@ def next_created(
     create: Callable[[], T],
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
-    """What `create` returns that takes the next number of `folder`, once nobody else was faster.
+    """Call `create`, which takes the next number of `folder`, until no other process was faster.
 
     Raises:
-        StateError: somebody was each time.
+        StateError: another one was each time.
     """
     for pause in islice(delays(_FIRST_PAUSE), _TRIES):
         try:
@@ -216,7 +216,7 @@ def in_parallel(ask: Callable[[U], T], items: Sequence[U]) -> list[T]:
     for _, error in answers:
         if error is not None:
             raise error
-    return [answer for found, _ in answers for answer in found]
+    return [answer for part, _ in answers for answer in part]
 
 
 def _told(error: OSError) -> str:

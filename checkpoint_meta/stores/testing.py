@@ -28,7 +28,7 @@ class MemoryStateStore(StateStore):
         self._lock = threading.Lock()
         self.objects: dict[str, bytes] = {}
         self.torn: dict[str, bytes] = {}
-        """What crashed publications left: temporary files that nobody ever sees."""
+        """What crashed publications left: temporary files that no reader sees."""
 
     @override
     def publish(self, name: str, data: bytes) -> None:
@@ -68,7 +68,7 @@ class MemoryStateStore(StateStore):
 
 @dataclass
 class Fault:
-    """What goes wrong, and when."""
+    """A fault, and the operation at which it happens."""
 
     kind: FaultKind
     after: int = 0

@@ -21,21 +21,21 @@ _ON_SCREEN: Final = 200
 """Rows that are enough for a terminal; --json prints all of them."""
 
 
-def status(given: ViewArguments) -> None:
+def status(arguments: ViewArguments) -> None:
     """Show the backlog, the rate, the owner and quarantine."""
     from ..views.owner import owner_of
     from .commands.status import status_lines, status_of
 
-    store = given.opened()
+    store = arguments.opened()
     figures = status_of(store)
-    if given.as_json:
+    if arguments.as_json:
         print_json(figures)
     else:
         print_pairs(status_lines(figures, str(owner_of(store))))
 
 
 def watch(
-    given: ViewArguments,
+    arguments: ViewArguments,
     interval: Annotated[
         float, typer.Option(help="Wait this many seconds between two updates.", min=0.1)
     ] = 2.0,
@@ -49,11 +49,11 @@ def watch(
     """
     from .commands.watch import watch_state
 
-    watch_state(given.opened, interval, count, as_json=given.as_json)
+    watch_state(arguments.opened, interval, count, as_json=arguments.as_json)
 
 
 def files(
-    given: ViewArguments,
+    arguments: ViewArguments,
     view: Annotated[
         str,
         typer.Option(
@@ -75,24 +75,24 @@ def files(
     from ..views.amounts import counted
     from .view_filter import chosen, columns_for_people
 
-    table = chosen(given.opened(), view, in_state=in_state, matching=matching)
+    table = chosen(arguments.opened(), view, in_state=in_state, matching=matching)
     shown = table.slice(0, limit or None)
-    print_rows(shown, columns_for_people(view), in_json=given.as_json, most=_ON_SCREEN)
-    if not given.as_json:
+    print_rows(shown, columns_for_people(view), in_json=arguments.as_json, most=_ON_SCREEN)
+    if not arguments.as_json:
         typer.echo(f"{min(len(shown), _ON_SCREEN):,} of {counted(table.num_rows, 'row')}")
 
 
-def checkpoints(given: ViewArguments) -> None:
+def checkpoints(arguments: ViewArguments) -> None:
     """List the checkpoints that a query can start from."""
     from ..views.catalog import table_of
     from .view_filter import columns_for_people
 
-    table = table_of(given.opened(), "checkpoints")
-    print_rows(table, columns_for_people("checkpoints"), in_json=given.as_json)
+    table = table_of(arguments.opened(), "checkpoints")
+    print_rows(table, columns_for_people("checkpoints"), in_json=arguments.as_json)
 
 
 def inspect(
-    given: ViewArguments,
+    arguments: ViewArguments,
     checkpoint: Annotated[
         str, typer.Argument(help="Show the checkpoint with this id, or id-epoch: 42 or 42-3.")
     ],
@@ -104,8 +104,8 @@ def inspect(
     from ..views.state_view import look_at
     from .commands.inspect import inspected, inspected_lines
 
-    details = look_at(given.opened(), lambda view: inspected(view, checkpoint))
-    if given.as_json:
+    details = look_at(arguments.opened(), lambda view: inspected(view, checkpoint))
+    if arguments.as_json:
         print_json(details)
     else:
         print_pairs(inspected_lines(details))
@@ -114,7 +114,7 @@ def inspect(
 
 
 def diff(
-    given: ViewArguments,
+    arguments: ViewArguments,
     before: Annotated[
         str, typer.Argument(metavar="A", help="Compare this checkpoint: 42 or 42-3.")
     ],
@@ -130,13 +130,13 @@ def diff(
     from ..views.state_view import look_at
     from .commands.diff import difference
 
-    ranges = look_at(given.opened(), lambda view: difference(view, before, after))
-    print_rows(ranges, ranges.schema.names, in_json=given.as_json, most=_ON_SCREEN)
-    if not given.as_json:
+    ranges = look_at(arguments.opened(), lambda view: difference(view, before, after))
+    print_rows(ranges, ranges.schema.names, in_json=arguments.as_json, most=_ON_SCREEN)
+    if not arguments.as_json:
         typer.echo(counted(ranges.num_rows, "different range"))
 
 
-def verify(given: ViewArguments) -> None:
+def verify(arguments: ViewArguments) -> None:
     """Check all references and checksums of a state.
 
     Says what is damaged, and what can still be restored.
@@ -145,12 +145,12 @@ def verify(given: ViewArguments) -> None:
     from .commands.verify import verified, verified_lines
     from .state_argument import parsed_storage_options
 
-    store, storage = given.opened(), parsed_storage_options(given.storage_options)
-    result = verified(store, offsets_referred(given.state, store, storage))
-    if lacks_metadata(given.state, store, storage):
+    store, storage = arguments.opened(), parsed_storage_options(arguments.storage_options)
+    result = verified(store, offsets_referred(arguments.state, store, storage))
+    if lacks_metadata(arguments.state, store, storage):
         what = "Spark's file of the query's id: put it back from a copy, or Spark does not start"
         result["findings"].append({"object": "metadata", "problem": "missing", "what": what})
-    if given.as_json:
+    if arguments.as_json:
         print_json(result)
     else:
         print_table(result["findings"], ("problem", "object", "what"))
@@ -162,7 +162,7 @@ def verify(given: ViewArguments) -> None:
 
 
 def compact(
-    given: EditArguments,
+    arguments: EditArguments,
     retain: Annotated[
         int,
         typer.Option(
@@ -186,10 +186,10 @@ def compact(
     from .commands.compact import compact_plan
     from .offline_edit import edit
 
-    edit(given, lambda store: compact_plan(store, retain, retain_for))
+    edit(arguments, lambda store: compact_plan(store, retain, retain_for))
 
 
-def take_back_schema(given: EditArguments) -> None:
+def take_back_schema(arguments: EditArguments) -> None:
     """Take back the newest version of an inferred schema.
 
     The next start uses the version before it; the stored versions stay.
@@ -197,11 +197,11 @@ def take_back_schema(given: EditArguments) -> None:
     from .commands.take_back_schema import take_back_plan
     from .offline_edit import edit
 
-    edit(given, take_back_plan)
+    edit(arguments, take_back_plan)
 
 
 def report(
-    given: ViewArguments,
+    arguments: ViewArguments,
     output: Annotated[
         str,
         typer.Option(
@@ -215,21 +215,21 @@ def report(
     """
     from ..report.html_page import write_report
 
-    written = write_report(given.opened(), output)
-    if given.as_json:
+    written = write_report(arguments.opened(), output)
+    if arguments.as_json:
         print_json({"report": str(written.absolute())})
     else:
         typer.echo(str(written))
 
 
-def doctor(given: Patient) -> None:
+def doctor(patient: Patient) -> None:
     """Check whether a query can start on this machine.
 
     Looks at Python, Java, packages, registration, paths and executors.
     """
     from .doctor.diagnosis import diagnose
 
-    diagnose(given)
+    diagnose(patient)
 
 
 def runbook(

@@ -54,7 +54,7 @@ StorageOptions = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class SharedArguments:
-    """What every command about a source accepts."""
+    """The arguments that every command about a source accepts."""
 
     source_name: Annotated[str, typer.Option(help="Select the source with this sourceName.")] = (
         "source"
@@ -119,11 +119,11 @@ def register(app: typer.Typer, function: Callable[..., None]) -> None:
     parameters += shared
 
     @wraps(function)
-    def run(**given: Any) -> None:
+    def run(**arguments: Any) -> None:
         for name, group in groups.items():
-            given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
+            arguments[name] = group(**{f.name: arguments.pop(f.name) for f in fields(group)})
         with plainly():
-            function(**given)
+            function(**arguments)
 
     # typer takes a command's arguments from its signature, and cannot take a dataclass apart.
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

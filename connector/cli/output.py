@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Exit(IntEnum):
-    """How a command ends."""
+    """The exit code of a command."""
 
     FINE = 0
     FOUND = 1
@@ -32,7 +32,7 @@ class Exit(IntEnum):
     """There is no state, or it is damaged."""
 
     REFUSED = 4
-    """Somebody else may be at work on the state."""
+    """Another process may be at work on the state."""
 
     FAILED = 5
     """Any other error."""

@@ -33,9 +33,9 @@ def parsed_storage_options(text: str) -> Mapping[str, Any]:
         raise OptionError("--storage-options do not parse", "", "", str(error)) from None
 
 
-def parsed_options(given: Sequence[str]) -> dict[str, str]:
+def parsed_options(texts: Sequence[str]) -> dict[str, str]:
     """The values of `--option`, each NAME=VALUE."""
-    pairs = [each.partition("=") for each in given]
+    pairs = [each.partition("=") for each in texts]
     if wrong := [name for name, equals, _ in pairs if not (name and equals)]:
         raise OptionError("--option does not parse", "", repr(wrong[0]), "NAME=VALUE")
     return {name: value for name, _, value in pairs}

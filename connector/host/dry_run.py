@@ -31,7 +31,7 @@ class PlannedBatch:
     """True if a host has begun it and has not finished it."""
 
 
-def planned_batch(given: Mapping[str, str]) -> PlannedBatch | None:
+def planned_batch(texts: Mapping[str, str]) -> PlannedBatch | None:
     """The batch that a run with these options would begin with; None if nothing is new.
 
     A query that runs on the checkpoint is not disturbed.
@@ -39,14 +39,14 @@ def planned_batch(given: Mapping[str, str]) -> PlannedBatch | None:
     Raises:
         SluiceError: the options, the log or the state are not usable.
     """
-    options = parse_options(given, streaming=True, names_format=True)
+    options = parse_options(texts, streaming=True, names_format=True)
     place = open_store(hadoop_path(options.checkpoint_location or ""), options.storage_options)
     log = BatchLog(Rehearsal(place))
     # An inferred schema would be stored, and does not change which files are read.
     stateless = {"checkpoint_location": None, "state_location": None}
     schema, inferred = schema_of_rows(options.model_copy(update=stateless))
     state = Rehearsal(open_state(options))
-    driver = StreamDriver(given, canonical(schema), inferred=inferred, rehearsal=state)
+    driver = StreamDriver(texts, canonical(schema), inferred=inferred, rehearsal=state)
     try:
         loop = BatchLoop(log, driver)
         driver.coordinator.prepare_available_now()
@@ -55,8 +55,8 @@ def planned_batch(given: Mapping[str, str]) -> PlannedBatch | None:
         if partitions is None:
             return None
         sizes = [size for partition in partitions for size in sizes_of(partition)]
-        splits, known = sum(count for count, _ in sizes), sum(size or 0 for _, size in sizes)
-        return PlannedBatch(log.newest, splits, known, is_repeated)
+        splits, total_bytes = sum(count for count, _ in sizes), sum(size or 0 for _, size in sizes)
+        return PlannedBatch(log.newest, splits, total_bytes, is_repeated)
     finally:
         driver.coordinator.close()
 

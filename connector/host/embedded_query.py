@@ -79,7 +79,7 @@ class EmbeddedQuery:
 
     def __init__(
         self,
-        given: Mapping[str, str],
+        texts: Mapping[str, str],
         target: Target,
         pool: WorkerPool,
         on_task: Callable[[int, int], None],
@@ -91,15 +91,15 @@ class EmbeddedQuery:
         Raises:
             SluiceError: the options, the log or the state are not usable.
         """
-        self._given, self._target, self._pool, self._on_task = given, target, pool, on_task
-        options = parse_options(given, streaming=True, names_format=True)
+        self._given, self._target, self._pool, self._on_task = texts, target, pool, on_task
+        options = parse_options(texts, streaming=True, names_format=True)
         _check(options)
         self._options = options
         place = hadoop_path(options.checkpoint_location or "")
         schema, self._inferred = schema_of_rows(options)
         self._schema = canonical(schema)
         self.log = BatchLog(open_store(place, options.storage_options))
-        self._driver = StreamDriver(given, self._schema, inferred=self._inferred)
+        self._driver = StreamDriver(texts, self._schema, inferred=self._inferred)
         self._loop = BatchLoop(self.log, self._driver)
         if is_bounded:
             self._driver.coordinator.prepare_available_now()
@@ -147,9 +147,11 @@ class EmbeddedQuery:
     def _is_small(self, partitions: Sequence[ReaderPartition]) -> bool:
         if not self._pool.is_default or self._pool.is_running:
             return not partitions
-        sizes = [known for partition in partitions for _, known in sizes_of(partition)]
-        return all(known is not None for known in sizes) and (
-            sum(known or 0 for known in sizes) < _SMALL_BATCH
+        sizes = [
+            bytes_of_split for partition in partitions for _, bytes_of_split in sizes_of(partition)
+        ]
+        return all(bytes_of_split is not None for bytes_of_split in sizes) and (
+            sum(bytes_of_split or 0 for bytes_of_split in sizes) < _SMALL_BATCH
         )
 
 
@@ -176,7 +178,7 @@ def _check(options: SluiceOptions) -> None:
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a run has read."""
+    """The amounts that a run has read."""
 
     batches: Sequence[BatchReport]
 
@@ -200,7 +202,7 @@ class EmbeddedRun:
 
     def __init__(
         self,
-        given: Mapping[str, str],
+        texts: Mapping[str, str],
         target: Target,
         *,
         workers: int | None,
@@ -212,8 +214,8 @@ class EmbeddedRun:
         `on_task` gets the number of finished tasks of a batch, and of all of them.
         """
         self._on_task = on_task
-        self._given, self._target, self._every = dict(given), target, every
-        if every is not None and not _names(given, "discoveryInterval"):
+        self._given, self._target, self._every = dict(texts), target, every
+        if every is not None and not _names(texts, "discoveryInterval"):
             self._given["discoveryInterval"] = f"{max(int(every * 1000), 1)}ms"
         self._pool = WorkerPool(workers or (os.cpu_count() or 1), is_default=workers is None)
 
@@ -300,5 +302,5 @@ def _clean_mappings(smaps: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _names(given: Mapping[str, str], option: str) -> bool:
-    return any(name.lower() == option.lower() for name in given)
+def _names(texts: Mapping[str, str], option: str) -> bool:
+    return any(name.lower() == option.lower() for name in texts)

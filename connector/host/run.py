@@ -67,8 +67,8 @@ def embedded_run(
     Raises:
         OptionError: they are wrong.
     """
-    given, target = checked_with_target(options, to)
-    return EmbeddedRun(given, target, workers=workers, every=every, on_task=on_task)
+    checked_options, target = checked_with_target(options, to)
+    return EmbeddedRun(checked_options, target, workers=workers, every=every, on_task=on_task)
 
 
 def checked_with_target(

@@ -74,7 +74,7 @@ def main() -> None:
             while True:
                 tasks.put(pickle.load(sys.stdin.buffer))  # noqa: S301 - the host's own pipe
         except EOFError:
-            # Also in the middle of a task: without a host nobody needs its files.
+            # Also in the middle of a task: without a host its files are useless.
             os._exit(0)
 
     Thread(target=receive, daemon=True).start()

@@ -64,7 +64,7 @@ class WorkerPool:
     """At most `size` processes, started when they are first needed."""
 
     def __init__(self, size: int, *, is_default: bool) -> None:
-        """`is_default`: nobody has asked for processes, so small batches do without."""
+        """`is_default`: the user has not asked for processes, so small batches do without."""
         self.size, self.is_default = size, is_default
         self._idle: deque[_Worker] = deque()
 

@@ -226,22 +226,24 @@ _TAG = "cloudfiles.resourcetag"
 """Followed by a dot and a name of the user's own."""
 
 _KNOWN = {
-    known.name.lower(): (whose, known)
+    alias.name.lower(): (whose, alias)
     for whose, names in (("Spark's file source", SPARK), ("Auto Loader", AUTO_LOADER))
-    for known in names
+    for alias in names
 }
 
 
-def in_our_names(given: Mapping[str, str], own: Container[str]) -> tuple[dict[str, str], list[str]]:
+def in_our_names(
+    options: Mapping[str, str], own: Container[str]
+) -> tuple[dict[str, str], list[str]]:
     """The options of a call under the names they have here, and a sentence for each problem.
 
     Args:
-        given: name in any case -> text.
+        options: name in any case -> text.
         own: names that are options here, in lower case; these are left as they are.
     """
-    given = {n: t for n, t in given.items() if n.lower() in own or n.lower() not in _INERT}
-    foreign = {n: t for n, t in given.items() if _key(n) in _KNOWN and n.lower() not in own}
-    ours = {name: text for name, text in given.items() if name not in foreign}
+    options = {n: t for n, t in options.items() if n.lower() in own or n.lower() not in _INERT}
+    foreign = {n: t for n, t in options.items() if _key(n) in _KNOWN and n.lower() not in own}
+    ours = {name: text for name, text in options.items() if name not in foreign}
     problems: list[str] = []
     for name, text in foreign.items():
         problems.extend(_take(*_KNOWN[_key(name)], text, ours))
@@ -253,18 +255,18 @@ def _key(name: str) -> str:
     return _TAG if lower.startswith(f"{_TAG}.") else lower
 
 
-def _take(whose: str, known: KnownName, text: str, ours: dict[str, str]) -> Iterator[str]:
+def _take(whose: str, alias: KnownName, text: str, ours: dict[str, str]) -> Iterator[str]:
     value = text.strip().lower()
     # It asks for what is done in any case, so a call that is ported need not be changed.
-    if value in known.happens_anyway:
+    if value in alias.happens_anyway:
         return
-    if not known.here:
-        found = f" found {text!r};" if known.happens_anyway else ""
-        yield f"{known.name}: an option of {whose} that Sluice does not have;{found} {known.note}"
-    elif known.values and value not in known.values:
-        listed = ", ".join(known.values)
-        yield f"{known.name}: found {text!r}; expected one of {listed}. {known.note}".rstrip()
-    elif any(name.lower() == known.here.lower() for name in ours):
-        yield f"{known.name}: {known.here} is set as well and means the same; set only one of them"
+    if not alias.here:
+        actual = f" found {text!r};" if alias.happens_anyway else ""
+        yield f"{alias.name}: an option of {whose} that Sluice does not have;{actual} {alias.note}"
+    elif alias.values and value not in alias.values:
+        listed = ", ".join(alias.values)
+        yield f"{alias.name}: found {text!r}; expected one of {listed}. {alias.note}".rstrip()
+    elif any(name.lower() == alias.here.lower() for name in ours):
+        yield f"{alias.name}: {alias.here} is set as well and means the same; set only one of them"
     else:
-        ours[known.here] = known.values[value] if known.values else text
+        ours[alias.here] = alias.values[value] if alias.values else text

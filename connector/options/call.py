@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["options"]
 
 
-def options(**given: Unpack[OptionTypes]) -> dict[str, str]:
+def options(**values: Unpack[OptionTypes]) -> dict[str, str]:
     """Check options, and return them in the form that Spark expects: `.options(**options(...))`.
 
     Names may be written as in the reference (`maxFilesPerTrigger`) or as in Python
@@ -34,14 +34,14 @@ def options(**given: Unpack[OptionTypes]) -> dict[str, str]:
     Raises:
         OptionError: an option is wrong. The message lists every problem.
     """
-    return checked(given)
+    return checked(values)
 
 
-def checked(given: Mapping[str, object]) -> dict[str, str]:
+def checked(values: Mapping[str, object]) -> dict[str, str]:
     """The same for names that are no parameters, such as `cloudFiles.format`."""
     texts: dict[str, str] = {}
     problems: list[str] = []
-    for written, value in given.items():
+    for written, value in values.items():
         # The model's own names are Python's spellings.
         field = SluiceOptions.model_fields.get(written)
         name = written if field is None else str(field.alias)
@@ -72,7 +72,7 @@ def inferred_types(file_format: str) -> dict[str, str]:
 
 
 def _text(name: str, value: object) -> str | None:
-    """What Spark would be given; None for a value that no option has."""
+    """Return what Spark would be given; None for a value that no option has."""
     # Before the numbers, which bool is one of.
     if isinstance(value, bool):
         return str(value).lower()

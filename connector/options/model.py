@@ -160,7 +160,7 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, WriteOptions, ReaderOpti
 
 
 def parse_options(
-    given: Mapping[str, str],
+    texts: Mapping[str, str],
     *,
     streaming: bool,
     path_follows: bool = False,
@@ -169,7 +169,7 @@ def parse_options(
     """The model for the options of a call.
 
     Args:
-        given: name in any case -> text, as Spark hands them over.
+        texts: name in any case -> text, as Spark hands them over.
         streaming: True for readStream, which needs a place for its state.
         path_follows: True if there may be no path yet.
         names_format: True for a query, which must name the format of its files: read as JSON,
@@ -183,9 +183,9 @@ def parse_options(
     of_format: dict[str, str] = {}
     # A format of the user's own may have an option that is called as one of Spark's or Auto
     # Loader's: then it is the format's.
-    own = _own_options(given)
-    given, problems = in_our_names(given, {*names, *own})
-    for name, value in given.items():
+    own = _own_options(texts)
+    texts, problems = in_our_names(texts, {*names, *own})
+    for name, value in texts.items():
         if name.lower() in names:
             of_sluice[names[name.lower()]] = value
         elif name.lower() in own:
@@ -220,10 +220,10 @@ def parse_options(
     return options.model_copy(update=update)
 
 
-def _missing(known: Mapping[str, Any], *, streaming: bool, names_format: bool) -> Iterator[str]:
-    if names_format and known.get("source", "files") == "files" and "fileFormat" not in known:
+def _missing(values: Mapping[str, Any], *, streaming: bool, names_format: bool) -> Iterator[str]:
+    if names_format and values.get("source", "files") == "files" and "fileFormat" not in values:
         yield f"fileFormat: found nothing; expected {expected_formats()}"
-    if streaming and not known.get("checkpointLocation") and not known.get("stateLocation"):
+    if streaming and not values.get("checkpointLocation") and not values.get("stateLocation"):
         yield (
             "checkpointLocation: found nothing; expected the same path as in "
             'writeStream.option("checkpointLocation", ...): Spark does not tell a Python '
@@ -244,9 +244,9 @@ def _with_one_path(options: SluiceOptions) -> SluiceOptions:
     return options.model_copy(update={"path": path, "paths": []} if options.paths else {})
 
 
-def _own_options(given: Mapping[str, str]) -> dict[str, str]:
+def _own_options(texts: Mapping[str, str]) -> dict[str, str]:
     """Lower-case spelling -> spelling of what a format of the user's own declares."""
-    name = next((value for key, value in given.items() if key.lower() == "fileformat"), "json")
+    name = next((value for key, value in texts.items() if key.lower() == "fileformat"), "json")
     with contextlib.suppress(ValueError):
         FileFormatName(name)
         return {}
@@ -257,7 +257,7 @@ def _own_options(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_interval(options: SluiceOptions) -> SluiceOptions:
-    # A local listing in which nothing has changed takes milliseconds, and nobody is paid for it.
+    # A local listing in which nothing has changed takes milliseconds, and costs nothing.
     local = all(path.is_local for path in loaded_paths(options.path))
     if not local or "discovery_interval" in options.model_fields_set:
         return options

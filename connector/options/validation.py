@@ -36,7 +36,7 @@ def archive_of(options: CleaningOptions) -> str:
 
 
 def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
-    """What does not fit together."""
+    """Yield what does not fit together."""
     archive = archive_of(options)
     if options.clean_source != "archive" or not archive:
         return
@@ -85,7 +85,7 @@ def bound_of(text: str, time_zone: str) -> int | str | None:
 def event_time_problems(
     options: EnumeratorOptions, time_zone: str, file_format: str
 ) -> Iterator[str]:
-    """What is wrong with them."""
+    """Yield what is wrong with them."""
     bounds = []
     for name, text in (("startAt", options.start_at), ("endAt", options.end_at)):
         try:
@@ -175,7 +175,7 @@ def instant(text: str, time_zone: str) -> int | None:
     None for an empty text, which names no moment.
 
     Raises:
-        ValueError: it is no time, or nobody knows in which zone.
+        ValueError: it is no time, or its zone is unknown.
     """
     if not text:
         return None

@@ -84,7 +84,7 @@ class StreamDriver(BatchDriver):
 
     def __init__(
         self,
-        given: Mapping[str, str],
+        texts: Mapping[str, str],
         schema: pa.Schema,
         *,
         inferred: bool = False,
@@ -98,7 +98,7 @@ class StreamDriver(BatchDriver):
             OptionError: lists every problem with the options; or Spark's checkpoint is not where
                 they say.
         """
-        options = parse_options(given, streaming=True, names_format=True)
+        options = parse_options(texts, streaming=True, names_format=True)
         configure_logging(options.log_level)
         # A source of the user's own may need pandas, and so may a program that runs this by itself.
         if options.source == "files" and is_process_of_spark():
@@ -220,9 +220,9 @@ def _settings(options: SluiceOptions) -> CoordinatorSettings:
 
 
 def configure_logging(level: str) -> None:
-    """Write lines of `level` and above to stderr, unless somebody has configured handlers.
+    """Write lines of `level` and above to stderr, unless handlers are configured.
 
-    Spark's Python processes have no configuration of logging. A level that somebody has set stays
+    Spark's Python processes have no configuration of logging. A level that the user has set stays
     as well.
     """
     log = logging.getLogger("pyspark_sluice")

@@ -100,5 +100,5 @@ class Offsets:
         return identity.ref
 
     def offset(self, ref: CheckpointRef) -> dict[str, Any]:
-        """What Spark writes down for a checkpoint that is durable."""
+        """Return what Spark writes down for a checkpoint that is durable."""
         return to_offset(NO_IDENTITY if ref == NO_CHECKPOINT else self._history.load(ref).identity)

@@ -30,7 +30,7 @@ from .partitions import ReaderPartition, with_session_time_zone
 
 
 def read_partition(
-    given: Mapping[str, str],
+    texts: Mapping[str, str],
     expected: pa.Schema,
     partition: ReaderPartition,
     attempt: Attempt,
@@ -42,7 +42,7 @@ def read_partition(
     A new column ends the task before its reader commit, so that a restart reads all of it again.
     """
     # Only tasks know the session's zone; the digest of the shape then has it, too.
-    options = with_session_time_zone(parse_options(given, streaming=True))
+    options = with_session_time_zone(parse_options(texts, streaming=True))
     options = resolved(options, expected.names, inferred=inferred)
     # Not what the option says: a relative path means something else here.
     store = open_store(partition.state, options.storage_options)
@@ -114,10 +114,10 @@ _SHAPING = set(ReaderOptions.model_fields) - _NOT_SHAPING - _OF_THE_SCHEMA
 def shape_of(options: SluiceOptions, schema: pa.Schema) -> dict[str, Any]:
     """The shape as JSON values: options that are not at their default, and the schema's digest."""
     # Columns of the path depend on it, and a later start may load another path.
-    given = options.model_copy(update={"base_path": options.base_path or options.path})
+    texts = options.model_copy(update={"base_path": options.base_path or options.path})
     # A digest: schemas may be long, and there is a commit for each reader and batch.
     digest = hashlib.sha256(str(schema).encode()).hexdigest()[:16]
-    chosen = given.model_dump(mode="json", by_alias=True, include=_SHAPING, exclude_defaults=True)
+    chosen = texts.model_dump(mode="json", by_alias=True, include=_SHAPING, exclude_defaults=True)
     return {"options": chosen, "schema": digest}
 
 

@@ -22,7 +22,7 @@ from ..session.task_properties import spark_task, task_property
 
 @dataclass(frozen=True)
 class AssignedPart:
-    """What one checkpoint gives to one reader, ready to be pickled."""
+    """One checkpoint's part for one reader, ready to be pickled."""
 
     checkpoint: CheckpointIdentity
     version: int
@@ -99,7 +99,7 @@ def partitions_of(
         for reader in readers_of(checkpoint):
             # The columns go from the checkpoint to the task as they are: no split becomes an object
             # here.
-            batches = [batch for of, batch in checkpoint.assigned if of == reader]
+            batches = [batch for owner, batch in checkpoint.assigned if owner == reader]
             part = AssignedPart(
                 checkpoint.identity,
                 checkpoint.header.split_version,

@@ -93,7 +93,7 @@ def offsets_referred(
     """Checkpoints of the newest two offsets, oldest first; none where Spark's log is not found.
 
     Of a query with several sluice sources those whose lineage is that of the state; where no
-    checkpoint is left that says a lineage, nobody knows which those are.
+    checkpoint is left that says a lineage, it is unknown which those are.
     """
     log = _log_above(place, store, storage_options)
     if log is None:

@@ -160,7 +160,7 @@ def _pygal() -> Any:
         raise not_installed("the report cannot be drawn", "", "pygal", "report") from error
     # It puts a finder of plug-ins, which we do not use, before every import of the process: one of
     # the kind that Python gave up, so that each import that fails comes with a warning.
-    sys.meta_path[:] = [of for of in sys.meta_path if type(of).__module__ != "pygal"]
+    sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
     return pygal
 
 
@@ -192,7 +192,7 @@ class TimeAxis:
 
     @property
     def ticks(self) -> Sequence[float]:
-        """Where the labels are."""
+        """Return where the labels are."""
         first, last = math.ceil(self.begin / self.step), math.floor(self.end / self.step)
         return [number * self.step for number in range(first, last + 1)]
 

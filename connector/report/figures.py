@@ -113,7 +113,7 @@ def _by_state(files: pa.Table) -> Mapping[str, tuple[int, int]]:
 
 class _Backlog:
     def __init__(self, files: pa.Table) -> None:
-        # Of what was assigned before the oldest checkpoint that is retained nobody knows when.
+        # Of what was assigned before the oldest retained checkpoint the time is unknown.
         is_dated = pc.or_(
             files.column("planned").is_valid(), pc.is_in(files.column("state"), pa.array(_WAITING))
         )

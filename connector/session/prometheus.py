@@ -132,18 +132,20 @@ class QueryFigures:
 
     def samples(self, now: float) -> Iterator[Sample]:
         """Everything about the query at this moment."""
-        of = {"query": self.name}
-        yield Sample("sluice_up", of, float(self.ended is None))
-        yield Sample("sluice_last_success_timestamp_seconds", of, self.last_success)
-        yield Sample("sluice_failures_total", of, self.failures, "counter")
-        yield Sample("sluice_batches_total", of, self.batches, "counter")
+        query_label = {"query": self.name}
+        yield Sample("sluice_up", query_label, float(self.ended is None))
+        yield Sample("sluice_last_success_timestamp_seconds", query_label, self.last_success)
+        yield Sample("sluice_failures_total", query_label, self.failures, "counter")
+        yield Sample("sluice_batches_total", query_label, self.batches, "counter")
         if self.last_batch is not None:
-            yield Sample("sluice_last_batch_timestamp_seconds", of, self.last_batch)
+            yield Sample("sluice_last_batch_timestamp_seconds", query_label, self.last_batch)
         if self.last_error is not None:
             error, when = self.last_error
-            yield Sample("sluice_last_error_timestamp_seconds", {**of, "error": error}, when)
+            yield Sample(
+                "sluice_last_error_timestamp_seconds", {**query_label, "error": error}, when
+            )
         for number, report in self.sources.items():
-            labels = {**of, "source": number}
+            labels = {**query_label, "source": number}
             rows = self.rows.get(number, 0)
             yield Sample("sluice_input_rows_total", labels, rows, "counter")
             for sample in _of_report(report, now - self.reported):
@@ -159,12 +161,12 @@ def error_name(exception: str) -> str:
     return str(names[-1]) if names else "other"
 
 
-def _names_checkpoint(given: Any) -> Mapping[str, Any] | None:
+def _names_checkpoint(report: Any) -> Mapping[str, Any] | None:
     """An offset or a report of this package; None for those of any other source."""
-    value = given
-    if isinstance(given, str):
+    value = report
+    if isinstance(report, str):
         with suppress(ValueError):
-            value = json.loads(given)
+            value = json.loads(report)
     return value if isinstance(value, dict) and {"checkpoint", "epoch"} <= set(value) else None
 
 
@@ -303,7 +305,7 @@ class PrometheusListener(StreamingQueryListener):
                 query.terminated(event.exception, self._clock())
 
     def collect(self) -> Iterator[Metric]:
-        """What Prometheus' client calls for each scrape."""
+        """Yield all metrics; Prometheus' client calls it for each scrape."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         now = self._clock()

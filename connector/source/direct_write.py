@@ -25,14 +25,14 @@ from .schema_json import json_of
 from .schemas import described, table_columns
 
 
-def refuse_direct_write(given: Mapping[str, str], way_out: str) -> None:
+def refuse_direct_write(texts: Mapping[str, str], way_out: str) -> None:
     """Check that no direct write is asked for where rows go to Spark.
 
     Raises:
         OptionError: writeTo is among the options.
     """
     # By name, since it is asked before options are parsed.
-    if any(name.lower() == "writeto" for name in given):
+    if any(name.lower() == "writeto" for name in texts):
         raise OptionError(
             "writeTo: the stream has rows about data files, whose schema is its own",
             "",
@@ -42,7 +42,7 @@ def refuse_direct_write(given: Mapping[str, str], way_out: str) -> None:
 
 
 def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[Any] | None:
-    """How rows go into data files; None where they go to Spark.
+    """Return how rows go into data files; None where they go to Spark.
 
     Raises:
         OptionError: writeTransform cannot be imported, or the options cannot be met.
@@ -78,7 +78,7 @@ def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[An
 
 
 def recorder_of(options: SluiceOptions) -> Callable[[Assignment[Any]], Recording] | None:
-    """What records bad records and files; None where they are only counted.
+    """Return what records bad records and files; None where they are only counted.
 
     Raises:
         OptionError: nothing can be written there.
@@ -100,7 +100,7 @@ def bad_records_place(options: SluiceOptions) -> Place:
 
 
 def written_places(options: SluiceOptions) -> Iterator[Place]:
-    """Where tasks write files that their commits name."""
+    """Return where tasks write files that their commits name."""
     # With writeCopy=never the table has the input files themselves: they must never be swept.
     if options.write_to and options.write_copy == "always":
         yield Place(absolute(options.write_to), options.storage_options)

@@ -123,7 +123,7 @@ def _span_of(options: SluiceOptions, file: FileVersion) -> tuple[int, int] | Non
 
 
 def place_bounds(options: SluiceOptions) -> PlaceBounds | None:
-    """What `startAt` and `endAt` say; None without them.
+    """Return what `startAt` and `endAt` say; None without them.
 
     Raises:
         ValueError: one is no time.

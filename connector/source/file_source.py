@@ -103,7 +103,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         return SourceCleanup(FileCleaner(policy, options.storage_options), self, state)
 
     def policy(self) -> FilePolicy:
-        """When to list, what counts as a new file, and in which order files are read."""
+        """Return when to list, what counts as a new file, and in which order files are read."""
         options = self.options
         grows = options.on_overwrite is OnOverwrite.APPEND_TAIL
         order, event_time = order_of(options)
@@ -142,7 +142,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         )
         return Alignment(positions, options.discovery_interval / 1000)
 
-    def _whole_records(self, path: str, start: int, size: int, known: np.uint64) -> GrowingMark:
+    def _whole_records(self, path: str, start: int, size: int, version: np.uint64) -> GrowingMark:
         from ...reader.files.io.lines import separator_of
         from ...reader.files.io.whole_records import mark_after_last_record
 
@@ -157,7 +157,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
                 "Leave it out with pathGlobFilter, or set onOverwrite to another value.",
             )
         separator = separator_of(self.options)
-        return mark_after_last_record(path, start, size, known, separator)
+        return mark_after_last_record(path, start, size, version, separator)
 
     def cutter(self, cut_places: CutPlaces | None = None) -> SplitCutter:
         """Cuts files where their format permits it; gzip only if its cuts can be stored."""
@@ -193,7 +193,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             from ...reader.direct_write.in_place import InPlaceReader
 
             make = InPlaceReader
-        # A batch read has nobody that would hand out another version.
+        # A batch read has no coordinator that would hand out another version.
         is_stream = context.checkpoint_id != NO_CHECKPOINT.checkpoint
         make_reader = partial(
             make,
@@ -265,7 +265,7 @@ def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
 
 
 class _FormatBoundaries:
-    """What a format of the reader tells the cutter of the enumerator."""
+    """The reader's format, asked by the enumerator's cutter."""
 
     def __init__(self, source: FileSource, cut_places: CutPlaces | None) -> None:
         self._source = source

@@ -82,7 +82,7 @@ class HybridSource(HybridEnumeratorSource, Source[HybridSplit, HybridState]):
         parts = tuple(self.sources())
         for part in parts:
             if part.options.alignment_group:
-                # Between two sources nobody says where the query is, and others would run ahead.
+                # While it switches it publishes no position, and others would run ahead.
                 raise OptionError(
                     "alignmentGroup: a hybrid source is not aligned with other sources",
                     type(self).__qualname__,

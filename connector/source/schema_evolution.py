@@ -165,15 +165,15 @@ def stored_with(
     """
     mode = options.mode_of_evolution
     _refuse_unrelated(seen, files, options, schema)
-    found = _aligned(_found(seen, files, options, schema), schema, options)
+    sample = _aligned(_found(seen, files, options, schema), schema, options)
     is_text = not format_class(options.file_format).says_columns
-    names = added_or_widened(schema, found, widen=mode.widens, is_text=is_text)
+    names = added_or_widened(schema, sample, widen=mode.widens, is_text=is_text)
     shown = _shown(names)
     if not names:
         raise ProtocolError(
             "a reader has found a new column that is in the schema",
             seen.where,
-            f"columns {found.names}",
+            f"columns {sample.names}",
         )
     if len(names) > options.max_new_columns:
         raise NewColumnsError(
@@ -197,7 +197,7 @@ def stored_with(
         )
 
     columns = None if options.write_transform else table_columns()
-    wider = grown(schema, found, widen=mode.widens, is_text=is_text)
+    wider = grown(schema, sample, widen=mode.widens, is_text=is_text)
     more = [] if columns is None else unfit(wider, columns)
     if more:
         # Nothing is stored or committed yet: later, the batch would come again and again.
@@ -215,7 +215,7 @@ def stored_with(
     def grow(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
         current = schema if before is None else arrow_schema_of(before.struct)
         # Another reader may have stored a version since this query began: its columns stay.
-        more = _aligned(found, current, options)
+        more = _aligned(sample, current, options)
         after = grown(current, more, widen=mode.widens, is_text=is_text)
         return json_of(after), f"{shown}, in {seen.where}"
 
@@ -261,7 +261,7 @@ def _refuse_unrelated(
 def _found(
     seen: NewColumnsSeen, files: Sequence[FileVersion], options: SluiceOptions, schema: pa.Schema
 ) -> pa.Schema:
-    """What the reader met, and what else the files that it was given have."""
+    """Return what the reader met, and what else the files that it was given have."""
     if seen.found is not None:
         columns, rest = pa.schema(list(seen.found)), files
     else:
@@ -275,19 +275,19 @@ def _found(
     except SluiceError:
         # Files that cannot be read are named when it is their turn.
         more = pa.schema([])
-    made = format_class(options.file_format)
-    if made.says_columns:
+    format_type = format_class(options.file_format)
+    if format_type.says_columns:
         return grown(columns, more, widen=options.mode_of_evolution.widens)
     one, other = pa.struct(list(columns)), pa.struct(list(more))
-    kind = made.common_columns(one, other, files[0], options)
+    kind = format_type.common_columns(one, other, files[0], options)
     if options.file_format == FileFormatName.CSV and options.header:
         # A header names a column before any record has a value, as in the first inference.
         kind = without_nulls(kind)
     return pa.schema(list(kind))
 
 
-def _aligned(found: pa.Schema, current: pa.Schema, options: SluiceOptions) -> pa.Schema:
-    """`found` in the spelling of `current`, for formats whose columns do not go by case."""
+def _aligned(sample: pa.Schema, current: pa.Schema, options: SluiceOptions) -> pa.Schema:
+    """`sample` in the spelling of `current`, for formats whose columns do not go by case."""
     if options.file_format == FileFormatName.JSON:
-        return found
-    return pa.schema(list(aligned(pa.struct(list(found)), pa.struct(list(current)))))
+        return sample
+    return pa.schema(list(aligned(pa.struct(list(sample)), pa.struct(list(current)))))

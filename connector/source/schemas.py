@@ -94,7 +94,7 @@ def schema_without_one_given(options: SluiceOptions) -> pa.Schema:
 
 
 def schema_history(options: SluiceOptions) -> SchemaHistory | None:
-    """Where versions of the schema are kept; None for a read without state."""
+    """Return where versions of the schema are kept; None for a read without state."""
     if options.checkpoint_location is None and options.state_location is None:
         return None
     return SchemaHistory(open_state(options))

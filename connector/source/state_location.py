@@ -15,7 +15,7 @@ from ..options.model import SluiceOptions
 
 
 def state_root(options: SluiceOptions) -> str:
-    """What the state directories of all sources of the query are in, absolute.
+    """Return what the state directories of all sources of the query are in, absolute.
 
     Called on the driver, whose working directory is the one that Spark resolves relative paths
     against; executors receive the outcome.

@@ -55,11 +55,11 @@ class SluiceDataSource(DataSource):
         from ..views.view_reader import columns_of, wanted_view
         from .types import spark_schema
 
-        given = dict(self.options)
-        if wanted_view(given) is not None:
-            return columns_of(given)
+        texts = dict(self.options)
+        if wanted_view(texts) is not None:
+            return columns_of(texts)
         # Whether this is a stream is not known here; a missing checkpointLocation comes later.
-        options = parse_options(given, streaming=False, names_format=True)
+        options = parse_options(texts, streaming=False, names_format=True)
         # Spark pickles this object afterwards: the readers learn of it.
         schema, self._inferred = schema_of_rows(options)
         if options.write_to:

@@ -94,7 +94,7 @@ def _set_for_now(environment: dict[str, str], names: Mapping[str, str]) -> Itera
 
 
 def _path_of_zip(environment: Mapping[str, str]) -> dict[str, str]:
-    """Where functions of Spark's find this package, if it is in a zip file."""
+    """Return where functions of Spark's find this package, if it is in a zip file."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     archive = os.path.dirname(package)
     # Installed or checked out: only a zip file is no directory.
@@ -122,7 +122,7 @@ def use_this_interpreter() -> None:
 
 
 def interpreters_before() -> Mapping[str, str]:
-    """What the environment said before this package was imported, by variable."""
+    """Return what the environment said before this package was imported, by variable."""
     return _BEFORE
 
 

@@ -70,7 +70,7 @@ class ForgetsWhatComesBack(PlantedBug):
 
 
 class AssignsTwice(PlantedBug):
-    """What is assigned to one reader is assigned to another one as well, once."""
+    """A bug: the assignment of one reader is assigned to another one as well, once."""
 
     @override
     def enumerator(self, make: Any, context: SplitEnumeratorContext[Any], state: Any) -> Any:

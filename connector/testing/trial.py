@@ -284,17 +284,17 @@ class Trial:
 
 
 def _once(store: StateStore) -> RetryingStateStore:
-    # One attempt: a fault is a death here, which nobody survives to try again.
+    # One attempt: a fault is a death here, so there is no other try.
     return RetryingStateStore(store, attempts=1, sleep=lambda _: None)
 
 
-def check_rows(found: Iterable[Row], expected: Iterable[Row], what: str = "") -> None:
+def check_rows(rows: Iterable[Row], expected: Iterable[Row], what: str = "") -> None:
     """Raise unless both hold the same rows, in any order.
 
     Raises:
         AssertionError: names some of the rows that are lost, doubled or invented.
     """
-    there, due = Counter(map(_key, found)), Counter(map(_key, expected))
+    there, due = Counter(map(_key, rows)), Counter(map(_key, expected))
     lost, more = due - there, there - due
     prefix = f"{what}: " if what else ""
     assert not lost, f"{prefix}{lost.total()} rows lost: {_some(lost)}"

@@ -14,10 +14,10 @@ def format_bytes(count: float) -> str:
     raise AssertionError
 
 
-def counted(count: int, what: str) -> str:
+def counted(count: int, noun: str) -> str:
     """1 split, 2 splits; 1 batch, 2 batches."""
-    ending = "" if count == 1 else "es" if what.endswith("ch") else "s"
-    return f"{count:,} {what}{ending}"
+    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count:,} {noun}{ending}"
 
 
 def format_duration(seconds: float | None) -> str:

@@ -59,10 +59,10 @@ _KEY: Final = list(FILE_OF_SPLIT.names)
 
 def files(view: StateView) -> pa.Table:
     """One row for each version of a file, rows of `FILES`; of the same state in the same order."""
-    known = files_as_of_head(view)
+    head = files_as_of_head(view)
     orders = done_orders(view)
     chain = view.chain()
-    parts = [*pending_splits(known), *forgotten_splits(orders, chain)]
+    parts = [*pending_splits(head), *forgotten_splits(orders, chain)]
     for link in chain:
         # A checkpoint contains all orders up to a number; only later ones change what became of its
         # files.
@@ -70,13 +70,13 @@ def files(view: StateView) -> pa.Table:
         later = [order for order in orders if order.number > contained and order.reads_again]
         again = {path for order in later for path in order.splits.get("path", ())}
         parts += [_superseded(table, again) for table in assigned_splits([link])]
-    parts.append(_given_up(known.quarantined()))
+    parts.append(_given_up(head.quarantined()))
     ranges = pa.concat_tables(parts).combine_chunks()
-    return _described(_grouped(_seen(known), _facts(ranges)), ranges)
+    return _described(_grouped(_seen(head), _facts(ranges)), ranges)
 
 
 def _superseded(table: pa.Table, again: set[str]) -> pa.Table:
-    """What became of ranges before they were ordered to be read again counts no more."""
+    """Let an order to read ranges again replace their earlier state."""
     if not again:
         return table
     old = pc.is_in(table.column("path"), value_set=pa.array(sorted(again), pa.string()))
@@ -96,9 +96,9 @@ def _given_up(quarantined: Sequence[QuarantinedSplit]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SPLITS)
 
 
-def _seen(known: FilesAsOf) -> pa.Table:
+def _seen(head: FilesAsOf) -> pa.Table:
     columns = [*_KEY, "discovered"]
-    batches = [batch.select(columns) for batch in known.seen()]
+    batches = [batch.select(columns) for batch in head.seen()]
     schema = pa.schema([*FILE_VERSION, ("discovered", TIME)])
     table = pa.Table.from_batches([b.cast(schema) for b in batches], schema)
     at = _KEY.index("modified")
@@ -106,7 +106,7 @@ def _seen(known: FilesAsOf) -> pa.Table:
 
 
 def _facts(ranges: pa.Table) -> pa.Table:
-    """What each range adds to its file."""
+    """Return what each range adds to its file."""
     state = ranges.column("state")
     order = pc.index_in(state, pa.array(STATES)).to_numpy().astype(np.int64)
     # What came back is pending or given up on once that was counted, and a row of its own says so.
@@ -146,7 +146,7 @@ def _described(grouped: pa.Table, ranges: pa.Table) -> pa.Table:
     order = pc.fill_null(grouped.column("order_max"), 0)
     # Ranges come with the newest checkpoint first, so the first position is the newest one.
     newest, explained = grouped.column("assignment_min"), grouped.column("explained_min")
-    # Of what came back and was read in the end nobody needs the reason.
+    # What came back and was read in the end needs no reason.
     tells = pc.not_equal(order, STATES.index("read"))
     reason = ranges.column("reason").take(pc.if_else(tells, explained, None))
     empty = pc.and_(pc.equal(order, 0), pc.equal(grouped.column("size"), 0))

@@ -56,7 +56,7 @@ class FilesAsOf:
         return quarantined_in(self._chain)
 
     def pending(self) -> Sequence[pa.RecordBatch]:
-        """What was found and not assigned: rows of `RANGES`."""
+        """Return what was found and not assigned: rows of `RANGES`."""
         return pending_after(list(map(StateDocument.of, self._chain)))
 
     def seen(self) -> Iterator[pa.RecordBatch]:

@@ -53,7 +53,7 @@ SCHEMAS: Final = pa.schema(
 
 
 def checkpoints(view: StateView) -> pa.Table:
-    """What is retained, the newest first: rows of `CHECKPOINTS`.
+    """Return what is retained, the newest first: rows of `CHECKPOINTS`.
 
     `state` is in flight (the newest; perhaps not taken up yet), complete, or orphan: on no chain,
     since Spark never took it up.

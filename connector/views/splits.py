@@ -40,7 +40,7 @@ def done_orders(view: StateView) -> Sequence[Order]:
 
 
 def _forgotten(orders: Sequence[Order]) -> list[tuple[Order, list[FileSplit]]]:
-    """What was dropped and was not ordered again since."""
+    """Return what was dropped and was not ordered again since."""
     dropped: list[tuple[Order, list[FileSplit]]] = []
     for order in orders:
         # It drops what a batch under way was to read, which `CheckpointSnapshot.waived` shows.
@@ -49,14 +49,16 @@ def _forgotten(orders: Sequence[Order]) -> list[tuple[Order, list[FileSplit]]]:
         splits = list(order.read_splits(FileSplitSerializer()))
         # A later order about the same bytes replaces what an earlier one said, whether it reads or
         # drops them.
-        dropped = [(by, splits_without(of, byte_ranges_of(splits))) for by, of in dropped]
+        dropped = [
+            (by, splits_without(remaining, byte_ranges_of(splits))) for by, remaining in dropped
+        ]
         if not order.reads_again:
             dropped.append((order, splits))
     return [(order, splits) for order, splits in dropped if splits]
 
 
 def splits(view: StateView) -> Iterator[pa.Table]:
-    """What is pending, what was dropped, then what was assigned, the newest checkpoint first.
+    """Return what is pending, what was dropped, then what was assigned, newest checkpoint first.
 
     Rows of `SPLITS`.
     """
@@ -66,7 +68,7 @@ def splits(view: StateView) -> Iterator[pa.Table]:
 
 
 def files_as_of_head(view: StateView, *, details: bool = False) -> FilesAsOf:
-    """What the ledger says of files as of the newest checkpoint; `details` as for `FilesAsOf`."""
+    """Read the ledger's files as of the newest checkpoint; `details` as for `FilesAsOf`."""
     if view.source not in ("", "files"):
         raise OptionError(
             "view: this state has no files",
@@ -78,16 +80,16 @@ def files_as_of_head(view: StateView, *, details: bool = False) -> FilesAsOf:
     return FilesAsOf(view.store, view.head, details=details)
 
 
-def pending_splits(known: FilesAsOf) -> Iterator[pa.Table]:
-    """What was found and not assigned yet."""
-    for ranges in known.pending():
+def pending_splits(head: FilesAsOf) -> Iterator[pa.Table]:
+    """Return what was found and not assigned yet."""
+    for ranges in head.pending():
         yield _table(ranges, {"state": pa.scalar("pending")})
 
 
 def forgotten_splits(
     orders: Sequence[Order], chain: Sequence[CheckpointSnapshot]
 ) -> Iterator[pa.Table]:
-    """What was dropped by an order, with its reason."""
+    """Return what was dropped by an order, with its reason."""
     for order, splits in _forgotten(orders):
         # What was being read when the order was made, and was read, was not pending any more.
         begun = [
@@ -111,7 +113,7 @@ def _read_in(chain: Sequence[CheckpointSnapshot]) -> Iterator[FileSplit]:
 
 
 def assigned_splits(chain: Sequence[CheckpointSnapshot]) -> Iterator[pa.Table]:
-    """What retained checkpoints assigned, and what became of it."""
+    """Return what retained checkpoints assigned, and what became of it."""
     for link in chain:
         # A commit numbers the splits of a reader through all of its batches in the checkpoint.
         position: dict[int, int] = {}
@@ -193,12 +195,12 @@ def _numbers(values: Sequence[int]) -> pa.Array:
 def _table(ranges: pa.RecordBatch, columns: dict[str, Any]) -> pa.Table:
     """Rows of `SPLITS`: the ranges, and what else is known of them."""
     count = ranges.num_rows
-    given = dict(zip(ranges.schema.names, ranges.columns, strict=True))
-    given["modified"] = moments(given["modified"])
-    given |= columns
+    columns_by_name = dict(zip(ranges.schema.names, ranges.columns, strict=True))
+    columns_by_name["modified"] = moments(columns_by_name["modified"])
+    columns_by_name |= columns
     arrays = []
     for field in SPLITS:
-        value = given.get(field.name)
+        value = columns_by_name.get(field.name)
         # What is not known is null, so that all tables of the view have one schema and can be
         # joined.
         if value is None:

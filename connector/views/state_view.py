@@ -38,7 +38,7 @@ def fields(kind: pa.DataType, *names: str) -> list[pa.Field]:
 
 
 def consistent(look: Callable[[], T]) -> T:
-    """What `look` finds; again where an object has gone between two of its requests.
+    """Return what `look` finds; look again if an object has gone between two of its requests.
 
     Raises:
         StateMissingError: it is permanently gone: the state is damaged.

@@ -30,46 +30,46 @@ _ROWS: Final = 65_536
 _KNOWN: Final = ("checkpointLocation", "stateLocation", "sourceName", "storageOptions")
 
 
-def wanted_view(given: Mapping[str, str]) -> str | None:
+def wanted_view(texts: Mapping[str, str]) -> str | None:
     """The name of the view that the options ask for; None if they ask for rows."""
-    return next((value for name, value in given.items() if name.lower() == VIEW), None)
+    return next((value for name, value in texts.items() if name.lower() == VIEW), None)
 
 
-def refuse_as_stream(given: Mapping[str, str]) -> None:
+def refuse_as_stream(texts: Mapping[str, str]) -> None:
     """Raise if the options of a stream ask for a view.
 
     Raises:
         OptionError: names the way out.
     """
-    if wanted_view(given) is not None:
+    if wanted_view(texts) is not None:
         raise OptionError(
             "view: a view cannot be read as a stream",
             "",
-            f"view={wanted_view(given)} with readStream",
+            f"view={wanted_view(texts)} with readStream",
             'spark.read.format("sluice").option("view", ...)',
         )
 
 
-def view_options(given: Mapping[str, str]) -> SluiceOptions:
-    """Where the state is, of the options of `read` that go with `view`.
+def view_options(texts: Mapping[str, str]) -> SluiceOptions:
+    """Return where the state is, of the options of `read` that go with `view`.
 
     Raises:
         OptionError: lists every problem, each with its option.
     """
     # Spark passes the names of options in lower case.
     spellings = {name.lower(): name for name in _KNOWN}
-    known, problems = {}, []
-    for name, value in given.items():
+    values, problems = {}, []
+    for name, value in texts.items():
         if name.lower() in spellings:
-            known[spellings[name.lower()]] = value
+            values[spellings[name.lower()]] = value
         elif name.lower() != VIEW:
             problems.append(f"{name}: unknown option of a view{near_name(name, spellings)}")
-    if not (known.get("checkpointLocation") or known.get("stateLocation")):
+    if not (values.get("checkpointLocation") or values.get("stateLocation")):
         problems.append(
             "checkpointLocation: found nothing; expected that of the query, or its stateLocation"
         )
     try:
-        options = SluiceOptions.model_validate(known)
+        options = SluiceOptions.model_validate(values)
     except ValidationError as error:
         problems += map(problem_of, error.errors())
     if problems:
@@ -78,7 +78,7 @@ def view_options(given: Mapping[str, str]) -> SluiceOptions:
     return options
 
 
-def columns_of(given: Mapping[str, str]) -> StructType:
+def columns_of(texts: Mapping[str, str]) -> StructType:
     """Columns of the view that the options ask for.
 
     Raises:
@@ -86,8 +86,8 @@ def columns_of(given: Mapping[str, str]) -> StructType:
     """
     from .catalog import view_named
 
-    view_options(given)
-    return from_arrow_schema(view_named(wanted_view(given) or "").schema)
+    view_options(texts)
+    return from_arrow_schema(view_named(wanted_view(texts) or "").schema)
 
 
 class ViewReader(DataSourceReader):

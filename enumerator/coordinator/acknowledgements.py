@@ -10,9 +10,9 @@ cannot commit afterwards, and a restart sees the same.
 
 A commit is looked for by its name, never by a listing alone: a network file system may show an old
 listing for a minute. The wait is bounded, since a `limit` downstream leaves readers that were
-closed half-way, which say so where they still can, or that never ran, which nobody can tell.
+closed half-way, which say so where they still can, or that never ran, which cannot be known.
 
-A batch in which nobody ran is an error. Spark's file sink and Delta's transactions remember the
+A batch in which no reader ran is an error. Spark's file sink and Delta's transactions remember the
 numbers of the batches they have. A query whose numbers they have, because it counts from 0 or its
 checkpoint is from a backup, has these batches skipped: Spark completes them, and no task runs.
 """
@@ -117,13 +117,13 @@ class CommitCounter(Generic[SplitT]):
         )  # fmt: skip
 
     def _check_type(self, commit: ReaderCommit, event_type: str) -> None:
-        known = self.source.reader_event_types
-        if event_type not in known:
+        types = self.source.reader_event_types
+        if event_type not in types:
             raise ProtocolError(
                 f"reader {commit.reader} sent an event of an unregistered type",
                 str(commit.ref),
                 repr(event_type),
-                f"one of {sorted(known)}",
+                f"one of {sorted(types)}",
             )
 
 
@@ -199,7 +199,7 @@ class Acknowledgements(Generic[SplitT]):
         )
 
     def _missing(self, record: CheckpointRecord, readers: Iterable[int]) -> list[int]:
-        """Those of `readers` that have no commit; after as much patience as set.
+        """Return those of `readers` that have no commit; after as much patience as set.
 
         Nothing is waited for where each of them has said how it ended.
         """
@@ -232,7 +232,7 @@ class Acknowledgements(Generic[SplitT]):
             for i, split in enumerate(part)
             if split is not None and self._source.is_unbounded(split)
         ]
-        # How far its reader came nobody knows, so no figure contains it.
+        # How far its reader came is unknown, so no figure contains it.
         zeros = [0] * len(part)
         return ReaderCommit(
             checkpoint=record.ref.checkpoint,

@@ -31,7 +31,7 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True)
 class CoordinatorParts(OpenState, Generic[SplitT, StateT]):
-    """What all that one open coordinator consists of has in common."""
+    """The values that all parts of one open coordinator have in common."""
 
     source: EnumeratorSource[SplitT, StateT]
     threads: Threads
@@ -58,7 +58,7 @@ class Readers:
         self._grow(self._fixed or self._at_least)
 
     def request(self, readers: int) -> int:
-        """How many readers a batch has that wants `readers`; so many are registered then."""
+        """Register readers for a batch that wants `readers`, and return how many it has."""
         if self._fixed is not None:
             return self._fixed
         wanted = max(1, readers)
@@ -119,9 +119,9 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         for reader in assignment:
             self._check(reader, "assign splits to")
         # A reader without splits gets no part, and so no task.
-        given = {reader: splits for reader, splits in assignment.items() if splits}
+        nonempty = {reader: splits for reader, splits in assignment.items() if splits}
         # Frozen before anything is sent: a split that cannot be written changes nothing.
-        frozen = {r: self._serializer.serialize_all(s) for r, s in given.items()}
+        frozen = {r: self._serializer.serialize_all(s) for r, s in nonempty.items()}
         for reader, batches in frozen.items():
             for batch in filter(len, batches):
                 self._gateways[reader].send(batch)

@@ -116,8 +116,8 @@ class Coordinator(Generic[SplitT, StateT]):
         # Spark does not know of a seed: to it the query begins at nothing, and an unchanged offset
         # means that there is nothing new.
         after = self._seed if start == NO_CHECKPOINT else start
-        found = opened.latest(after, unlimited)
-        return start if found == after else found
+        latest = opened.latest(after, unlimited)
+        return start if latest == after else latest
 
     def latest_of_run(self, start: CheckpointRef) -> CheckpointRef:
         """The last of the checkpoints after `start` that together contain all that is there now.
@@ -153,7 +153,7 @@ class Coordinator(Generic[SplitT, StateT]):
         """Ids of splits of `ref` that an order has given up; after `assignments` for it.
 
         Orders are looked for when a batch is read again after a restart, and then only: while a
-        query runs, nobody gives anything up.
+        query runs, nothing is given up.
         """
         return self._waived.get(ref, frozenset())
 
@@ -201,7 +201,7 @@ class Coordinator(Generic[SplitT, StateT]):
             return self._opened
         # First: a directory of a newer release is refused before anything is written into it.
         open_format(self._store)
-        # Before the claim: a query that must not begin supersedes nobody.
+        # Before the claim: a query that must not begin supersedes no other.
         spark = running or complete
         start = start_position(self._store, spark, self._settings)
         epoch = claim_epoch(self._store, nonce=self._nonce)

@@ -115,7 +115,7 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         return self._flight.cut(checkpoint.signed())
 
     def _continue_parts(self, record: CheckpointRecord) -> None:
-        """What readers leave of parts with a budget is assigned to them, unknown as it is."""
+        """Assign to readers what they leave of parts with a budget, unknown as it is."""
         for reader, origin in self._flight.continuing.items():
             # What an aborted checkpoint has continued is in the open record already.
             if any(c.origin == origin for c in record.continuations(reader)):

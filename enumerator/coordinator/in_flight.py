@@ -33,7 +33,7 @@ from ..large_state import FrozenState
 
 
 class Stage(IntEnum):
-    """How far a checkpoint is."""
+    """The stage of a checkpoint."""
 
     OPEN = 0
     """Not cut: what is sent now belongs to it."""
@@ -54,7 +54,7 @@ checkpoint."""
 
 @dataclass(frozen=True)
 class FrozenBase:
-    """What is needed to write the base of one checkpoint."""
+    """The values that the base of one checkpoint is written from."""
 
     head: Checkpoint
     quarantined: Sequence[QuarantinedSplit]
@@ -142,18 +142,18 @@ class CheckpointRecord:
         return [event.event for event in events if isinstance(event, CustomEvent)]
 
     def stream(self, reader: int) -> list[Sent]:
-        """What was sent to `reader`, as a checkpoint's header has it; empty for splits alone."""
+        """Return what `reader` was sent, as checkpoint headers have it; empty for splits only."""
         events = self.sent.get(reader, ())
         if all(isinstance(event, pa.RecordBatch) for event in events):
             return []
         return [e.num_rows if isinstance(e, pa.RecordBatch) else e for e in events]
 
     def split_count(self, reader: int) -> int:
-        """How many splits and continuations `reader` has in it."""
+        """Return how many splits and continuations `reader` has in it."""
         return sum(map(len, self.splits(reader))) + len(self.continuations(reader))
 
     def take_over(self, aborted: CheckpointRecord) -> None:
-        """What was sent under `aborted`, which came before, is sent under this one instead.
+        """Send under this checkpoint what was sent under `aborted`, which came before.
 
         What went on with a part of `aborted` is dropped: that part is in here now, and its
         remainder comes back to the enumerator.
@@ -193,7 +193,7 @@ class CheckpointsInFlight:
         self._records = [CheckpointRecord(BatchBudget(limits))]
 
     def restore(self, records: Sequence[CheckpointRecord]) -> None:
-        """What an earlier incarnation has left in flight, oldest first. Called once, at first."""
+        """Take in what an earlier incarnation left in flight, oldest first. Called once."""
         self._records[:0] = records
         # Ids grow along a chain, whichever incarnation has given them.
         self._last_id = max([self._last_id, *(r.ref.checkpoint for r in records)])
@@ -206,7 +206,7 @@ class CheckpointsInFlight:
         return self._records
 
     def before(self, record: CheckpointRecord) -> Sequence[CheckpointRecord]:
-        """What was cut before `record`, oldest first."""
+        """Return what was cut before `record`, oldest first."""
         return self._records[: self._records.index(record)]
 
     @property
@@ -216,7 +216,7 @@ class CheckpointsInFlight:
 
     @property
     def open_record(self) -> CheckpointRecord:
-        """What is sent now belongs to it."""
+        """Return the record to which everything belongs that is sent now."""
         return self._records[-1]
 
     @property
@@ -230,12 +230,12 @@ class CheckpointsInFlight:
 
     @property
     def running(self) -> CheckpointRecord | None:
-        """What Spark may be reading: the newest that was handed out and is not complete."""
+        """Return what Spark may be reading: the newest that was handed out and is not complete."""
         return next(reversed(self.at(Stage.HANDED_OUT)), None)
 
     @property
     def ahead(self) -> list[CheckpointRecord]:
-        """What was cut and waits to be handed out, oldest first."""
+        """Return what was cut and waits to be handed out, oldest first."""
         return self.at(Stage.CUT, Stage.PUBLISHED)
 
     @property
@@ -245,7 +245,7 @@ class CheckpointsInFlight:
 
     @property
     def parent(self) -> CheckpointIdentity:
-        """What the next cut is a delta on."""
+        """Return what the next cut is a delta on."""
         cut = [record.checkpoint.identity for record in self.cut_records]
         return max([self.latest_completed_identity, *cut], key=lambda each: each.ref)
 
@@ -325,8 +325,8 @@ class CheckpointsInFlight:
             )
         # Several at once where Spark tracks its progress asynchronously and does not log every
         # offset.
-        for known in (*self.before(record), record):
-            known.stage = Stage.COMPLETE
+        for completed in (*self.before(record), record):
+            completed.stage = Stage.COMPLETE
         self.latest_completed_identity = record.checkpoint.identity
         return True
 

@@ -233,7 +233,7 @@ def adopt(
             sent = chain.from_iterable(continuations_of(each, reader) for each in read)
             counter.count(commit, part, continued_by(sent, link.ref))
             return
-        # A continuation that nobody has read is dropped where what it continues comes back with the
+        # An unread continuation is dropped where what it continues comes back with the
         # commit that it resumes from. Where that is counted already, the continuation has it.
         comes_back = {other.ref for other in links if reader not in other.counted}
         splits = [s for origin, s in entries if s is not None and origin not in comes_back]

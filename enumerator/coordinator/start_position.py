@@ -23,7 +23,7 @@ is a seed."""
 
 @dataclass(frozen=True)
 class StartPosition:
-    """What a query goes on after."""
+    """The checkpoint that a query goes on after."""
 
     newest: CheckpointRef
     """The newest one here; `NO_CHECKPOINT` without state, or after a savepoint."""
@@ -46,7 +46,7 @@ class StartPosition:
 def start_position(
     store: StateStore, spark: CheckpointRef, settings: CoordinatorSettings, epoch: int = 0
 ) -> StartPosition:
-    """What a query goes on after whose newest checkpoint in Spark's log is `spark`.
+    """Return what a query goes on after whose newest checkpoint in Spark's log is `spark`.
 
     Where Spark is at its beginning, a seed counts until a reader has acknowledged anything here:
     tasks run only after Spark has written down what they read. A query that dies before that begins

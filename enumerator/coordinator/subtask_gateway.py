@@ -72,7 +72,7 @@ class SubtaskGateway:
     def held_under(
         self, record: CheckpointRecord, among: Collection[CheckpointRef] = ()
     ) -> CheckpointRecord | None:
-        """Why the reader may not have its part of `record` yet; None once that is released.
+        """Return why the reader may not have its part of `record` yet; None once that is released.
 
         It is held under the newest earlier checkpoint in which the reader has a part that neither
         the reader has committed nor Spark has completed. What continues a part is held until the
@@ -109,7 +109,7 @@ class Gateways:
                     yield record, reader
 
     def held_counts(self) -> dict[str, int]:
-        """How many splits and events are held."""
+        """Return how many splits and events are held."""
         held = list(self.held())
         splits = sum(record.split_count(reader) for record, reader in held)
         events = sum(len(record.events(reader)) for record, reader in held)

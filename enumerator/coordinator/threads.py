@@ -1,8 +1,8 @@
 """The threads of one coordinator: the lock, the calls that may block, and the first failure.
 
-Everything that the coordinator changes is under one lock, and nobody waits for it without a bound,
+Everything that the coordinator changes is under one lock, and each wait for it has a bound,
 since an enumerator may hang, in a file system for example. What may block runs on threads of its
-own, and a call is never lost: its result, its exception or the handler's always reaches somebody.
+own, and a call is never lost: its result, its exception or the handler's is always reported.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class AsyncCalls:
     """Threads of one coordinator. All are daemons: a blocked one never keeps a process alive."""
 
     def __init__(self, lock: BoundedLock, fail: Callable[[BaseException], None]) -> None:
-        """`fail` is called with an exception that nobody else can handle."""
+        """`fail` is called with an exception that has no other handler."""
         self._lock = lock
         self._fail = fail
         self._stopped = threading.Event()

@@ -98,8 +98,8 @@ class AlignedBatches(EventTimeBatches):
         return _NO_FILE_YET if self._reached is None else self._reached
 
     @override
-    def judged(self, found: Sifted, *, ended: bool) -> Sifted:
-        judged = super().judged(found, ended=ended)
+    def judged(self, listing: Sifted, *, ended: bool) -> Sifted:
+        judged = super().judged(listing, ended=ended)
         if ended and self._published_at is None and not self._is_exchanging:
             self._is_exchanging = True
             # A moment later, when what was found is pending.
@@ -210,12 +210,12 @@ class AlignedBatches(EventTimeBatches):
     @override
     def report(self) -> Mapping[str, Any]:
         peers = {peer.name: _shown(peer.position) for peer in self._peers}
-        found: dict[str, Any] = {"group": self._positions.group, "sources": peers}
+        alignment: dict[str, Any] = {"group": self._positions.group, "sources": peers}
         if self._published_at is not None:
-            found["position"] = _shown(self._published)
+            alignment["position"] = _shown(self._published)
         if self._behind:
-            found["alignedBehind"] = self._behind
-        return {**super().report(), "alignment": found}
+            alignment["alignedBehind"] = self._behind
+        return {**super().report(), "alignment": alignment}
 
 
 def _shown(position: int | None) -> str:

@@ -36,14 +36,14 @@ class BacklogFigures:
         self._oldest: int | None = None
 
     def report(self) -> Mapping[str, Any]:
-        """What Spark's progress events show of it; at most a second old."""
+        """Return what Spark's progress events show of it; at most a second old."""
         count, now = len(self._pending), time.monotonic()
         then, before = self._looked_at
         # Figures may be a second old, but not the answer whether there is a backlog at all.
         if now - then >= _EVERY or (count == 0) != (before == 0):
             self._look()
             self._looked_at = (now, count)
-        found: dict[str, Any] = {
+        report: dict[str, Any] = {
             # Counted up to a second ago, and there are never more files than ranges.
             "backlogFiles": min(self._files, count),
             "backlogSplits": count,
@@ -51,12 +51,12 @@ class BacklogFigures:
         }
         if count and self._oldest is not None:
             age = max(0.0, self._clock() - self._oldest / 1_000_000)
-            found["backlogOldestSeconds"] = round(age, 1)
-        return found
+            report["backlogOldestSeconds"] = round(age, 1)
+        return report
 
     def _look(self) -> None:
         ranges = self._pending.frozen()
-        oldest = [int(known.min()) for batch in ranges if len(known := _known_times(batch))]
+        oldest = [int(times.min()) for batch in ranges if len(times := _known_times(batch))]
         self._oldest = min(oldest, default=None)
         self._files = sum(map(_files_in, ranges))
 
@@ -77,7 +77,7 @@ def _files_in(ranges: pa.RecordBatch) -> int:
 
 
 class ListingStats:
-    """How listings went. Call it under the coordinator's lock."""
+    """The durations and failures of listings. Call it under the coordinator's lock."""
 
     def __init__(self, journal: Journal, clock: Callable[[], float]) -> None:
         self._journal = journal
@@ -139,8 +139,8 @@ class ListingStats:
         return delay
 
     def report(self) -> Mapping[str, Any]:
-        """What Spark's progress events show of the newest listing and of failed ones."""
-        found: dict[str, Any] = {"lastListing": dict(self._last)} if self._last else {}
+        """Return what Spark's progress events show of the newest listing and of failed ones."""
+        report: dict[str, Any] = {"lastListing": dict(self._last)} if self._last else {}
         if self._failed:
-            found["listingError"] = self._failed
-        return {**found, "failedListings": self._failures}
+            report["listingError"] = self._failed
+        return {**report, "failedListings": self._failures}

@@ -15,7 +15,7 @@ _LEAST_SPLIT_BYTES = 4 * 1024 * 1024
 
 
 def wanted_split_bytes(total: int, cores: int) -> int:
-    """How long splits of a batch of `total` bytes are meant to be.
+    """Return how long splits of a batch of `total` bytes are meant to be.
 
     As in Spark, a batch that is small for the cores is cut finer, so that all of them work.
     """
@@ -36,7 +36,7 @@ class FileBlock(Protocol):
 
 
 class RecordBoundaries(Protocol):
-    """What a format says of a file."""
+    """The boundaries of records in a file, asked of its format."""
 
     def may_cut_anywhere(self, file: FileVersion) -> bool:
         """True if a record belongs to the split in which it starts, independent of the cut."""
@@ -50,7 +50,7 @@ class RecordBoundaries(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What is taken off a pending range."""
+    """A piece that is taken off a pending range."""
 
     split: FileSplit
     remainder: FileSplit | None

@@ -45,7 +45,7 @@ _PATIENCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _Portion:
-    """What one call to discovery brought."""
+    """The files that one call to discovery brought."""
 
     sifted: Sifted
     ended: bool
@@ -120,24 +120,25 @@ class FileSplitEnumerator(LedgerEnumerator):
         if self._pass is None:
             self._pass = self._discovery.listing(self.ledger.seen)
             self._pass_seconds, self._pass_new = 0.0, 0
-        found: list[FoundFiles] = []
+        portions: list[FoundFiles] = []
         ended, error = False, None
         try:
             while (
-                sum(map(len, found)) < self._policy.portion and time.monotonic() - began < _PATIENCE
+                sum(map(len, portions)) < self._policy.portion
+                and time.monotonic() - began < _PATIENCE
             ):
                 files = next(self._pass, None)
                 if files is None:
                     ended = True
                     break
-                found.append(files)
+                portions.append(files)
         except Exception as raised:  # noqa: BLE001 - told once what was found is entered
             error = raised
         if ended or error is not None:
             self._pass = None
         try:
             wanted = not (self._is_baseline and not self._has_discovered)
-            sifted = self.ledger.sift(found, int(self._clock() * 1_000_000), wanted=wanted)
+            sifted = self.ledger.sift(portions, int(self._clock() * 1_000_000), wanted=wanted)
         except BaseException:
             # These files were taken from the pass and entered nowhere: only a new pass finds them.
             self._pass = None
@@ -177,7 +178,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._end_pass()
 
     def _end_baseline(self, *_: Any) -> None:
-        """What was there has to be known for sure before anything new is read."""
+        """Make what was there known for sure before anything new is read."""
         if self.ledger.can_improve:
             # The upkeep is at it: what is written for these files is written before the next start.
             self._context.call_async(lambda: None, self._end_baseline, _FLUSH_DELAY)

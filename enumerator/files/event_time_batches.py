@@ -30,7 +30,7 @@ newest."""
 
 
 class OnLateFile(Enum):
-    """What becomes of a file that is found when its place in the order has passed."""
+    """The treatment of a file that is found when its place in the order has passed."""
 
     READ = "read"
     """It comes next, in a batch of its own time."""
@@ -43,7 +43,7 @@ class OnLateFile(Enum):
 
 
 class OnMissingTime(Enum):
-    """What becomes of a file of which neither path nor statistics say a time."""
+    """The treatment of a file of which neither path nor statistics say a time."""
 
     FAIL = "fail"
     """Stop the query with an error."""
@@ -54,7 +54,7 @@ class OnMissingTime(Enum):
 
 @dataclass(frozen=True)
 class EventTimePolicy:
-    """Where times are, and what they decide."""
+    """The times of files, and what they decide."""
 
     times: FileTimes
     skew: int
@@ -82,14 +82,14 @@ class BatchPace:
         """True to request an empty checkpoint."""
         return False
 
-    def judged(self, found: Sifted, *, ended: bool) -> Sifted:
+    def judged(self, listing: Sifted, *, ended: bool) -> Sifted:
         """Called with all that a listing finds, before it becomes pending; what of it does.
 
         Args:
-            found: one portion.
+            listing: one portion.
             ended: it is the last one of its listing.
         """
-        return found
+        return listing
 
     def admits(self, split: FileSplit, budget: BatchBudget) -> bool:
         """True if `split`, the next in order, may be in the batch that is being planned."""
@@ -99,20 +99,20 @@ class BatchPace:
         """`split` is in the batch that is being planned."""
 
     def cut(self, checkpoint_id: int) -> None:
-        """What was planned is in this checkpoint; another batch begins."""
+        """Put what was planned into this checkpoint; another batch begins."""
 
     def aborted(self, checkpoint_id: int) -> None:
-        """What was in this checkpoint, the newest, is in the batch that is being planned."""
+        """Put what was in this checkpoint, the newest, into the batch that is being planned."""
 
     def completed(self, checkpoint_id: int) -> None:
         """This checkpoint and those before it are never taken back."""
 
     def cursors(self) -> Mapping[str, Any]:
-        """What has to survive a restart, as JSON values; may be empty."""
+        """Return what has to survive a restart, as JSON values; may be empty."""
         return {}
 
     def resume_from(self, cursors: Mapping[str, Any]) -> None:
-        """What `cursors` gave at the checkpoint that was restored."""
+        """Resume from what `cursors` gave at the checkpoint that was restored."""
 
     def report(self) -> Mapping[str, Any]:
         """For Spark's progress, as JSON values."""
@@ -140,16 +140,16 @@ class EventTimeBatches(BatchPace):
         self._timeless_names: deque[str] = deque(maxlen=_NAMED)
 
     @override
-    def judged(self, found: Sifted, *, ended: bool) -> Sifted:
+    def judged(self, listing: Sifted, *, ended: bool) -> Sifted:
         if ended:
             self.waits = False
         # Listings go by name, so a later portion may bring an earlier time.
-        elif found.ranges.num_rows:
+        elif listing.ranges.num_rows:
             self.waits = True
-        self._count_timeless(found)
-        late = self._late_in(found)
+        self._count_timeless(listing)
+        late = self._late_in(listing)
         if not late:
-            return found
+            return listing
         self._late += len(late)
         self._late_names.extend(split.file.path for split in late)
         self._context.journal.warning(
@@ -159,16 +159,16 @@ class EventTimeBatches(BatchPace):
         if self._policy.on_late is OnLateFile.FAIL:
             raise self._too_late(late[0])
         if self._policy.on_late is OnLateFile.READ:
-            return found
+            return listing
         self._context.quarantine_splits({split.split_id: self._described(split) for split in late})
         # `found` is in order, so the late ones are at its beginning.
-        return replace(found, ranges=found.ranges.slice(len(late)))
+        return replace(listing, ranges=listing.ranges.slice(len(late)))
 
-    def _count_timeless(self, found: Sifted) -> None:
+    def _count_timeless(self, listing: Sifted) -> None:
         # Otherwise a file without a time has failed the query before.
         if not self._policy.times.may_be_missing:
             return
-        files = (split.file for split in splits_in(found.ranges))
+        files = (split.file for split in splits_in(listing.ranges))
         paths = [file.path for file in files if self._policy.times.find(file) is None]
         if paths:
             self._timeless += len(paths)
@@ -178,14 +178,14 @@ class EventTimeBatches(BatchPace):
                 len(paths), "; ".join(paths[:_NAMED]),
             )  # fmt: skip
 
-    def _late_in(self, found: Sifted) -> Sequence[FileSplit]:
-        """Those of `found`, which is in order, that would have been in an earlier batch."""
+    def _late_in(self, listing: Sifted) -> Sequence[FileSplit]:
+        """Return files of `listing`, which is in order, that an earlier batch would have had."""
         if self._reached is None:
             return ()
         late: list[FileSplit] = []
-        for at in range(found.ranges.num_rows):
+        for at in range(listing.ranges.num_rows):
             # One at a time: mostly the first file is in time, and no other has to be looked at.
-            (split,) = splits_in(found.ranges.slice(at, 1))
+            (split,) = splits_in(listing.ranges.slice(at, 1))
             if self._time(split) >= self._reached - self._policy.skew:
                 break
             late.append(split)
@@ -225,7 +225,7 @@ class EventTimeBatches(BatchPace):
     def took(self, split: FileSplit) -> None:
         time = self._time(split)
         self._span = _widened(self._span, time)
-        # Once this checkpoint is complete, nobody asks for the time of the file again.
+        # Once this checkpoint is complete, the time of the file is not needed again.
         if split.end == split.file.size:
             self._ended.append(split.file.path)
         # A modification time does not count, so that no other file is late because of it.
@@ -279,7 +279,7 @@ class EventTimeBatches(BatchPace):
 
 
 def event_time_figures(cursors: Mapping[str, Any]) -> dict[str, Any]:
-    """How far a query has come, from what its checkpoints say."""
+    """Return how far a query has come, from what its checkpoints say."""
     figures: dict[str, Any] = {
         "reached": None if cursors["reached"] is None else shown_time(cursors["reached"]),
         "lateFiles": cursors["late"],

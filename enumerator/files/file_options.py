@@ -106,7 +106,7 @@ class EventTimeOptions(BaseModel):
 
 
 class LedgerOptions(BaseModel):
-    """What becomes of what is found. Frozen by the model that joins all options."""
+    """The options about found files. Frozen by the model that joins all options."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -195,7 +195,7 @@ Parallelism = Annotated[Annotated[int, Field(gt=0)] | None, BeforeValidator(_aut
 
 
 class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
-    """What is found, how much of it a batch takes, and over how many readers it is spread."""
+    """The options of discovery, of the size of a batch, and of the readers that share it."""
 
     model_config = ConfigDict(
         frozen=True, defer_build=True, alias_generator=to_camel, populate_by_name=True

@@ -14,7 +14,7 @@ from .ledger.ledger import LedgerPolicy
 
 @dataclass(frozen=True)
 class FilePolicy:
-    """When to list, and what to do with what is found; each part is an option of the user."""
+    """The times of listings, and what to do with what is found; each part is an option."""
 
     interval: float
     """Seconds between two passes."""

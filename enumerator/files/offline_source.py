@@ -76,15 +76,15 @@ class OfflineEnumerator(LedgerEnumerator):
         """
         seen = self.ledger.seen
         names, versions = names_in(files.column("path")), versions_in(files)
-        known, version, _ = seen.details_of(names)
+        is_seen, version, _ = seen.details_of(names)
         # What is known in this version stays as it is known.
-        news: Flags = ~known | (version != versions)
+        news: Flags = ~is_seen | (version != versions)
         rows = np.flatnonzero(news)
         if not len(rows):
             return 0
         kept = files.select(FILES.names).take(numbers_array(rows))
         keys = SeenKeys.sort(names.take(rows), versions[rows], ends[rows])
-        new = int(np.count_nonzero(~known))
+        new = int(np.count_nonzero(~is_seen))
         seen.add(keys, Piece(kept, ends[rows], now), new)
         return new
 

@@ -31,7 +31,7 @@ _FIGURES = ("bytes", "rows", "files", "microseconds")
 
 @dataclass(frozen=True)
 class _Part:
-    """What one reader has in one checkpoint."""
+    """One reader's part of one checkpoint."""
 
     rest: Mapping[str, float]
     """Path -> bytes that its budget is expected to leave, in the order in which they are read."""
@@ -40,7 +40,7 @@ class _Part:
 
 
 class PartPlans:
-    """What readers have, and are expected to leave. Under the coordinator's lock."""
+    """The parts of readers, and what they are expected to leave. Under the coordinator's lock."""
 
     def __init__(
         self, cores: int, is_archive: Callable[[FileVersion], bool], *, whole_files: bool = False
@@ -83,7 +83,7 @@ class PartPlans:
         return self._earlier[name] + self._newest[name]
 
     def to_json(self) -> Mapping[str, float]:
-        """What was learned, for a checkpoint; empty before anything was."""
+        """Return what was learned, for a checkpoint; empty before anything was."""
         learned = {name: self._reported(name) for name in _FIGURES}
         return learned if learned["bytes"] else {}
 
@@ -161,7 +161,7 @@ class PartPlans:
         return _GENEROUS * self._expected(BatchLimits(seconds=self._limits.seconds), 1)
 
     def took(self, split: FileSplit, budget: BatchBudget) -> None:
-        """What one reader has no time for does not keep others from getting something."""
+        """Note what one reader took: what it has no time for does not starve others."""
         self._look_at(split, budget)
         if budget.enough is not None:
             budget.enough += math.ceil(max(0.0, split.length - self._most_of_one))
@@ -183,11 +183,11 @@ class PartPlans:
         return part is None or part.has_archives
 
     def readers_wanted(self, readers: int) -> int:
-        """How many to ask for instead of so many: each wave of tasks takes all of the seconds."""
+        """Return how many to ask for instead: each wave of tasks takes all of the seconds."""
         return readers if self._limits.seconds is None else min(readers, self._cores)
 
     def most_readers(self, readers: int) -> int:
-        """How many of so many readers may have a part: each reads a row, or a file, at least."""
+        """Return how many of so many readers may have a part: each reads at least a row or file."""
         if self._limits.rows is not None and self._whole_files:
             return 1
         counted = (self._limits.rows, self._limits.files)
@@ -229,7 +229,7 @@ class PartPlans:
             counts = {
                 r: max(splits_of[r], need[r] / each[1] if r in with_archives else 0) for r in need
             }
-            files = _shares(limits.files, counts, known=need.keys() - with_archives)
+            files = _shares(limits.files, counts, exact=need.keys() - with_archives)
             sizes = _shares(limits.bytes, need)
             budgets = {
                 r: PartBudget(
@@ -275,11 +275,11 @@ def _left_after(read: float, lengths: Mapping[str, float]) -> dict[str, float]:
 
 
 def _shares(
-    limit: int | None, needs: Mapping[int, float], known: Collection[int] = ()
+    limit: int | None, needs: Mapping[int, float], exact: Collection[int] = ()
 ) -> dict[int, int]:
     """Return a limit in parts of at least 1, by need: what one does not need another one gets.
 
-    Needs are estimates, but for the readers in `known`.
+    Needs are estimates, but for the readers in `exact`.
     """
     shares: dict[int, int] = {}
     if limit is None:
@@ -287,10 +287,10 @@ def _shares(
     left = limit
     for at, reader in enumerate(sorted(needs, key=needs.__getitem__)):
         most = left // (len(needs) - at)
-        wanted = needs[reader] * (1 if reader in known else 1.5)
+        wanted = needs[reader] * (1 if reader in exact else 1.5)
         shares[reader] = max(1, min(most, math.ceil(min(wanted, limit))))
         left -= shares[reader]
     # What is left over may be needed after all, where the need is an estimate.
-    others = shares.keys() - set(known) or shares.keys()
+    others = shares.keys() - set(exact) or shares.keys()
     more = max(0, left) // max(1, len(others))
     return {r: share + more * (r in others) for r, share in shares.items()}

@@ -159,7 +159,11 @@ class HybridEnumeratorSource(EnumeratorSource[HybridSplit, HybridState]):
     @override
     def attachments_of(self, state: HybridState) -> Sequence[Attachment]:
         source = self.parts[state.part]
-        return [of for snapshot in state.snapshots for of in source.attachments_of(snapshot)]
+        return [
+            attachment
+            for snapshot in state.snapshots
+            for attachment in source.attachments_of(snapshot)
+        ]
 
     @override
     def restore_state(
@@ -291,11 +295,11 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
     is_decided = same_of("_inner.is_decided")
     close = same_of("_inner.close")
 
-    def _own(self, splits: Sequence[HybridSplit], what: str) -> list[Any]:
+    def _own(self, splits: Sequence[HybridSplit], event: str) -> list[Any]:
         strange = [split for split in splits if split.part != self._part]
         if strange:
             raise ProtocolError(
-                f"splits of the {part_name(strange[0].part)} part {what} in another part",
+                f"splits of the {part_name(strange[0].part)} part {event} in another part",
                 type(self._source).__qualname__,
                 f"{len(strange)} splits, such as {strange[0].split_id}",
                 f"splits of the {part_name(self._part)} part",

@@ -24,7 +24,7 @@ from ..source_api import EnumeratorSource
 
 @dataclass(frozen=True)
 class HybridState:
-    """What a hybrid source knows at a cut."""
+    """The state of a hybrid source at a cut."""
 
     part: int = FIRST
     position: Any = None
@@ -56,7 +56,9 @@ def _rows(
     counts = [attachments] + [0] * (len(packed) - 1)
     heads = [part, version, json.dumps(position, sort_keys=True)]
     columns = [*([head] * len(packed) for head in heads), counts, packed]
-    arrays = [pa.array(values, of.type) for values, of in zip(columns, _ROW, strict=True)]
+    arrays = [
+        pa.array(values, document.type) for values, document in zip(columns, _ROW, strict=True)
+    ]
     return pa.record_batch(arrays, schema=_ROW)
 
 
@@ -120,29 +122,31 @@ class PartChain:
     @classmethod
     def of(cls, chain: Sequence[StateDocument]) -> PartChain | None:
         """None if there is nothing in `chain`."""
-        states = [[row for batch in of.state for row in batch.to_pylist()] for of in chain]
+        states = [
+            [row for batch in document.state for row in batch.to_pylist()] for document in chain
+        ]
         rows = [row for state in states for row in state]
         if not rows:
             return None
         part = rows[-1]["part"]
         documents = [
-            _document(part, of, state)
-            for of, state in zip(chain, states, strict=True)
+            _document(part, document, state)
+            for document, state in zip(chain, states, strict=True)
             if any(row["part"] == part and row["batch"] is not None for row in state)
         ]
         return cls(part, json.loads(rows[-1]["position"]), documents)
 
 
-def _document(part: int, of: StateDocument, rows: Sequence[Any]) -> StateDocument:
+def _document(part: int, document: StateDocument, rows: Sequence[Any]) -> StateDocument:
     own = [row for row in rows if row["part"] == part and row["batch"] is not None]
-    attachments = of.attachments
+    attachments = document.attachments
     if len(own) < len(rows):
         # What an aborted checkpoint of a part before needed comes before.
         count = sum(row["attachments"] for row in own)
         attachments = attachments[len(attachments) - count :]
-    runs = [run for batch in of.assigned for run in rows_by_part(batch) if run[0] == part]
+    runs = [run for batch in document.assigned for run in rows_by_part(batch) if run[0] == part]
     return replace(
-        of,
+        document,
         state_version=own[-1]["version"],
         state=[_unpacked(row["batch"]) for row in own],
         split_version=runs[-1][1] if runs else 1,

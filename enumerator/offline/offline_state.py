@@ -245,7 +245,7 @@ class Compaction:
         retention.prune(newest, retained, younger_than)
 
     def _without_data_files(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
-        """Those whose commits name no other files: only the query knows where to sweep first."""
+        """Return refs whose commits name no other files: only a query knows where to sweep."""
         commits = ReaderCommits(self._store)
         return [
             ref

@@ -49,7 +49,7 @@ Transform = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 @dataclass
 class _Partition:
-    """What is known of the rows with certain partition values."""
+    """The rows with certain partition values."""
 
     values: Values
     batches: list[pa.RecordBatch] = field(default_factory=list)
@@ -152,7 +152,7 @@ class DataFileWriter:
         self._spill.close()
 
     def discard(self) -> None:
-        """Remove what was written, as far as possible: nobody will refer to it."""
+        """Remove what was written, as far as possible: it will never be referred to."""
         with contextlib.suppress(OSError):  # A full disk does not take what is buffered, either.
             self._spill.close()
         for partition in self._partitions.values():
@@ -171,7 +171,7 @@ class DataFileWriter:
     def _flush(self, partition: _Partition) -> None:
         """Rows that wait become a row group, or go to the temporary file."""
         table = self._taken(partition)
-        open_files = sum(known.file is not None for known in self._partitions.values())
+        open_files = sum(each.file is not None for each in self._partitions.values())
         # Rows that were spilled come first in the file, so a partition that has begun to spill
         # keeps spilling, even if another file has been closed meanwhile.
         if partition.file is None and (partition.spilled or open_files >= _MOST_OPEN):
@@ -340,7 +340,7 @@ class _Floats(NamedTuple):
 
 
 def _floats(table: pa.Table) -> Mapping[str, _Floats]:
-    """What the columns of floats hold, by their name in Parquet."""
+    """Return what the columns of floats hold, by their name in Parquet."""
     floats: dict[str, _Floats] = {}
     for column in table.schema:
         for chunk in table.column(column.name).chunks:

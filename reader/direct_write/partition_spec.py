@@ -107,14 +107,14 @@ def _fields(
             yield from _fields(field.type, (*outer, field.name))
 
 
-def _field(path: Path, found: pa.DataType, kind: pa.DataType, transform: str) -> _Field:
+def _field(path: Path, arrow_type: pa.DataType, kind: pa.DataType, transform: str) -> _Field:
     # The sink promotes numbers of the table, and Iceberg's transforms of both types are the same.
-    common = _SMALL.get(kind, kind) if is_same(found, kind) else wider(found, kind)
+    common = _SMALL.get(kind, kind) if is_same(arrow_type, kind) else wider(arrow_type, kind)
     if common is None:
         raise TableError(
             "rows cannot be partitioned as the table is",
             ".".join(path),
-            f"{found} in the rows",
+            f"{arrow_type} in the rows",
             f"{kind}, as in the table, for the partition transform {transform}",
             "Give the column this type in writeSchema or schemaHints, or remove the partition "
             "field from the table.",

@@ -119,7 +119,7 @@ def _texts(column: pa.Array) -> pa.Array:
 
 
 def _quoted(text: str) -> str:
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def _refused(expected: str, value: object) -> OptionError:

@@ -21,7 +21,7 @@ from .place import Place
 
 @dataclass
 class Swept:
-    """What was found at a place, by path."""
+    """The files at a place, by path."""
 
     superseded: list[str] = field(default_factory=list)
     """Files of attempts that lost; deleted if that was asked for."""
@@ -58,7 +58,7 @@ def sweep(
         commit = commits.find(ref, reader)
         return None if commit is None else set(commit.written)
 
-    found = Swept()
+    swept = Swept()
     for path in place.files():
         folder, slash, leaf = path.rpartition("/")
         # A draft that was never published has the file's name within its own, see `LocalDraft`.
@@ -67,13 +67,13 @@ def sweep(
         # Other files in the directory are the table's, or those of other queries.
         if name is None or name.lineage != lineage or (refs is not None and name.ref not in refs):
             continue
-        known = named(name.ref, name.reader)
-        if known is None:
-            found.undecided.append(path)
-        elif path in known:
-            found.named.append(path)
+        named_paths = named(name.ref, name.reader)
+        if named_paths is None:
+            swept.undecided.append(path)
+        elif path in named_paths:
+            swept.named.append(path)
         else:
-            found.superseded.append(path)
+            swept.superseded.append(path)
             if delete:
                 place.delete(path)
-    return found
+    return swept

@@ -78,7 +78,7 @@ _SMALL_FILE = 256 * 1024
 _RUN_BYTES = 2 * 1024 * 1024
 _RUN_FILES = 16_384
 _FIRST_FILES = 64
-"""Under a limit on rows: files of a first run, of which nobody knows how many rows they have."""
+"""Under a limit on rows: files of a first run, whose numbers of rows are unknown."""
 
 
 def runs(
@@ -113,7 +113,7 @@ def runs(
 
 
 class _Pace:
-    """How many small files are read at once, by the rows of those before."""
+    """The number of small files that are read at once, by the rows of those before."""
 
     def __init__(self, budget: RemainingBudget) -> None:
         self._budget, self._first, self._files = budget, budget.rows, 0

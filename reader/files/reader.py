@@ -73,7 +73,7 @@ _REPLACED = "replaced before it was read; the current version is read separately
 
 @dataclass(frozen=True)
 class _Way:
-    """How files are read in whose paths the same columns are."""
+    """A plan for reading files with the same columns in their paths."""
 
     data: pa.Schema
     """The columns that are in the files."""
@@ -150,28 +150,28 @@ class FileSplitReader(SplitReader[FileSplit]):
         if split.split_id in self._context.until:
             return None
         try:
-            given = self._columns.partition(split.file.path)
+            path_columns = self._columns.partition(split.file.path)
         # The file is read by itself then, where the same error can be reported or skipped.
         except SplitReadError:
             return None
-        names = frozenset(given)
+        names = frozenset(path_columns)
         file_format = format_of(split.file, self._way(names).file_format)
         return names if file_format.may_pack(split.file) else None
 
     def _way_of(self, split: FileSplit) -> _Way:
         return self._way(frozenset(self._columns.partition(split.file.path)))
 
-    def _way(self, given: frozenset[str]) -> _Way:
-        if given not in self._ways:
+    def _way(self, path_columns: frozenset[str]) -> _Way:
+        if path_columns not in self._ways:
             # Files as rows have a column called path, which is no partition.
-            made_here = given | {METADATA}
+            made_here = path_columns | {METADATA}
             data = pa.schema([f for f in self._schema if f.name not in made_here])
-            self._ways[given] = _Way(
+            self._ways[path_columns] = _Way(
                 data,
                 make_format(self._options, data, self._known),
                 Predicate.of_options(self._options, data),
             )
-        return self._ways[given]
+        return self._ways[path_columns]
 
     def _packed(self, run: Sequence[FileSplit]) -> list[Item] | None:
         """All of a run from one parse; None if it has to be read file by file to know more."""
@@ -215,7 +215,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         return [*_left_out(parsed.bad), batch, *reports]
 
     def _fitting(self, rows: Sequence[int]) -> int:
-        """How many files of a run fit the budget, from the first one on."""
+        """Return how many files of a run fit the budget, from the first one on."""
         if self._budget.has_room(sum(rows)):
             return len(rows)
         return sum(map(self._budget.has_room, accumulate(rows)))
@@ -316,7 +316,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         return int(batch.num_rows)
 
     def _ignored(self, error: FileVanishedError | MalformedDataError, file: FileVersion) -> str:
-        """Why what is left of the file is skipped; raises where it may not be."""
+        """Return why what is left of the file is skipped; raises if it may not be."""
         if isinstance(error, FileVanishedError):
             if self._options.ignore_missing_files or isinstance(error, DirectoryMark):
                 return str(error)
@@ -393,8 +393,8 @@ def _bad_file(file: FileVersion, reason: str) -> LeftOut:
     return LeftOut("bad_files", pa.RecordBatch.from_pylist([row], schema=SCHEMA_LEFT_OUT))
 
 
-def _report_replaced(found: FileVersion, split: FileSplit) -> Iterator[Item]:
+def _report_replaced(version: FileVersion, split: FileSplit) -> Iterator[Item]:
     yield SplitFinished(split.split_id, 0, skipped=_REPLACED)
     # A version without its time is for a listing to find.
-    if found.modified >= 0:
-        yield ReaderEvent(REPLACED, replaced(split.file, found))
+    if version.modified >= 0:
+        yield ReaderEvent(REPLACED, replaced(split.file, version))

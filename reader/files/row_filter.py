@@ -40,7 +40,7 @@ COMPARE = {
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a block's metadata says of one column; values already in the column's target type."""
+    """A column's range in a block's metadata; values already in the column's target type."""
 
     low: pa.Scalar | None
     high: pa.Scalar | None

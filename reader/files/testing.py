@@ -78,7 +78,7 @@ def read_rows(paths: Sequence[Path], schema: pa.Schema, **options: Any) -> list[
 
 
 class FileFormatSuite(ABC):
-    """What every format promises: cuts, damage, types, packing, and memory flat over the size.
+    """The promises of every format: cuts, damage, types, packing, and memory flat over the size.
 
     A subclass whose name begins with `Test` names the format and writes its files; pytest does the
     rest. What a format cannot do at all is said by the attributes, each with its reason next to it.
@@ -140,12 +140,12 @@ class FileFormatSuite(ABC):
 
     def _cut(self, path: Path, boundaries: Iterable[int]) -> list[FileSplit]:
         """Splits at these bytes, as far as the format may be cut there."""
-        made, file = self._format(), version(path)
-        where = made.splittability(file)
+        file_format, file = self._format(), version(path)
+        where = file_format.splittability(file)
         if where is Splittability.WHOLE:
             return [whole(path)]
         if where is Splittability.BLOCKS:
-            starts = [block.start for block in made.blocks(file)]
+            starts = [block.start for block in file_format.blocks(file)]
             boundaries = [starts[boundary % len(starts)] for boundary in boundaries]
         return cut(path, boundaries)
 
@@ -180,16 +180,19 @@ class FileFormatSuite(ABC):
         """Where a file is cut at blocks, they leave no gap and their counts are true."""
         rows = self.rows(60)
         path = self._file(tmp_path, rows)
-        made, file = self._format(), version(path)
-        if made.splittability(file) is not Splittability.BLOCKS and not made.counts_rows:
+        file_format, file = self._format(), version(path)
+        if (
+            file_format.splittability(file) is not Splittability.BLOCKS
+            and not file_format.counts_rows
+        ):
             return
-        blocks = made.blocks(file)
+        blocks = file_format.blocks(file)
         assert (blocks[0].start, blocks[-1].end) == (0, file.size)
         assert all(one.end == other.start for one, other in pairwise(blocks))
-        found = [self._read([FileSplit(file, b.start, b.end)]) for b in blocks]
-        assert [row for part in found for row in part] == rows
-        for block, part in zip(blocks, found, strict=True):
-            assert block.rows == len(part) or (block.rows == -1 and not made.counts_rows)
+        rows_read = [self._read([FileSplit(file, b.start, b.end)]) for b in blocks]
+        assert [row for part in rows_read for row in part] == rows
+        for block, part in zip(blocks, rows_read, strict=True):
+            assert block.rows == len(part) or (block.rows == -1 and not file_format.counts_rows)
 
     def test_rows_are_numbered_on_behind_a_cut(self, tmp_path: Path) -> None:
         """`_metadata.row_index` counts through the file, in any split."""
@@ -214,8 +217,8 @@ class FileFormatSuite(ABC):
         rows = self.rows(30)
         path = self._file(tmp_path, rows)
         fields = [self.schema.field(i) for i in range(len(self.schema) - 1, 0, -1)]
-        found = read_rows([path], pa.schema(fields), **self.options)
-        assert found == [{f.name: row[f.name] for f in fields} for row in rows]
+        rows_read = read_rows([path], pa.schema(fields), **self.options)
+        assert rows_read == [{f.name: row[f.name] for f in fields} for row in rows]
 
     def test_a_filter_leaves_the_rows_that_fulfil_it(self, tmp_path: Path) -> None:
         """In one file, in its splits, and in many small files at once."""
@@ -271,10 +274,10 @@ class FileFormatSuite(ABC):
         data = path.read_bytes()
         for at in sorted(random.Random(3).sample(range(1, len(data)), min(30, len(data) - 1))):
             path.write_bytes(data[:at])
-            found = self._rows_or_error(path)
-            if isinstance(found, list):
+            rows_read = self._rows_or_error(path)
+            if isinstance(rows_read, list):
                 assert not self.notices_its_end, f"cut to {at} bytes of {len(data)}"
-                assert found[:-1] == rows[: len(found) - 1], f"cut to {at} bytes"
+                assert rows_read[:-1] == rows[: len(rows_read) - 1], f"cut to {at} bytes"
 
     def test_changed_bytes_give_an_error_that_names_the_file_or_rows(self, tmp_path: Path) -> None:
         """No crash, no other error; and no row too few where metadata counts them."""
@@ -302,8 +305,8 @@ class FileFormatSuite(ABC):
         """A file without a byte is judged, not passed over."""
         path = tmp_path / f"empty{self.suffix}"
         path.touch()
-        found = self._rows_or_error(path)
-        assert isinstance(found, list) == self.takes_empty_files
+        rows_read = self._rows_or_error(path)
+        assert isinstance(rows_read, list) == self.takes_empty_files
 
     def test_a_file_that_is_gone_or_another_is_named(self, tmp_path: Path) -> None:
         """A version that is not the one discovered is never read in parts."""

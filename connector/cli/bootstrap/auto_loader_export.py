@@ -39,7 +39,7 @@ def auto_loader_log(
     all_processed: bool,
     quoted_paths: bool,
 ) -> OtherLog:
-    """What an export says of files; of several versions of a file the newest counts.
+    """Read what an export says of files; of several versions of a file the newest counts.
 
     Args:
         export: a file, or a directory of such files.

@@ -52,7 +52,7 @@ class OtherFile:
 
     @property
     def name(self) -> str:
-        """What the file is called here."""
+        """Return what the file is called here."""
         return name_here(_unquoted(self.path) if self.is_quoted else hadoop_path(self.path))
 
     def has_become(self, file: FileVersion) -> bool:
@@ -113,7 +113,7 @@ class OtherLog:
 
 @dataclass
 class Import:
-    """What of a list counts as seen, and why the rest does not."""
+    """The files of a list that count as seen, and why the rest does not."""
 
     origin: Mapping[str, Any]
     seen: list[FileVersion] = field(default_factory=list)
@@ -159,18 +159,18 @@ class Import:
         return state
 
 
-def options_of(path: str, given: Sequence[str], storage_options: str) -> SluiceOptions:
+def options_of(path: str, texts: Sequence[str], storage_options: str) -> SluiceOptions:
     """The query's options, as far as they say which files there are."""
-    named = {"storageOptions": storage_options, **parsed_options(given), "path": path}
+    named = {"storageOptions": storage_options, **parsed_options(texts), "path": path}
     return parse_options(named, streaming=False)
 
 
-def rewrites_of(given: Sequence[str]) -> list[tuple[str, str]]:
+def rewrites_of(texts: Sequence[str]) -> list[tuple[str, str]]:
     """The values of `--rewrite`."""
-    pairs = [text.partition("=") for text in given]
+    pairs = [text.partition("=") for text in texts]
     if any(not (old and new) for old, _, new in pairs):
         raise OptionError(
-            "--rewrite does not parse", "", ", ".join(given), "OLD=NEW, two path prefixes"
+            "--rewrite does not parse", "", ", ".join(texts), "OLD=NEW, two path prefixes"
         )
     return [(old, new) for old, _, new in pairs]
 

@@ -41,7 +41,7 @@ _ORIGIN = ("state", "checkpoint", "epoch", "known_to_be_complete")
 
 @dataclass(frozen=True)
 class Fork:
-    """What is to be forked, and how."""
+    """A checkpoint to be forked, and the files that are chosen."""
 
     view: StateView
     ref: CheckpointRef
@@ -111,7 +111,7 @@ class Fork:
     def _leave_out(
         self, enumerator: OfflineEnumerator, wanted: Callable[[pa.Array], pa.Array]
     ) -> None:
-        """What the other state found later and is not wanted counts as seen."""
+        """Count as seen what the other state found later and is not wanted."""
         now = int(time.time() * 1_000_000)
         for rows in FilesAsOf(self.view.store, self.view.head, details=True).seen():
             chosen = rows.filter(pc.invert(wanted(rows.column("path"))))
@@ -168,13 +168,13 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
     return Fork(view, ref, link.is_read, matching)
 
 
-def _lines(found: Mapping[str, Any]) -> dict[str, str]:
-    counts = found["counts"]
-    completeness = "complete" if found["known_to_be_complete"] else "not known to be complete"
+def _lines(report: Mapping[str, Any]) -> dict[str, str]:
+    counts = report["counts"]
+    completeness = "complete" if report["known_to_be_complete"] else "not known to be complete"
     lines = {
-        "of": found["state"],
-        "after": f"checkpoint {found['checkpoint']} of epoch {found['epoch']}, {completeness}",
-        "into": found["new"],
+        "of": report["state"],
+        "after": f"checkpoint {report['checkpoint']} of epoch {report['epoch']}, {completeness}",
+        "into": report["new"],
         "files seen": f"{counts['files_seen']:,}",
         "pending": f"{counted(counts['pending_splits'], 'split')}, "
         f"{counted(counts['pending_bytes'], 'byte')}",

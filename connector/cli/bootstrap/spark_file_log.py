@@ -23,7 +23,7 @@ _COMPACT: Final = ".compact"
 
 
 def spark_file_log(place: str, source: str, options: Mapping[str, Any]) -> OtherLog:
-    """What the query with the checkpoint at `place` says of files.
+    """Read what the query with the checkpoint at `place` says of files.
 
     Args:
         place: its `checkpointLocation`.

@@ -70,7 +70,7 @@ class _Import(SharedArguments):
 
 
 def fork(
-    given: ViewArguments,
+    arguments: ViewArguments,
     new: New,
     at: Annotated[
         str, typer.Option(help="Start after this checkpoint: 42, or 42-3 of epoch 3.")
@@ -101,10 +101,10 @@ def fork(
     from ..bootstrap.new_state import target_at
     from ..offline_edit import Plan, carry_out
 
-    store = given.opened()
-    options = parsed_storage_options(given.storage_options)
+    store = arguments.opened()
+    options = parsed_storage_options(arguments.storage_options)
     continued = continued_at(store, options) if continue_query else None
-    target = target_at(new, given.source_name, options, continued)
+    target = target_at(new, arguments.source_name, options, continued)
     if continued is not None and not (at or at_time):
         # A query can be continued only where it has ended.
         at = continued.checkpoint().name
@@ -115,7 +115,7 @@ def fork(
             continued.check_ends_at(fork.ref)
         return fork.plan(target)
 
-    carry_out(decide, yes=yes, as_json=given.as_json)
+    carry_out(decide, yes=yes, as_json=arguments.as_json)
 
 
 def import_spark(
@@ -126,7 +126,7 @@ def import_spark(
             help="Read this checkpointLocation of a query with Spark's own file source.",
         ),
     ],
-    given: _Import,
+    arguments: _Import,
     source: Annotated[
         str, typer.Option(help="Select one of the query's sources: a folder in sources/.")
     ] = "",
@@ -139,10 +139,10 @@ def import_spark(
     from ..bootstrap.continued_query import continued_query
     from ..bootstrap.spark_file_log import spark_file_log
 
-    options = parsed_storage_options(given.storage_options)
+    options = parsed_storage_options(arguments.storage_options)
     # Before the log: if the query has gone on since, writing finds out.
     continued = continued_query(checkpoint, options) if continue_query else None
-    given.run("import-spark", spark_file_log(checkpoint, source, options), continued)
+    arguments.run("import-spark", spark_file_log(checkpoint, source, options), continued)
 
 
 def import_auto_loader(
@@ -154,7 +154,7 @@ def import_auto_loader(
             "directory: CSV with a header, JSON lines or Parquet.",
         ),
     ],
-    given: _Import,
+    arguments: _Import,
     source_id: Annotated[str, typer.Option(help="Use only rows with this source_id.")] = "",
     all_processed: Annotated[
         bool,
@@ -175,8 +175,8 @@ def import_auto_loader(
     """
     from ..bootstrap.auto_loader_export import auto_loader_log
 
-    options = parsed_storage_options(given.storage_options)
+    options = parsed_storage_options(arguments.storage_options)
     log = auto_loader_log(
         export, options, source_id, all_processed=all_processed, quoted_paths=quoted_paths
     )
-    given.run("import-auto-loader", log)
+    arguments.run("import-auto-loader", log)

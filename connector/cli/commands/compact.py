@@ -136,9 +136,9 @@ def _show(report: Mapping[str, Any]) -> None:
         typer.echo("the state is small already: there is nothing to compact")
 
 
-def _amounts(found: dict[str, int]) -> str:
+def _amounts(sizes: dict[str, int]) -> str:
     return (
-        f"{counted(found['objects'], 'object')}, {format_bytes(found['bytes'])}: "
-        f"{counted(found['checkpoints'], 'checkpoint')}, {counted(found['bases'], 'base')}, "
-        f"{counted(found['index_objects'], 'object')} of the index"
+        f"{counted(sizes['objects'], 'object')}, {format_bytes(sizes['bytes'])}: "
+        f"{counted(sizes['checkpoints'], 'checkpoint')}, {counted(sizes['bases'], 'base')}, "
+        f"{counted(sizes['index_objects'], 'object')} of the index"
     )

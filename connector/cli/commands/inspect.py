@@ -70,14 +70,14 @@ def _commit_report(commit: ReaderCommit) -> dict[str, Any]:
     return {**commit.model_dump(mode="json"), "finished": finished}
 
 
-def inspected_lines(found: dict[str, Any]) -> dict[str, str]:
+def inspected_lines(details: dict[str, Any]) -> dict[str, str]:
     """The header in readable form; the splits follow."""
-    header = found["header"]
+    header = details["header"]
     lines = {
-        "checkpoint": f"{header['checkpoint']} of epoch {header['epoch']}: {found['state']}",
+        "checkpoint": f"{header['checkpoint']} of epoch {header['epoch']}: {details['state']}",
         "parent": f"{header['parent_checkpoint']} of epoch {header['parent_epoch']}",
-        "object": found["object"],
-        "planned": formatted(found["planned"]),
+        "object": details["object"],
+        "planned": formatted(details["planned"]),
         "source": header["enumerator"],
         "assigned": counted(header["assigned_splits"], "split"),
         "state rows": f"{header['state_rows']:,}",
@@ -86,7 +86,7 @@ def inspected_lines(found: dict[str, Any]) -> dict[str, str]:
         "orders": f"up to {header['orders']}" if header["orders"] else "none",
         "checksum": header["checksum"],
     }
-    for commit in found["commits"]:
+    for commit in details["commits"]:
         rows, size = sum(commit["rows"]), formatted(sum(commit["input_bytes"]), "bytes")
         when = formatted(commit["finished"])
         lines[f"reader {commit['reader']}"] = (

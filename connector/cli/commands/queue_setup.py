@@ -96,8 +96,8 @@ def _aws_setup(
     """The options of the query, and the attributes and policies of its queues and bucket."""
     at = f"{new.region}:{new.account}"
     host = f"https://sqs.{new.region}.amazonaws.com/{new.account}"
-    arns = {of: f"arn:aws:sqs:{at}:{name}" for of, name in new.names.items()}
-    urls = {of: f"{host}/{name}" for of, name in new.names.items()}
+    arns = {queue: f"arn:aws:sqs:{at}:{name}" for queue, name in new.names.items()}
+    urls = {queue: f"{host}/{name}" for queue, name in new.names.items()}
     return {
         "options": {
             "discoveryMode": "notifications",
@@ -211,7 +211,7 @@ def _query_policy(
 
 
 def _queue_policy(queue: str, bucket: str, account: str) -> dict[str, Any]:
-    """Lets the bucket, and nobody else, put events into the queue."""
+    """Lets the bucket, and no one else, put events into the queue."""
     statement = {
         "Sid": "BucketEvents",
         "Effect": "Allow",
@@ -294,11 +294,13 @@ def _azure_setup(path: str, queue: str, dead_letters: str) -> dict[str, Any]:
 def _azure_script(setup: dict[str, Any]) -> str:
     """The same as commands of `az`; three variables at their head are the user's to set."""
     account, subject = shlex.quote(setup["account"]), shlex.quote(setup["subjectBeginsWith"])
-    events, dead_letters = (shlex.quote(setup["queues"][of]) for of in ("events", "deadLetters"))
+    events, dead_letters = (
+        shlex.quote(setup["queues"][queue]) for queue in ("events", "deadLetters")
+    )
     roles = "\n".join(
         f'az role assignment create --assignee "$PRINCIPAL" --role {shlex.quote(role)} \\\n'
-        f'  --scope "$STORAGE"{_azure_scope(setup, of)}'
-        for of, role in setup["roles"].items()
+        f'  --scope "$STORAGE"{_azure_scope(setup, queue)}'
+        for queue, role in setup["roles"].items()
     )
     return f"""\
 # 1. Your subscription, the resource group of the account, and the identity of the query's driver.
@@ -326,10 +328,10 @@ az eventgrid event-subscription create --name {events} --source-resource-id "$ST
 {_option_lines(setup["options"])}"""
 
 
-def _azure_scope(setup: dict[str, Any], of: str) -> str:
-    if of == "container":
+def _azure_scope(setup: dict[str, Any], queue: str) -> str:
+    if queue == "container":
         return f"/blobServices/default/containers/{shlex.quote(setup['container'])}"
-    return f"/queueServices/default/queues/{shlex.quote(setup['queues'][of])}"
+    return f"/queueServices/default/queues/{shlex.quote(setup['queues'][queue])}"
 
 
 def _option_lines(options: Mapping[str, str]) -> str:

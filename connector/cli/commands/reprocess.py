@@ -27,7 +27,7 @@ SkipMissing = Annotated[
 
 
 def requeue(
-    given: OrderArguments,
+    arguments: OrderArguments,
     quarantined: Quarantined = False,
     in_state: Annotated[
         str,
@@ -63,16 +63,18 @@ def requeue(
     in_range = in_event_time(event_time, event_time_pattern, time_zone) if event_time else None
 
     submit_order(
-        given,
+        arguments,
         "requeue",
-        lambda view: requeued(view, given.matching, in_state, in_range, quarantined=quarantined),
+        lambda view: requeued(
+            view, arguments.matching, in_state, in_range, quarantined=quarantined
+        ),
         event_time=event_time,
         skip_missing=skip_missing,
     )
 
 
 def rewind(
-    given: OrderArguments,
+    arguments: OrderArguments,
     to: Annotated[str, typer.Option(help="Go back to this checkpoint: 42 or 42-3.")] = "",
     to_time: Annotated[
         str,
@@ -90,14 +92,14 @@ def rewind(
     from ..reprocess.reprocess_plan import rewound
 
     submit_order(
-        given,
+        arguments,
         "rewind",
-        lambda view: rewound(view, given.matching, to, to_time),
+        lambda view: rewound(view, arguments.matching, to, to_time),
         skip_missing=skip_missing,
     )
 
 
-def forget(given: OrderArguments, quarantined: Quarantined = False) -> None:
+def forget(arguments: OrderArguments, quarantined: Quarantined = False) -> None:
     """Discard pending or quarantined files.
 
     They count as seen and are not read.
@@ -106,11 +108,13 @@ def forget(given: OrderArguments, quarantined: Quarantined = False) -> None:
     from ..reprocess.reprocess_plan import forgotten
 
     submit_order(
-        given, "forget", lambda view: forgotten(view, given.matching, quarantined=quarantined)
+        arguments,
+        "forget",
+        lambda view: forgotten(view, arguments.matching, quarantined=quarantined),
     )
 
 
-def waive(given: OrderArguments) -> None:
+def waive(arguments: OrderArguments) -> None:
     """Give up files that the batch in flight cannot read.
 
     They were deleted or replaced. The lost rows are counted.
@@ -122,16 +126,18 @@ def waive(given: OrderArguments) -> None:
 
     # Only Spark's log says which batch is under way: the state may have checkpoints that were cut
     # ahead.
-    options = parsed_storage_options(given.storage_options)
+    options = parsed_storage_options(arguments.storage_options)
 
     submit_order(
-        given,
+        arguments,
         "waive",
-        lambda view: waived(view, given.matching, under_way_in_spark(view.store, options), options),
+        lambda view: waived(
+            view, arguments.matching, under_way_in_spark(view.store, options), options
+        ),
     )
 
 
-def orders(given: ViewArguments) -> None:
+def orders(arguments: ViewArguments) -> None:
     """List what requeue, rewind, forget and waive ordered.
 
     The list says who ordered it, when and why, and whether it is done.
@@ -140,4 +146,4 @@ def orders(given: ViewArguments) -> None:
     from ..reprocess.reprocess_log import recorded_orders
 
     columns = ["order", "action", "state", "created", "who", "files", "released", "rows", "reason"]
-    print_rows(look_at(given.opened(), recorded_orders), columns, in_json=given.as_json)
+    print_rows(look_at(arguments.opened(), recorded_orders), columns, in_json=arguments.as_json)

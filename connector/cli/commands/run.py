@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunArguments:
-    """What the command accepts."""
+    """The arguments of the command."""
 
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="Read the files below this directory or URL.")
@@ -88,27 +88,27 @@ class RunArguments:
         return options | parsed_options(self.option or ())
 
 
-def run(given: RunArguments) -> None:
+def run(arguments: RunArguments) -> None:
     """Read new files into a table, without Spark.
 
     Ends with 0, with 1 after an error, and with 2 if the call is wrong.
     """
     with plainly(Exit.FOUND):
-        if given.dry_run:
-            _show_plan(given)
-        elif given.spark:
-            _run_in_spark(given)
+        if arguments.dry_run:
+            _show_plan(arguments)
+        elif arguments.spark:
+            _run_in_spark(arguments)
         else:
-            _run_here(given)
+            _run_here(arguments)
 
 
-def _seconds(given: RunArguments) -> float | None:
+def _seconds(arguments: RunArguments) -> float | None:
     from ....checkpoint_meta.storage.units import parse_milliseconds
 
-    every = given.every
+    every = arguments.every
     if not every:
         return None
-    if given.once:
+    if arguments.once:
         raise OptionError("--once and --every exclude each other", "", "both", "one of them")
     # A plain number is of seconds here.
     text = f"{every}s" if every.isdecimal() else every
@@ -116,7 +116,7 @@ def _seconds(given: RunArguments) -> float | None:
     return milliseconds / 1000
 
 
-def _run_here(given: RunArguments) -> None:
+def _run_here(arguments: RunArguments) -> None:
     from ...host.embedded_query import Stopped
     from ...host.run import embedded_run
 
@@ -136,12 +136,12 @@ def _run_here(given: RunArguments) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
     with _progress() as on_task:
-        every = _seconds(given)
+        every = _seconds(arguments)
         run = embedded_run(
-            given.options, given.to, every=every, workers=given.workers, on_task=on_task
+            arguments.options, arguments.to, every=every, workers=arguments.workers, on_task=on_task
         )
         for report in run.batches(wait):
-            _print_batch(report, as_json=given.as_json)
+            _print_batch(report, as_json=arguments.as_json)
 
 
 @contextmanager
@@ -177,13 +177,13 @@ def _print_batch(report: BatchReport, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _show_plan(given: RunArguments) -> None:
+def _show_plan(arguments: RunArguments) -> None:
     from ...host.dry_run import planned_batch
     from ...host.run import checked_with_target
     from ...views.amounts import counted, format_bytes
 
-    planned = planned_batch(checked_with_target(given.options, given.to)[0])
-    if given.as_json:
+    planned = planned_batch(checked_with_target(arguments.options, arguments.to)[0])
+    if arguments.as_json:
         print_json(None if planned is None else asdict(planned))
     elif planned is None:
         typer.echo("nothing new")
@@ -195,7 +195,7 @@ def _show_plan(given: RunArguments) -> None:
         )
 
 
-def _run_in_spark(given: RunArguments) -> None:
+def _run_in_spark(arguments: RunArguments) -> None:
     from pyspark.errors import StreamingQueryException
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -204,9 +204,11 @@ def _run_in_spark(given: RunArguments) -> None:
     from ...session.restart_on_evolution import run_with_evolution
     from ...spark.file_stream import FileStream
 
-    options, target = checked_with_target(given.options, given.to)
-    path, place, every = options.pop("path"), given.checkpoint, _seconds(given)
-    session = SparkSession.builder.master(given.spark).appName(f"sluice run {path}").getOrCreate()
+    options, target = checked_with_target(arguments.options, arguments.to)
+    path, place, every = options.pop("path"), arguments.checkpoint, _seconds(arguments)
+    session = (
+        SparkSession.builder.master(arguments.spark).appName(f"sluice run {path}").getOrCreate()
+    )
 
     def start() -> StreamingQuery:
         files = session.readStream.format("sluice").options(**options).load(path)

@@ -105,7 +105,7 @@ def _newest(links: Sequence[CheckpointSnapshot]) -> dict[str, Any] | None:
 
 
 def _event_time(links: Sequence[CheckpointSnapshot]) -> dict[str, Any] | None:
-    """How far a query has come whose files are in the order of event time; None for another."""
+    """Return how far a query has come in event time; None if its files are in another order."""
     cursors = links[0].checkpoint.header.cursors.get("eventTime") if links else None
     return None if cursors is None else event_time_figures(cursors)
 
@@ -164,10 +164,12 @@ def status_lines(status: dict[str, Any], owner: str) -> dict[str, str]:
     seed = status["seed"]
     if seed is not None:
         origin = seed["origin"]
-        of = next((origin[key] for key in ("state", "export", "checkpoint") if key in origin), "")
+        reader = next(
+            (origin[key] for key in ("state", "export", "checkpoint") if key in origin), ""
+        )
         when = format_duration(time.time() - seed["written"] / 1e6)
         lines["made by"] = (
-            f"sluice {seed['purpose']} of {of}, {when} ago, {seed['user']} on {seed['host']}"
+            f"sluice {seed['purpose']} of {reader}, {when} ago, {seed['user']} on {seed['host']}"
         )
     newest, pending = status["newest"], status["pending"]
     if newest is None:
@@ -180,10 +182,10 @@ def status_lines(status: dict[str, Any], owner: str) -> dict[str, str]:
             f"{newest['commits']} of {counted(newest['readers'], 'reader')}"
         )
     for waiting in status["inFlight"]:
-        held = [of for of in waiting["readers"] if of["heldUnder"] is not None]
+        held = [reader for reader in waiting["readers"] if reader["heldUnder"] is not None]
         if held:
-            splits = sum(of["heldSplits"] for of in held)
-            under = min(of["heldUnder"] for of in held)
+            splits = sum(reader["heldSplits"] for reader in held)
+            under = min(reader["heldUnder"] for reader in held)
             amount = f"{counted(splits, 'split')} for {counted(len(held), 'reader')}"
             lines[f"held in {waiting['checkpoint']}"] = f"{amount}, until the commit of {under}"
     if pending is not None:

@@ -15,7 +15,7 @@ _SHOWN = 20
 
 
 def sweep(
-    given: ViewArguments,
+    arguments: ViewArguments,
     write_to: Annotated[
         str,
         typer.Argument(
@@ -41,14 +41,14 @@ def sweep(
     from ....reader.direct_write.unreferenced_files import sweep as look
     from ..state_argument import parsed_storage_options
 
-    storage = parsed_storage_options(given.storage_options)
-    store = given.opened()
+    storage = parsed_storage_options(arguments.storage_options)
+    store = arguments.opened()
     place = Place(absolute(write_to), storage)
     files = look(place, store, delete=yes)
     # A batch may become part of a table meanwhile.
     tables = [_membership(one, storage) for one in table]
     outside = [path for path in files.named if tables and not any(has(path) for has in tables)]
-    if given.as_json:
+    if arguments.as_json:
         print_json(
             {
                 "superseded": files.superseded,

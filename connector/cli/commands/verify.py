@@ -82,7 +82,7 @@ class Verification:
         return refs_in(self._store.list(directory))
 
     def _is_reported(self, name: str) -> bool:
-        return any(known.object == name for known in self.findings)
+        return any(finding.object == name for finding in self.findings)
 
     def _damaged(self, name: str, what: object) -> None:
         self.findings.append(Damage(name, "damaged", str(what)))
@@ -140,9 +140,9 @@ class Verification:
             self._damaged(layout.FORMAT, f"{data[:40]!r}, which no release writes")
 
     def _all_checkpoints(self) -> None:
-        for found in self._documents(layout.CHECKPOINTS, "delta"):
-            self._checkpoints[found.ref] = found
-            self._attachments(found)
+        for document in self._documents(layout.CHECKPOINTS, "delta"):
+            self._checkpoints[document.ref] = document
+            self._attachments(document)
 
     def _all_bases(self) -> None:
         for found in self._documents(layout.BASES, "base"):
@@ -150,7 +150,7 @@ class Verification:
                 self._whole_bases.add(found.ref)
 
     def _documents(self, directory: str, kind: str) -> Iterator[Checkpoint]:
-        """Those of a directory that are whole, and what their names say."""
+        """Yield the whole documents of a directory, and what their names say."""
         for leaf in self._store.list(directory):
             name, refs = f"{directory}/{leaf}", refs_in([leaf])
             data = self._read(name)
@@ -166,18 +166,18 @@ class Verification:
             else:
                 yield checkpoint
 
-    def _attachments(self, of: Checkpoint) -> bool:
+    def _attachments(self, document: Checkpoint) -> bool:
         """True if a restore can use what the document refers to; a run's names it does not need."""
         whole = True
-        for attachment in of.header.attachments:
+        for attachment in document.header.attachments:
             name = f"{layout.INDEX}/{attachment.name}"
             is_reported = self._is_reported(name)
             data = None if is_reported else self._read(name)
             sound = data is not None and xxh3_128_hexdigest(data) == attachment.checksum
             if data is None and not is_reported:
-                self._missing(name, f"{of.ref} refers to it")
+                self._missing(name, f"{document.ref} refers to it")
             elif not sound and not is_reported:
-                self._damaged(name, f"its checksum differs from the one in {of.ref}")
+                self._damaged(name, f"its checksum differs from the one in {document.ref}")
             # Only the keys are loaded at a restore.
             whole = whole and (sound or not name.endswith("keys.arrow"))
         return whole
@@ -245,7 +245,9 @@ class Verification:
             self._bad_commits.add(ref)
             return
         checkpoint = self._checkpoints.get(ref)
-        names = [layout.reader_object(ref, commit.reader, of) for of in ("", commit.lineage)]
+        names = [
+            layout.reader_object(ref, commit.reader, lineage) for lineage in ("", commit.lineage)
+        ]
         wrong = commit.ref != ref or name not in names
         # One of another lineage is of a query that was deleted, and does not count.
         is_ours = checkpoint and commit.lineage in ("", checkpoint.header.lineage)
@@ -260,7 +262,7 @@ class Verification:
 
     def _lengths_of_commits(self) -> None:
         """Compare what commits acknowledge with the parts, which other commits decide."""
-        read = {(ref, one.reader): one for ref, of in self._commits.items() for one in of}
+        read = {(ref, one.reader): one for ref, commits in self._commits.items() for one in commits}
         for (ref, reader), commit in read.items():
             checkpoint = self._checkpoints[ref]
             length = part_length(checkpoint, reader, lambda *part: read.get(part))
@@ -281,7 +283,7 @@ class Verification:
                     self._missing(layout.reader_object(ref, reader), why)
 
     def _snapshots(self) -> Iterator[CheckpointSnapshot]:
-        """Those of every chain, as far as its checkpoints are whole."""
+        """Yield the snapshots of every chain, as far as its checkpoints are whole."""
         parents = {checkpoint.header.parent for checkpoint in self._checkpoints.values()}
         for newest in sorted(self._checkpoints.keys() - parents):
             chain, ref = [self._checkpoints[newest]], newest
@@ -300,7 +302,9 @@ class Verification:
     def _orders(self) -> None:
         orders = Orders(self._store)
         # An order that a checkpoint contains must be there, even if no listing shows it.
-        done = max((found.header.orders for found in self._checkpoints.values()), default=0)
+        done = max(
+            (checkpoint.header.orders for checkpoint in self._checkpoints.values()), default=0
+        )
         for number in range(1, max(orders.newest(), done) + 1):
             name = layout.order_object(number)
             if self._read(name) is None:
@@ -325,7 +329,7 @@ class Verification:
         if self._read(layout.SEED) is not None:
             self._check(layout.SEED, lambda: self._seeded(find_seed(self._store)))
             return
-        # Nobody asks for it any more once a query has begun.
+        # It is not needed any more once a query has begun.
         purpose = purpose_of(self._store, newest_epoch(self._store))
         if purpose not in ("", COMPACTION):
             self._missing(layout.SEED, f"the state was prepared by `sluice {purpose}`")
@@ -353,7 +357,7 @@ class Verification:
 
 
 def verified(store: StateStore, referred: Sequence[CheckpointRef] = ()) -> dict[str, Any]:
-    """What `sluice verify --json` prints."""
+    """Return what `sluice verify --json` prints."""
     walk = Verification(store, referred).run()
     if any(finding.problem == "missing" for finding in walk.findings):
         # A query that runs lets old state go between two looks.
@@ -371,14 +375,14 @@ def verified(store: StateStore, referred: Sequence[CheckpointRef] = ()) -> dict[
     }
 
 
-def verified_lines(found: dict[str, Any]) -> Iterator[str]:
+def verified_lines(result: dict[str, Any]) -> Iterator[str]:
     """The end of it for people."""
-    looked = f"{counted(found['objects'], 'object')}, {counted(found['bytes'], 'byte')}"
-    if not found["findings"]:
+    looked = f"{counted(result['objects'], 'object')}, {counted(result['bytes'], 'byte')}"
+    if not result["findings"]:
         yield f"{looked}: nothing is damaged, nothing is missing"
         return
-    yield f"{looked}: {len(found['findings'])} damaged or missing"
-    restorable, lost = found["restorable"], found["lost"]
+    yield f"{looked}: {len(result['findings'])} damaged or missing"
+    restorable, lost = result["restorable"], result["lost"]
     yield f"{counted(len(restorable), 'checkpoint')} can be restored, {len(lost):,} cannot"
     if lost:
         yield f"cannot be restored: {', '.join(lost[-10:])}"
@@ -388,5 +392,5 @@ def verified_lines(found: dict[str, Any]) -> Iterator[str]:
         if lost and lost[-1] > restorable[-1]:
             yield (
                 "put the objects back from a copy, or start a new query with "
-                f"startingState={found['state']}@{newest.checkpoint}"
+                f"startingState={result['state']}@{newest.checkpoint}"
             )

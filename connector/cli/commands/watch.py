@@ -31,7 +31,7 @@ Look = tuple[float, dict[str, Any], StateStore]
 
 
 class Backlog:
-    """How far the backlog has come since it was largest, and whether it grows."""
+    """The progress of the backlog since it was largest, and whether it grows."""
 
     def __init__(self) -> None:
         self.grows = False
@@ -83,8 +83,8 @@ def watch_state(
             if isinstance(look, StateMissingError):
                 live.update(Text(f"waiting for a state: {look}", style="yellow"), refresh=True)
                 continue
-            when, found, store = look
-            live.update(_shown(when, found, str(owner_of(store)), backlog), refresh=True)
+            when, status, store = look
+            live.update(_shown(when, status, str(owner_of(store)), backlog), refresh=True)
 
 
 def _looks(

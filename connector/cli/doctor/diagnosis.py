@@ -81,7 +81,7 @@ def _spark_findings(checkpoint: str, place: str, storage_options: str) -> Iterat
 
 
 def _place_of(patient: Patient) -> str:
-    """Where the state of the query is, or will be."""
+    """Return where the state of the query is, or will be."""
     check_local_directory(patient.state)
     try:
         return find_state(patient.state, patient.source_name, patient.storage_options).location
@@ -91,18 +91,18 @@ def _place_of(patient: Patient) -> str:
 
 def diagnose(patient: Patient) -> None:
     """Look, and print what is found."""
-    found: list[Finding] = []
+    results: list[Finding] = []
     for finding in findings(patient):
-        found.append(finding)
+        results.append(finding)
         if not patient.as_json:
             _print(finding)
-    failed = [finding for finding in found if finding.verdict == "failed"]
+    failed = [finding for finding in results if finding.verdict == "failed"]
     if patient.as_json:
-        print_json({"findings": [vars(finding) for finding in found], "failed": len(failed)})
+        print_json({"findings": [vars(finding) for finding in results], "failed": len(failed)})
     else:
-        warnings = sum(finding.verdict == "warning" for finding in found)
+        warnings = sum(finding.verdict == "warning" for finding in results)
         typer.echo(
-            f"{counted(len(found), 'check')}: {len(failed)} failed, {warnings} with a warning"
+            f"{counted(len(results), 'check')}: {len(failed)} failed, {warnings} with a warning"
         )
     if failed:
         raise Ended(Exit.FOUND)
@@ -140,7 +140,7 @@ def _executor_findings(master: str, place: str, storage_options: str) -> Iterato
             with left_as_it_was(place):
                 yield _writing(spark, place, storage_options)
     finally:
-        # A session that stays would hold the cores of a cluster for nobody.
+        # A session that stays would hold the cores of a cluster for nothing.
         spark.stop()
 
 
@@ -235,7 +235,7 @@ _QUEUE_CLIENTS: Final = {
 def _extra_findings(
     places: Sequence[str], path: str, options: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """What the places need, one of which may be the `path` that is read, and the options."""
+    """Check what the places need, one of which may be the `path` that is read, and the options."""
     seen: set[str] = set()
     for place in places:
         scheme = scheme_of(storage_url(place))
@@ -244,13 +244,15 @@ def _extra_findings(
         seen.add(scheme)
         yield _client(scheme)
     # Names of Auto Loader's options are accepted as well.
-    given = {name.lower().removeprefix("cloudfiles."): value for name, value in options.items()}
-    if (given.get("fileformat") or given.get("format", "")).lower() == "avro":
+    option_values = {
+        name.lower().removeprefix("cloudfiles."): value for name, value in options.items()
+    }
+    if (option_values.get("fileformat") or option_values.get("format", "")).lower() == "avro":
         yield _needed("fileFormat=avro", ("fastavro",), "avro")
-    if given.get("rowvalidationxsdpath"):
+    if option_values.get("rowvalidationxsdpath"):
         yield _needed("rowValidationXSDPath", ("lxml",), "xml")
-    if given.get("discoverymode") == "notifications":
-        is_azure = ".queue.core." in given.get("queueurl", "")
+    if option_values.get("discoverymode") == "notifications":
+        is_azure = ".queue.core." in option_values.get("queueurl", "")
         scheme = scheme_of(storage_url(path)) if path else (AZURE if is_azure else S3).path_scheme
         # Paths of other kinds have no queue, and a query refuses them.
         if scheme in _QUEUE_CLIENTS:

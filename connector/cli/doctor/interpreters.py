@@ -119,7 +119,7 @@ def _pythons_of_spark() -> Iterator[Finding]:
 
 
 def _first_of_the_path(python: str | None) -> Finding:
-    """What spark-submit, notebooks and programs that import Spark first would run."""
+    """Check what spark-submit, notebooks and programs that import Spark first would run."""
     what = "python3 of the PATH"
     expected = "the interpreter that has pyspark-sluice"
     way_out = (

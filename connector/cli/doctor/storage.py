@@ -132,9 +132,9 @@ def path_finding(path: str, storage_options: str, options: Mapping[str, str]) ->
     from ...source.discovery import make_listing
 
     what = "files of the path"
-    given: dict[str, Any] = {**options, "path": path, "storageOptions": storage_options}
+    source_options: dict[str, Any] = {**options, "path": path, "storageOptions": storage_options}
     try:
-        listing = make_listing(parse_options(given, streaming=False))
+        listing = make_listing(parse_options(source_options, streaming=False))
         first = next(all_files(listing), None)
     except (SluiceError, ImportError, OSError) as error:
         way_out = "Repair access, or correct the path."

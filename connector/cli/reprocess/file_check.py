@@ -62,7 +62,7 @@ def as_present(
 
 
 def unreadable(splits: Sequence[FileSplit], storage_options: Mapping[str, Any]) -> list[FileSplit]:
-    """Those whose files are gone, or are there in another version."""
+    """Return those whose files are gone, or are there in another version."""
     # One request for each file, of which several splits may be assigned.
     present = _present(list({split.file for split in splits}), storage_options)
 

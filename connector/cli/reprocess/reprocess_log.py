@@ -53,7 +53,7 @@ ORDERS = pa.schema(
 
 
 def submit_order(
-    given: OrderArguments,
+    arguments: OrderArguments,
     action: Action,
     choose: Callable[[StateView], Chosen],
     *,
@@ -63,13 +63,13 @@ def submit_order(
     """Show what is chosen; with `--yes` write the order, unless a query is at work.
 
     Args:
-        given: the arguments of the command.
+        arguments: the arguments of the command.
         action: its name.
         choose: picks the splits.
         event_time: the range that selects files, if one does: all are shown then.
         skip_missing: leave out files that are gone.
     """
-    options = parsed_storage_options(given.storage_options)
+    options = parsed_storage_options(arguments.storage_options)
 
     def decide(store: StateStore) -> Plan:
         view = StateView(store)
@@ -87,11 +87,11 @@ def submit_order(
         show = partial(_show, action)
         if not chosen:
             return Plan(report, show, None, Exit.FOUND)
-        matching = filter(None, [given.matching, event_time and f"event time {event_time}"])
-        order = _order(given, action, view, chosen, " ".join(matching))
+        matching = filter(None, [arguments.matching, event_time and f"event time {event_time}"])
+        order = _order(arguments, action, view, chosen, " ".join(matching))
         return Plan(report, show, lambda: _published(order, view))
 
-    edit(given, decide)
+    edit(arguments, decide)
 
 
 def _published(order: Order, view: StateView) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _published(order: Order, view: StateView) -> dict[str, Any]:
 
 
 def _order(
-    given: OrderArguments, action: Action, view: StateView, chosen: Chosen, matching: str
+    arguments: OrderArguments, action: Action, view: StateView, chosen: Chosen, matching: str
 ) -> Order:
     serializer = FileSplitSerializer()
     batch = serializer.serialize(list(chosen.splits))
@@ -117,11 +117,11 @@ def _order(
         to_epoch=chosen.rewound_to.epoch,
         rows=chosen.rows,
         matching=matching,
-        reason=given.reason,
+        reason=arguments.reason,
         who=who,
         host=host,
         created=int(time.time() * 1_000_000),
-        # An order whose answer was lost is found by its content, which must be nobody else's.
+        # An order whose answer was lost is found by its content, which must be unique.
         nonce=uuid.uuid4().hex,
     )
 

@@ -33,7 +33,7 @@ from .known_files import FilesOfInterest, path_filter
 
 @dataclass(frozen=True)
 class Chosen:
-    """What an order would name."""
+    """The splits that an order would name."""
 
     splits: Sequence[FileSplit] = ()
     released: Sequence[str] = ()
@@ -69,7 +69,7 @@ def requeued(
         in_range: for a path whether it is wanted; None: all.
         quarantined: only what was given up on.
     """
-    # Without a choice everything would be read again, which nobody means who leaves options out.
+    # Without a choice everything would be read again, which is not meant by leaving options out.
     if not (pattern or in_state or in_range or quarantined):
         raise OptionError(
             "requeue: no option says which files to read again",
@@ -124,7 +124,7 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
 
 
 def forgotten(view: StateView, pattern: str, *, quarantined: bool) -> Chosen:
-    """What is pending, or with `quarantined` what was given up on."""
+    """Return what is pending, or with `quarantined` what was given up on."""
     if not (pattern or quarantined):
         raise OptionError(
             "forget: no option says which files to discard",
@@ -146,7 +146,7 @@ def forgotten(view: StateView, pattern: str, *, quarantined: bool) -> Chosen:
 def waived(
     view: StateView, pattern: str, ref: CheckpointRef | None, options: Mapping[str, Any]
 ) -> Chosen:
-    """What a batch under way was to read, or to read again, and cannot: gone or replaced files.
+    """Choose what a batch under way was to read and cannot: gone or replaced files.
 
     Args:
         view: the state.

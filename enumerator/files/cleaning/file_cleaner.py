@@ -34,7 +34,7 @@ _COUNTING = threading.Lock()
 
 @dataclass(frozen=True)
 class CleaningPolicy:
-    """What becomes of files that were read."""
+    """The treatment of files that were read."""
 
     mode: Literal["delete", "archive"]
     paths: Sequence[LoadedPath]
@@ -149,7 +149,7 @@ class FileCleaner:
         self._due[file] = self._last_error = f"{file.path}: {reason}"
 
     def target(self, path: str) -> str:
-        """Where the file goes: its name below the loaded path, below the archive."""
+        """Return where the file goes: its name below the loaded path, below the archive."""
         # By names: the same path can be written with other schemes, or without a host.
         storage = self._storage_of(path)
         name = storage.name(path)

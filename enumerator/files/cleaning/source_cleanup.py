@@ -55,7 +55,7 @@ class SourceCleanup(SourceCleaner):
         self._orders: list[Order] = []
         """What they want read again is not cleaned up before."""
         self._lost = 0
-        """The newest order that is contained and gone: what it wants read again nobody knows."""
+        """The newest order that is contained and gone: what it wants read again is unknown."""
         self._commits = ReaderCommits(state.store, state.lineage)
         self._lineage = ""
         self._marks = CleanupMarks(state.store, state.epoch)
@@ -204,7 +204,7 @@ class SourceCleanup(SourceCleaner):
             self._unmarked, self._is_better = 0, False
 
     def _read_in(self, checkpoint: Checkpoint) -> Iterator[tuple[FileSplit, FileSplit | None]]:
-        """What its readers have read for certain; without a commit nothing is certain."""
+        """Return what its readers have read for certain; without a commit nothing is certain."""
         serializer = self._source.split_serializer
         for reader in readers_of(checkpoint):
             commit = self._commits.find(checkpoint.ref, reader)

@@ -68,10 +68,10 @@ def joined(parts: Sequence[FoundFiles]) -> FoundFiles:
 
 
 class KnownFiles(Protocol):
-    """Which files are known already; asked from the listing's thread at any time."""
+    """The files that are known already; asked from the listing's thread at any time."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
 
     def are_known(self, paths: Sequence[str]) -> NDArray[np.bool_]:
         """For each of many paths, whether it is known, in any version."""
@@ -90,7 +90,7 @@ class SkippedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What one pass found and did not take."""
+    """The files that one pass found and did not take."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     """Reason -> files; a directory that is not entered counts as one."""
@@ -127,10 +127,10 @@ class SkipCounter:
             # These may be more than the sample, which is cut when it is reported.
             self._names.extend(names)
 
-    def saw(self, paths: Sequence[str], known: NDArray[np.bool_], taken: Sequence[str]) -> None:
-        """Note the names that the pass reached: the ones in `known`, and `taken`."""
+    def saw(self, paths: Sequence[str], mask: NDArray[np.bool_], taken: Sequence[str]) -> None:
+        """Note the names that the pass reached: the ones in `mask`, and `taken`."""
         if self._marks_names:
-            kept = [paths[at] for at in np.flatnonzero(known).tolist()]
+            kept = [paths[at] for at in np.flatnonzero(mask).tolist()]
             self.greatest = max(self.greatest, *kept, *taken, "")
 
     def waits(self, path: str) -> None:
@@ -155,7 +155,7 @@ class Discovery(Protocol):
     def skipped(self) -> Skipped:
         """Files that the last complete pass skipped, by reason."""
 
-    def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
+    def listing(self, known_files: KnownFiles) -> Iterator[FoundFiles]:
         """One pass: the files that are not known; lazily, so that who takes them may pause.
 
         If versions were asked for, the known ones come too. A file that is found in two places of
@@ -167,23 +167,23 @@ class Discovery(Protocol):
             SourceUnavailable: it cannot be listed; the cause is attached.
         """
 
-    def left_out(self, known: KnownFiles) -> Iterator[SkippedFile]:
+    def left_out(self, known_files: KnownFiles) -> Iterator[SkippedFile]:
         """A pass of its own over what is there now, for tools: all that is not taken, and why."""
 
     def notify_entered(self) -> None:
         """Everything that `listing` has yielded so far is in the ledger.
 
         Until then nothing may count as done because it was yielded: no listing, no message. Called
-        under the coordinator's lock, while nobody takes from `listing`.
+        under the coordinator's lock, while `listing` is not being iterated.
         """
         return
 
     def rest(self, seconds: float) -> float:
-        """How many seconds discovery rests at least after a pass that took so many `seconds`."""
+        """Return how many seconds discovery rests at least after a pass of `seconds`."""
         return _REST * seconds
 
     def position(self) -> Mapping[str, Any]:
-        """How far discovery has come with what is in the ledger, as JSON values; may be empty."""
+        """Return how far discovery has come with what is in the ledger, as JSON; may be empty."""
         return {}
 
     def resume(self, position: Mapping[str, Any]) -> None:
@@ -194,7 +194,7 @@ class Discovery(Protocol):
         """
         return
 
-    def notify_cut(self, checkpoint_id: int, known: KnownFiles) -> None:
+    def notify_cut(self, checkpoint_id: int, known_files: KnownFiles) -> None:
         """A checkpoint is cut with all that is known now; nothing of it is durable yet."""
         return
 
@@ -219,11 +219,13 @@ class Tree(ABC):
     """One loaded path, listed again and again."""
 
     @abstractmethod
-    def list_files(self, known: KnownFiles, skips: SkipCounter, after: str) -> Iterator[FoundFiles]:
+    def list_files(
+        self, known_files: KnownFiles, skips: SkipCounter, after: str
+    ) -> Iterator[FoundFiles]:
         """One pass, in portions that may be empty.
 
         Args:
-            known: what need not come.
+            known_files: what need not come.
             skips: counts everything that is found and not taken.
             after: where not empty, names below the base up to this one are not looked for.
 

@@ -28,13 +28,13 @@ def _marker(value: str) -> str:
 
 
 def named(spark: str = "", auto_loader: str = "", unit: str = "") -> dict[str, JsonValue]:
-    """What the option is called elsewhere, for the reference; `unit` of its number."""
-    given = {"spark": spark, "autoLoader": auto_loader, "unit": unit}
-    return {key: value for key, value in given.items() if value}
+    """Return what the option is called elsewhere, for the reference; `unit` of its number."""
+    names = {"spark": spark, "autoLoader": auto_loader, "unit": unit}
+    return {key: value for key, value in names.items() if value}
 
 
 class DiscoveryOptions(BaseModel):
-    """Which files there are. Frozen by the model that joins all options."""
+    """The options that choose files. Frozen by the model that joins all options."""
 
     # Only the model that joins all options validates, so building this one would only take time.
     model_config = ConfigDict(defer_build=True)

@@ -27,7 +27,7 @@ from .selection.name_patterns import NameRule, ReadyMarker
 
 @dataclass(frozen=True, slots=True)
 class ListingMode:
-    """How much of what is there a pass looks at."""
+    """The share of a tree that a pass looks at."""
 
     incremental: bool = False
     """Only names behind the greatest one that was found before."""
@@ -84,7 +84,7 @@ class TreeDiscovery(Discovery):
         return not 0 <= since < self.mode.full_listing_interval
 
     @override
-    def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
+    def listing(self, known_files: KnownFiles) -> Iterator[FoundFiles]:
         began, is_full = self._clock(), self.is_due()
         self._ended = None
         if self._trees is None:
@@ -96,9 +96,9 @@ class TreeDiscovery(Discovery):
         for loaded in self._trees:
             skips = SkipCounter(marks_names=self.mode.incremental)
             after = "" if is_full else self._greatest.get(loaded.path.given, "")
-            for found in self._list_files(loaded, known, skips, after):
-                if len(found):
-                    yield found
+            for portion in self._list_files(loaded, known_files, skips, after):
+                if len(portion):
+                    yield portion
             # Not into `_greatest` yet: the files of this pass are not in the ledger, and a cut now
             # would let the next start begin behind them.
             advanced[loaded.path.given] = self._reached(loaded, skips)
@@ -125,10 +125,10 @@ class TreeDiscovery(Discovery):
         return max(before, skips.greatest.removeprefix(loaded.prefix))
 
     @override
-    def left_out(self, known: KnownFiles) -> Iterator[SkippedFile]:
+    def left_out(self, known_files: KnownFiles) -> Iterator[SkippedFile]:
         skips = SkipCounter(keeps_all=True)
         for loaded in self.make_trees():
-            for _ in self._list_files(loaded, known, skips, ""):
+            for _ in self._list_files(loaded, known_files, skips, ""):
                 yield from skips.taken_names()
 
     def make_trees(self) -> Sequence[PathTree]:
@@ -139,18 +139,18 @@ class TreeDiscovery(Discovery):
         )
 
     def _list_files(
-        self, loaded: PathTree, known: KnownFiles, skips: SkipCounter, after: str
+        self, loaded: PathTree, known_files: KnownFiles, skips: SkipCounter, after: str
     ) -> Iterator[FoundFiles]:
-        given = loaded.path.given
+        path_as_written = loaded.path.given
         try:
-            yield from loaded.tree.list_files(known, skips, after)
+            yield from loaded.tree.list_files(known_files, skips, after)
         except (FileNotFoundError, NotADirectoryError) as error:
             if self._fail_on_missing_path:
-                raise _missing(given) from error
+                raise _missing(path_as_written) from error
         except OSError as error:
             raise SourceUnavailable(
                 "the path cannot be listed",
-                str(getattr(error, "filename", None) or given),
+                str(getattr(error, "filename", None) or path_as_written),
                 f"{type(error).__name__}: {error}",
                 "a directory that this process can read",
                 ("Repair access and restart the query: it resumes from the same point."),
@@ -225,7 +225,7 @@ def path_trees(
 
 
 def _near(scope: Scope, others: Sequence[Scope]) -> list[Scope]:
-    """Those of `others` that may name the same files."""
+    """Return those of `others` that may name the same files."""
     bases = [(other, other.base.rstrip("/") + "/") for other in others]
     own = scope.base.rstrip("/") + "/"
     return [other for other, base in bases if base.startswith(own) or own.startswith(base)]
@@ -255,8 +255,8 @@ class _NothingKnown(KnownFiles):
 
     @override
     def compare(self, files: FoundFiles) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        known, changed = np.zeros((2, len(files)), np.bool_)
-        return known, changed
+        is_known, changed = np.zeros((2, len(files)), np.bool_)
+        return is_known, changed
 
 
 def all_files(discovery: Discovery) -> Iterator[FileVersion]:

@@ -64,7 +64,7 @@ class _WorkerPool(Generic[TaskT, ResultT]):
         self._busy = 0
         self._changed = threading.Condition()
         self._stopped = threading.Event()
-        # Bounded: while nobody takes results the listing rests, and memory does not grow.
+        # Bounded: while results are not taken the listing rests, and memory does not grow.
         self._out: queue.Queue[ResultT | BaseException | None] = queue.Queue(_AHEAD)
 
     def results(self) -> Iterator[ResultT]:

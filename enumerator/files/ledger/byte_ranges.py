@@ -15,23 +15,23 @@ ByteRanges: TypeAlias = Mapping[FileVersion, Sequence[ByteRange]]
 
 def byte_ranges_of(splits: Iterable[FileSplit]) -> dict[FileVersion, list[ByteRange]]:
     """The bytes that are in any of `splits`."""
-    found: dict[FileVersion, list[ByteRange]] = {}
+    ranges_by_file: dict[FileVersion, list[ByteRange]] = {}
     for split in splits:
-        found.setdefault(split.file, []).append((split.start, split.end))
-    return {file: joined(ranges) for file, ranges in found.items()}
+        ranges_by_file.setdefault(split.file, []).append((split.start, split.end))
+    return {file: joined(ranges) for file, ranges in ranges_by_file.items()}
 
 
 def joined(ranges: Iterable[ByteRange]) -> list[ByteRange]:
     """The same bytes in as few ranges as possible, in order."""
-    made: list[ByteRange] = []
+    joined_ranges: list[ByteRange] = []
     for start, end in sorted(ranges):
         if start >= end:
             continue
-        if made and start <= made[-1][1]:
-            made[-1] = (made[-1][0], max(end, made[-1][1]))
+        if joined_ranges and start <= joined_ranges[-1][1]:
+            joined_ranges[-1] = (joined_ranges[-1][0], max(end, joined_ranges[-1][1]))
         else:
-            made.append((start, end))
-    return made
+            joined_ranges.append((start, end))
+    return joined_ranges
 
 
 def without(ranges: Iterable[ByteRange], others: Iterable[ByteRange]) -> list[ByteRange]:
@@ -47,7 +47,7 @@ def without(ranges: Iterable[ByteRange], others: Iterable[ByteRange]) -> list[By
 
 
 def splits_without(splits: Iterable[FileSplit], others: ByteRanges) -> list[FileSplit]:
-    """What is left of `splits` without some bytes; one that keeps all of its own stays whole."""
+    """Return the rest of `splits` without some bytes; one that keeps all of its own stays whole."""
     return [
         piece_of(split, start, end)
         for split in splits

@@ -124,17 +124,19 @@ def fold(
 
 
 def pending_after(chain: Sequence[StateDocument]) -> Sequence[pa.RecordBatch]:
-    """What is pending after `chain`, rows of `RANGES`; no object outside the chain is read."""
+    """Return what is pending after `chain`, rows of `RANGES`; reads no object outside the chain."""
     return _pending([part for at, document in enumerate(chain) for part in _rows(document, at)])
 
 
 def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -> list[Run]:
-    found = iter(document.attachments)
+    attached = iter(document.attachments)
     runs = []
     # A run is two attachments in a row.
-    for keys, files in zip(found, found, strict=True):
-        known = read_keys(attachments.read(keys))
-        runs.append(Run(known if details else known.bare(), attachments.own(keys, files)))
+    for keys, files in zip(attached, attached, strict=True):
+        keys_of_run = read_keys(attachments.read(keys))
+        runs.append(
+            Run(keys_of_run if details else keys_of_run.bare(), attachments.own(keys, files))
+        )
     return runs
 
 
@@ -153,11 +155,11 @@ def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> N
     names, versions = names_in(files.column("path")), versions_in(files)
     ends = numbers_in(files, "end")
     if seen.details:
-        known, version, end = seen.details_of(names)
-        new = ~known | (version != versions) | (end != ends)
+        keys_of_run, version, end = seen.details_of(names)
+        new = ~keys_of_run | (version != versions) | (end != ends)
     else:
-        known = seen.know(names)
-        new = ~known
+        keys_of_run = seen.know(names)
+        new = ~keys_of_run
     keys = SeenKeys.sort(names.take(new), versions[new], ends[new])
     if not len(keys):
         return
@@ -169,7 +171,7 @@ def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> N
     piece = Piece(
         files.take(numbers_array(last)), ends[last], document.created, document.checkpoint
     )
-    seen.add(keys, piece, int(np.count_nonzero(~known[last])))
+    seen.add(keys, piece, int(np.count_nonzero(~keys_of_run[last])))
 
 
 # Pending --------------------------------------------------------------------------------------
@@ -254,13 +256,13 @@ class _Kept:
     end: Numbers | None
 
     def batches(self, rows: Sequence[_Rows]) -> list[pa.RecordBatch]:
-        made = []
+        batches_by_part = []
         # As np.unique, which would import masked arrays.
         for part in np.flatnonzero(np.bincount(self.part)).tolist():
             here = self.part == part
             taken = rows[part].batch.take(numbers_array(self.row[here]))
             if self.start is not None and self.end is not None:
                 bounds = zip(splits_in(taken), self.start[here], self.end[here], strict=True)
-                taken = ranges_of([piece_of(of, int(a), int(b)) for of, a, b in bounds])
-            made.append(taken)
-        return made
+                taken = ranges_of([piece_of(piece, int(a), int(b)) for piece, a, b in bounds])
+            batches_by_part.append(taken)
+        return batches_by_part

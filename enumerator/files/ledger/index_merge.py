@@ -35,7 +35,7 @@ _ROWS = 50_000
 
 @dataclass(frozen=True)
 class MergePolicy:
-    """How long runs are; counted in files."""
+    """The lengths of runs; counted in files."""
 
     flush_at: int = 250_000
     """So many that are in no run become one, even if no base is due."""
@@ -125,7 +125,7 @@ def _neighbours(runs: Sequence[Run], longest: int) -> Sequence[Run]:
 
 
 class FrozenLedger(FrozenState):
-    """What was pending and seen at one cut."""
+    """The pending ranges and seen files at one cut."""
 
     def __init__(
         self,

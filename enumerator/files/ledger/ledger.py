@@ -58,7 +58,7 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class LedgerPolicy:
-    """What counts as a new file, and in which order files are read."""
+    """The rule for new files, and the order in which files are read."""
 
     order: RangeOrder = FileOrder.MTIME
     on_overwrite: OnOverwrite = OnOverwrite.IGNORE
@@ -73,7 +73,7 @@ class LedgerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Sifted:
-    """What is new among found files, ready to be entered."""
+    """The new files of a listing, ready to be entered."""
 
     ranges: pa.RecordBatch
     """To become pending, in order."""
@@ -118,32 +118,32 @@ class Ledger:
 
     # Found ----------------------------------------------------------------------------------
 
-    def sift(self, found: Sequence[FoundFiles], now: int, *, wanted: bool = True) -> Sifted:
-        """What is new among `found`. On any thread, one call at a time with `enter` after it.
+    def sift(self, listing: Sequence[FoundFiles], now: int, *, wanted: bool = True) -> Sifted:
+        """Select what is new in `listing`. On any thread, one call at a time with `enter` after it.
 
         Args:
-            found: files in columns.
+            listing: files in columns.
             now: microseconds since the epoch.
             wanted: False where they count as seen without being read.
 
         Raises:
             SourceUnavailable: a file has a change that is not allowed.
         """
-        listed = joined(found)
+        listed = joined(listing)
         names = names_of(listed.paths)
         versions = versions_of(listed.sizes, listed.modified, listed.etags)
         version = np.zeros(0, np.uint64)
         if self._wants_versions:
-            known, version, end = self.seen.details_of(names)
-            changed = known & differ(version, versions)
+            is_seen, version, end = self.seen.details_of(names)
+            changed = is_seen & differ(version, versions)
             in_seconds = listed.modified // _SECOND * _SECOND
             changed &= differ(version, versions_of(listed.sizes, in_seconds, listed.etags))
             at = np.flatnonzero(changed)
             start = first_unread(self._policy.on_overwrite, at, listed, end)
         else:
-            known, start = self.seen.know(names), np.zeros(len(names), np.int64)
+            is_seen, start = self.seen.know(names), np.zeros(len(names), np.int64)
             changed = np.zeros(len(names), np.bool_)
-        rows = once(np.flatnonzero(~known | changed), names)
+        rows = once(np.flatnonzero(~is_seen | changed), names)
         files = version_rows(listed, rows)
         start, ends = start[rows], listed.sizes[rows]
         if self._policy.whole_records is not None:
@@ -161,13 +161,13 @@ class Ledger:
             self.pending.sort(ranges),
             keys,
             Piece(files, ends, now),
-            int(np.count_nonzero(~known[rows])),
+            int(np.count_nonzero(~is_seen[rows])),
             wanted,
             replaced,
         )
 
     def enter(self, sifted: Sifted) -> None:
-        """What `sift` has found becomes known and pending."""
+        """Make what `sift` has found known and pending."""
         if sifted.replaced:
             # The version that waits is gone from the store, and reading it would only fail.
             self._withdraw_unread(sifted.replaced)
@@ -182,13 +182,13 @@ class Ledger:
         """Files are known from now on; the next snapshot names them, or the runs they are in."""
         self.seen.add(keys, piece, new)
         if is_wanted:
-            known = with_bounds(piece.files, piece.end, piece.end)
-            self._changes.append(changes_of(known, known=True))
+            rows = with_bounds(piece.files, piece.end, piece.end)
+            self._changes.append(changes_of(rows, known=True))
         else:
             self._has_unread = True
 
     def _withdraw_unread(self, replaced: Sequence[FileVersion]) -> None:
-        """What waits whole in another version than these is not there any more."""
+        """Withdraw what waits whole in another version than these: it is not there any more."""
         kept = set(replaced)
         paths = {file.path for file in replaced}
         waiting = byte_ranges_of(s for s in self.pending.of_paths(paths) if not s.skip)
@@ -214,7 +214,7 @@ class Ledger:
         self.pending.add(ranges_of(splits), returned=True)
 
     def _learn_times(self, splits: Sequence[FileSplit]) -> None:
-        """Learn those of files that nobody sifted, at once; under the lock, but they are few."""
+        """Learn those of files that were not sifted, at once; under the lock, but they are few."""
         if self._policy.times is not None:
             self._policy.times.learn([s for s in splits if not self._policy.times.knows(s.file)])
 
@@ -232,7 +232,7 @@ class Ledger:
         self._ordered.update(wanted)
 
     def _unskip(self, wanted: ByteRanges) -> None:
-        """What waits of a split that was begun is read from that split's start, if it is wanted."""
+        """Read what waits of a split that was begun from that split's start, if it is wanted."""
         begun = [
             split
             for split in self.pending.of_paths({file.path for file in wanted})
@@ -242,7 +242,7 @@ class Ledger:
         self.pending.add(ranges_of([split._replace(skip=0, read_bytes=0) for split in begun]))
 
     def forget(self, splits: Sequence[FileSplit], now: int) -> None:
-        """What of these is pending is dropped; the files count as seen."""
+        """Drop what of these is pending; the files count as seen."""
         unwanted = byte_ranges_of(splits)
         self._learn(list(unwanted), now)
         self._withdraw(unwanted)
@@ -276,23 +276,23 @@ class Ledger:
         batch = pa.record_batch(file_columns(files), schema=FILES)
         sizes, versions = numbers_in(batch, "size"), versions_in(batch)
         if self._wants_versions:
-            known, version, _ = self.seen.details_of(names)
+            is_seen, version, _ = self.seen.details_of(names)
             # A file that grows is known by how far it was taken: no order changes that.
-            new = ~known | ((version != versions) & ~is_growing(versions))
+            new = ~is_seen | ((version != versions) & ~is_growing(versions))
         else:
-            known = self.seen.know(names)
-            new = ~known
+            is_seen = self.seen.know(names)
+            new = ~is_seen
         rows = np.flatnonzero(new)
         if len(rows):
             keys = SeenKeys.sort(names.take(rows), versions[rows], sizes[rows])
             files_of = batch.take(pa.array(rows, pa.int64()))
-            self._add(keys, Piece(files_of, sizes[rows], now), int((~known[rows]).sum()))
+            self._add(keys, Piece(files_of, sizes[rows], now), int((~is_seen[rows]).sum()))
             self._learned.update(files[row] for row in rows.tolist())
 
     # Checkpoints ----------------------------------------------------------------------------
 
     def snapshot(self, checkpoint_id: int) -> FileState:
-        """What became pending, or known, or was withdrawn since the snapshot before.
+        """Return what became pending, or known, or was withdrawn since the snapshot before.
 
         Files that are not to be read may be millions: the state names the runs that they are in.
         """
@@ -300,8 +300,8 @@ class Ledger:
         changes, self._changes = self._changes, []
         unread, self._has_unread = self._has_unread, False
         runs, tails = self.seen.whole() if unread else ((), ())
-        found = [self._timed_changes(ranges) for ranges in self.pending.take_fresh()]
-        return FileState([*found, *changes], runs, tails)
+        fresh = [self._timed_changes(ranges) for ranges in self.pending.take_fresh()]
+        return FileState([*fresh, *changes], runs, tails)
 
     def _timed_changes(self, ranges: pa.RecordBatch) -> pa.RecordBatch:
         changes, times = changes_of(ranges), self._policy.times

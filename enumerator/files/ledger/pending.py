@@ -40,7 +40,7 @@ class RangeOrder(Protocol):
 
     @property
     def key(self) -> Callable[[FileSplit], Any]:
-        """What ranges are compared by."""
+        """Return what ranges are compared by."""
 
     def indices(self, ranges: pa.RecordBatch) -> pa.Array:
         """The rows of `ranges` in order, by columns."""
@@ -57,7 +57,7 @@ class FileOrder(Enum):
 
     @property
     def key(self) -> Callable[[FileSplit], Any]:
-        """What ranges are compared by."""
+        """Return what ranges are compared by."""
         return _KEYS[self]
 
     def indices(self, ranges: pa.RecordBatch) -> pa.Array:
@@ -93,7 +93,7 @@ class EventTimeOrder:
         self._times = times
 
     def key(self, split: FileSplit) -> tuple[int, int, str, int]:
-        """What ranges are compared by.
+        """Return what ranges are compared by.
 
         Raises:
             SourceUnavailable: the path names no event time.
@@ -250,8 +250,8 @@ class PendingRanges:
 
     def _last_chunk(self) -> _Chunk | None:
         # Few ranges are taken from this end, and there are few chunks.
-        found = [chunk for chunk in self._chunks if len(chunk)]
-        return max(found, key=lambda chunk: self._order.key(chunk.tail()), default=None)
+        nonempty = [chunk for chunk in self._chunks if len(chunk)]
+        return max(nonempty, key=lambda chunk: self._order.key(chunk.tail()), default=None)
 
     def is_returned(self, *, last: bool = False) -> bool:
         """True if the range at that end was sent back by a reader."""
@@ -284,7 +284,7 @@ class PendingRanges:
     # Orders ---------------------------------------------------------------------------------
 
     def of_paths(self, paths: Collection[str]) -> list[FileSplit]:
-        """What is pending of some files, in any version; a look at all there is."""
+        """Return what is pending of some files, in any version; a look at all there is."""
         return [split for chunk in self._chunks for split in _of_paths(chunk.rows(), paths)[0]]
 
     def withdraw(self, unwanted: ByteRanges) -> list[FileSplit]:
@@ -311,7 +311,7 @@ class PendingRanges:
     # Checkpoints ----------------------------------------------------------------------------
 
     def take_fresh(self) -> list[pa.RecordBatch]:
-        """What became pending since this was called before and still is; in no order."""
+        """Take what became pending since this was called before and still is; in no order."""
         fresh = [chunk for chunk in self._chunks if chunk.fresh]
         for chunk in fresh:
             chunk.fresh = False

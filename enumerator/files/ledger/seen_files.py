@@ -54,7 +54,7 @@ class Piece:
 
 @dataclass(slots=True)
 class Tail:
-    """What was found and is in no run yet."""
+    """The files that were found and are in no run yet."""
 
     keys: SeenKeys
     pieces: tuple[Piece, ...]
@@ -107,42 +107,42 @@ class SeenFiles(KnownFiles):
 
     def know(self, names: Names) -> Flags:
         """For each name, whether it is known."""
-        known = np.zeros(len(names), np.bool_)
+        is_seen = np.zeros(len(names), np.bool_)
         for keys in self._parts():
-            known |= keys.find(names) >= 0
-        return known
+            is_seen |= keys.find(names) >= 0
+        return is_seen
 
     @override
     def compare(self, files: FoundFiles) -> tuple[Flags, Flags]:
         names = names_of(files.paths)
-        known, octets = np.zeros(len(names), np.bool_), np.zeros(len(names), np.uint8)
+        is_seen, octets = np.zeros(len(names), np.bool_), np.zeros(len(names), np.uint8)
         for keys, new, rows in self._newest(names):
             octets[new] = keys.octets_at(rows)
-            known |= new
-        changed = known & (octets != _octets(files, 1))
+            is_seen |= new
+        changed = is_seen & (octets != _octets(files, 1))
         if changed.any():
             # Some requests give an object's time in these, others in seconds.
             changed &= octets != _octets(files, 1_000_000)
-        return known, changed
+        return is_seen, changed
 
     def details_of(self, names: Names) -> tuple[Flags, Words, Numbers]:
         """For each name whether it is known, its newest version and up to where it was taken."""
-        known = np.zeros(len(names), np.bool_)
+        is_seen = np.zeros(len(names), np.bool_)
         version, end = np.zeros(len(names), np.uint64), np.zeros(len(names), np.int64)
         for keys, new, rows in self._newest(names):
             assert keys.version is not None
             assert keys.end is not None
             version[new], end[new] = keys.version[rows], keys.end[rows]
-            known |= new
-        return known, version, end
+            is_seen |= new
+        return is_seen, version, end
 
     def _newest(self, names: Names) -> Iterator[tuple[SeenKeys, Flags, NDArray[np.intp]]]:
         """The newest entry of each name, by parts: which names it has, and in which rows."""
-        known = np.zeros(len(names), np.bool_)
+        is_seen = np.zeros(len(names), np.bool_)
         for keys in self._parts():
             at = keys.find(names)
-            new = (at >= 0) & ~known
-            known |= new
+            new = (at >= 0) & ~is_seen
+            is_seen |= new
             yield keys, new, at[new]
 
     def _parts(self) -> list[SeenKeys]:
@@ -217,6 +217,6 @@ class SeenFiles(KnownFiles):
         run = self._in_memory(run)
         with self._lock:
             # Runs may have been flushed behind them while they were merged.
-            at = next(i for i, known in enumerate(self.runs) if known is runs[0])
+            at = next(i for i, each in enumerate(self.runs) if each is runs[0])
             assert all(a is b for a, b in zip(self.runs[at:], runs, strict=False))
             self.runs = (*self.runs[:at], run, *self.runs[at + len(runs) :])

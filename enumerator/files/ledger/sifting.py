@@ -26,7 +26,7 @@ WholeRecords: TypeAlias = Callable[[str, int, int, np.uint64], GrowingMark]
 
 
 class OnOverwrite(Enum):
-    """What a changed file means."""
+    """The treatment of a changed file."""
 
     IGNORE = "ignore"
     """It is known by its path: nothing."""
@@ -41,23 +41,25 @@ class OnOverwrite(Enum):
     """It has grown: what is new is read."""
 
 
-def first_unread(what: OnOverwrite, changed: Numbers, found: FoundFiles, ends: Numbers) -> Numbers:
+def first_unread(
+    on_overwrite: OnOverwrite, changed: Numbers, listing: FoundFiles, ends: Numbers
+) -> Numbers:
     """First byte to be read of each file: 0 but for what has grown.
 
     Args:
-        what: what a change means.
+        on_overwrite: what a change means.
         changed: positions of the files that are known in another version.
-        found: all files, as they are now.
+        listing: all files, as they are now.
         ends: up to where each was taken when it was known before.
 
     Raises:
         FileChangedError: names a file that must not have changed, or has shrunk.
     """
-    paths, sizes = found.paths, found.sizes
+    paths, sizes = listing.paths, listing.sizes
     starts = np.zeros(len(paths), np.int64)
-    if not len(changed) or what is OnOverwrite.REPROCESS:
+    if not len(changed) or on_overwrite is OnOverwrite.REPROCESS:
         return starts
-    if what is OnOverwrite.FAIL:
+    if on_overwrite is OnOverwrite.FAIL:
         raise _changed(paths[changed[0]], int(sizes[changed[0]]), int(ends[changed[0]]))
     shrunk = changed[sizes[changed] < ends[changed]]
     if len(shrunk):
@@ -88,21 +90,21 @@ def _shrunk(path: str, size: int, end: int) -> FileChangedError:
 
 
 def up_to_whole_records(
-    files: pa.RecordBatch, starts: Numbers, known: Words, whole_records: WholeRecords
+    files: pa.RecordBatch, starts: Numbers, versions: Words, whole_records: WholeRecords
 ) -> tuple[pa.RecordBatch, Numbers]:
     """The files with their marks, and where their whole records end.
 
     Args:
         files: rows of `FILES`.
         starts: first byte to be read of each.
-        known: in which version each was known; 0 if it was not.
+        versions: in which version each was known; 0 if it was not.
         whole_records: looks into a file.
 
     Raises:
         FileChangedError: one is not the file that was read up to its start.
     """
     paths, sizes = files.column("path").to_pylist(), numbers_in(files, "size").tolist()
-    marks = list(map(whole_records, paths, starts.tolist(), sizes, known))
+    marks = list(map(whole_records, paths, starts.tolist(), sizes, versions))
     etags = pa.array([mark.etag for mark in marks], pa.string())
     columns = [*(files.column(name) for name in ("path", "size", "modified")), etags]
     ends = np.array([mark.end for mark in marks], np.int64)
@@ -122,15 +124,15 @@ def once(rows: Numbers, names: Names) -> Numbers:
     return np.sort(rows[order[np.append(~twice, True)]])
 
 
-def version_rows(found: FoundFiles, rows: Numbers) -> pa.RecordBatch:
+def version_rows(listing: FoundFiles, rows: Numbers) -> pa.RecordBatch:
     """Some of what was found, as rows of `FILES`."""
     chosen = rows.tolist()
     # Text is never null in a checkpoint: a store without marks gives empty ones.
-    marks = ["" if found.etags is None else found.etags[row] for row in chosen]
+    marks = ["" if listing.etags is None else listing.etags[row] for row in chosen]
     columns = [
-        pa.array([found.paths[row] for row in chosen], pa.string()),
-        numbers_array(found.sizes[rows]),
-        numbers_array(found.modified[rows]),
+        pa.array([listing.paths[row] for row in chosen], pa.string()),
+        numbers_array(listing.sizes[rows]),
+        numbers_array(listing.modified[rows]),
         pa.array(marks, pa.string()),
     ]
     return pa.record_batch(columns, schema=FILES)

@@ -30,12 +30,12 @@ _NONE: Final = -(2**63)
 class StatisticsTimes(FileTimes):
     """Knows the times of pending files by their paths."""
 
-    def __init__(self, of: str, read: ReadTimes) -> None:
-        """`of` names what `read` reads: what was remembered of something else is not used.
+    def __init__(self, column: str, read: ReadTimes) -> None:
+        """`column` names what `read` reads: what was remembered of something else is not used.
 
         What `read` raises comes out of what needs the time.
         """
-        self._of = of
+        self._of = column
         self._read = read
         self._known: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -71,8 +71,8 @@ class StatisticsTimes(FileTimes):
                 raise
 
     def _learn_one(self, file: FileVersion) -> int:
-        found = self._read(file)
-        first, last = (_NONE, _NONE) if found is None else found
+        times_of_file = self._read(file)
+        first, last = (_NONE, _NONE) if times_of_file is None else times_of_file
         span = last - first
         with self._lock:
             # Threads of a pool learn at the same time. The assignment below is one step, and needs
@@ -89,7 +89,7 @@ class StatisticsTimes(FileTimes):
     # Checkpoints ----------------------------------------------------------------------------
 
     def columns(self, ranges: pa.RecordBatch) -> list[pa.Array]:
-        """What is remembered of some ranges: the columns of `TIMES`."""
+        """Return what is remembered of some ranges: the columns of `TIMES`."""
         times = [self._known.get(path) for path in ranges.column("path").to_pylist()]
         marks = [None if time is None else self._of for time in times]
         return [pa.array(times, TIMES.field(0).type), pa.array(marks, TIMES.field(1).type)]
@@ -101,16 +101,16 @@ class StatisticsTimes(FileTimes):
 
         Of several rows of one path the last one counts.
         """
-        known: dict[str, int] = {}
+        times_by_path: dict[str, int] = {}
         for batch in remembered:
             rows = zip(*(batch.column(name).to_pylist() for name in _COLUMNS), strict=True)
             # Times of another column, or in another unit, would order files wrongly.
-            known.update((path, time) for path, time, of in rows if of == self._of)
+            times_by_path.update((path, time) for path, time, column in rows if column == self._of)
         unknown: list[FileSplit] = []
         for ranges in pending:
             for split in splits_in(ranges):
-                if split.file.path in known:
-                    self._known[split.file.path] = known[split.file.path]
+                if split.file.path in times_by_path:
+                    self._known[split.file.path] = times_by_path[split.file.path]
                 else:
                     unknown.append(split)
         self.learn(unknown)

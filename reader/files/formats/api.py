@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Splittability(Enum):
-    """Where a file can be split."""
+    """The positions at which a file can be split."""
 
     WHOLE = "whole"
     """Nowhere: multi-line records, formats with one document per file, most codecs."""
@@ -124,7 +124,7 @@ class Parsed(Decoded):
 
 @dataclass(frozen=True)
 class FormatContext:
-    """What a format knows about the query, in addition to its columns and the options."""
+    """The query as a format knows it, in addition to its columns and the options."""
 
     columns: frozenset[str] = frozenset()
     """All columns of the query, including those that come from paths or from the reader."""
@@ -213,7 +213,7 @@ class FileFormat(ABC):
         return sum(decoded.batch.num_rows for decoded in self.decode(before))
 
     def remainder(self, split: FileSplit, position: int) -> FileSplit:
-        """What is left of `split` from there on: a row, or as `Decoded.span` counts."""
+        """Return what is left of `split` from there on: a row, or as `Decoded.span` counts."""
         # If nothing says how many bytes were read, most are: plans that are too large, which
         # budgets of readers allow.
         return split._replace(skip=position, read_bytes=max(0, split.end - split.start - 1))

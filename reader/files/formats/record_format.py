@@ -54,7 +54,7 @@ BLOCK_BYTES = 1024 * 1024
 
 @dataclass(frozen=True)
 class Source:
-    """Where the bytes of a parse come from: one block of a file, or several small files."""
+    """The origin of the bytes of a parse: one block of a file, or several small files."""
 
     files: Sequence[FileVersion]
     starts: Sequence[int]
@@ -87,7 +87,7 @@ class Source:
         return replace(self, position=self.position + by)
 
     def by_file(self, offsets: np.ndarray, length: int) -> list[int]:
-        """How many of the ascending offsets, in parsed bytes of that length, each file has."""
+        """Count the ascending offsets, in parsed bytes of that length, in each file."""
         boundaries = np.searchsorted(offsets, [*self.starts, length])
         return [int(count) for count in np.diff(boundaries)]
 
@@ -111,7 +111,7 @@ class RecordFormat(FileFormat):
     def splittability(self, file: FileVersion) -> Splittability:
         """At any byte, unless the content cannot be entered in the middle."""
         options = self.options
-        # With one of these, nobody can tell in the middle of a file where a record begins, or its
+        # With one of these, it is unknown in the middle of a file where a record begins, or its
         # number.
         whole = (
             self.spans_lines
@@ -181,7 +181,7 @@ class RecordFormat(FileFormat):
         return decoded
 
     def _border(self, data: bytes, begin: int, end: int) -> int:
-        """Where a record begins, near the middle of some bytes; their end if they are one."""
+        """Find the beginning of a record near the middle of some bytes; their end if none."""
         separator = self.options.line_sep.encode()
         for at in ((begin + end) // 2, begin):
             if separator:

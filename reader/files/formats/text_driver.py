@@ -279,7 +279,7 @@ class Unread:
 
     @property
     def source(self) -> Source:
-        """Where the bytes come from."""
+        """Return where the bytes come from."""
         return Source((self._file,), (0,), self._position)
 
     def use(self, count: int) -> None:

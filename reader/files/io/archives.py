@@ -177,7 +177,7 @@ def _check_directory(file: FileVersion, entries: Sequence[zipfile.ZipInfo], tail
 
 
 def _part(entry: zipfile.ZipInfo, split: FileSplit) -> tuple[int, int] | None:
-    """What of a member's content belongs to the split: all, if not stored; None for nothing."""
+    """Take the part of a member's content in the split: all, if not stored; None for nothing."""
     start, size = entry.header_offset, entry.file_size
     begins_here = split.start <= start < split.end
     if not _is_stored(entry):

@@ -20,7 +20,7 @@ from ....errors import FileChangedError, FileVanishedError, SplitReadError
 
 
 class DirectoryMark(FileVanishedError):
-    """What was listed is no file: nobody misses it."""
+    """A name that was listed and is no file: it is not missing."""
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class LineBlock:
     """Bytes of the file that were read before it, and up to its end; None if unknown."""
 
     def skip_at(self, offset: int) -> int:
-        """Where a byte of the data is in the content of the split."""
+        """Return where a byte of the data is in the content of the split."""
         if self.encoding == "utf-8":
             return self.skip + offset
         return self.skip + len(self.data[:offset].decode().encode(self.encoding))
@@ -115,16 +115,16 @@ def line_blocks(
             with stored.stream() as beginning:
                 _Begun(beginning, split.file, options)
         if is_compressed and not is_whole:
-            found = stack.enter_context(entered(split, stored, cut_places))
+            content = stack.enter_context(entered(split, stored, cut_places))
         elif decodes_first:
             raw = stack.enter_context(stored.stream())
             stream = _decoded(_Begun(raw, split.file, options), split.file, options)
-            found = Content(_read(stream, step), iter(()), 0, raw)
+            content = Content(_read(stream, step), iter(()), 0, raw)
         else:
-            found = _in_place(split, source, len(separator), step)
+            content = _in_place(split, source, len(separator), step)
         if split.skip and (is_compressed or decodes_first):
-            found = found.behind(split.skip)
-        yield from _blocks(split, found, separator, options, step, is_utf8=decodes_first)
+            content = content.behind(split.skip)
+        yield from _blocks(split, content, separator, options, step, is_utf8=decodes_first)
 
 
 def _blocks(

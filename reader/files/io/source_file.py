@@ -1,6 +1,6 @@
 """Opens one version of one file, and says so when it is no longer that version.
 
-Local files are read with plain reads, never mapped: a mapped file that somebody truncates kills
+Local files are read with plain reads, never mapped: a mapped file that is truncated kills
 the process instead of raising an error. All others are read through `Storage`: a store that knows
 version marks answers itself whether it still is the version that was discovered.
 """
@@ -39,7 +39,7 @@ class RandomAccess(Protocol):
 
 
 class AsFile(io.RawIOBase):
-    """What can be read anywhere as a file of Python's, which Arrow can take."""
+    """A file of Python's, which Arrow can take, of anything that can be read anywhere."""
 
     def __init__(self, source: RandomAccess, size: int) -> None:
         self._source = source
@@ -157,7 +157,7 @@ class SourceFile:
 
         Raises:
             FileVanishedError: it is gone.
-            FileChangedError: it is empty, so somebody is about to write it again.
+            FileChangedError: it is empty, so it is about to be written again.
         """
         file = self.file
         with naming(file):
@@ -226,7 +226,7 @@ class _Local(_Opened):
             try:
                 check_local(file, self._descriptor)
                 self._changed_at = os.fstat(self._descriptor).st_ctime_ns
-            # Nobody has this object yet, so nobody else closes it.
+            # The object is not returned, so no caller closes it.
             except BaseException:
                 os.close(self._descriptor)
                 raise

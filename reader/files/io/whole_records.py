@@ -61,7 +61,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Limit:
-    """How long a record may be; more than what content comes in at a time."""
+    """The greatest length of a record; more than what content comes in at a time."""
 
     bytes: int
     error: Callable[[int], Exception]
@@ -74,7 +74,7 @@ def overlaps_itself(separator: bytes) -> bool:
 
 
 def records(
-    found: Content, separator: bytes, step: int, limit: Limit, *, is_first: bool
+    content: Content, separator: bytes, step: int, limit: Limit, *, is_first: bool
 ) -> Iterator[tuple[int, bytes]]:
     """Whole records of a split in pieces of about `step` bytes, each with where it begins.
 
@@ -84,14 +84,14 @@ def records(
         Exception: a record is longer than `limit` says; its own error.
     """
     held, began = _Held(separator, limit, begun=is_first), time.monotonic()
-    for data in found.own:
+    for data in content.own:
         held.add(data)
         # Not long after a limit on seconds is reached its reader gets to know.
         if held.size >= step or time.monotonic() - began > SLOW:
             yield from held.whole()
             began = time.monotonic()
     boundary = held.end
-    for data in found.beyond:
+    for data in content.beyond:
         if held.add_beyond(data, boundary):
             break
     yield from held.rest()
@@ -168,7 +168,7 @@ class _Held:
             yield self._at, data
 
     def _taken(self, data: bytes) -> tuple[bytes, int]:
-        """What has to be searched, and where it begins in the split's content."""
+        """Return what has to be searched, and where it begins in the split's content."""
         window, start = self._tail + data, self.end - len(self._tail)
         self._parts.append(data)
         self.end += len(data)
@@ -218,7 +218,7 @@ class _Held:
 
 
 def mark_after_last_record(
-    path: str, start: int, size: int, known: np.uint64, separator: bytes
+    path: str, start: int, size: int, version: np.uint64, separator: bytes
 ) -> GrowingMark:
     """The mark of a file after its last whole record up to `size`; at `start` without one.
 
@@ -229,7 +229,7 @@ def mark_after_last_record(
         path: a local file.
         start: up to here it was taken.
         size: of the file, as listed.
-        known: its version then (`versions_of`); looked at where `start` is not 0.
+        version: its version then (`versions_of`); looked at where `start` is not 0.
         separator: what ends a record.
 
     Raises:
@@ -254,7 +254,7 @@ def mark_after_last_record(
         # What was taken ended with a separator; anything else there shows another file at once.
         if size > start > 0 and os.pread(descriptor, width, start - width) != separator:
             raise replaced(path, start, f"no end of a record before byte {start}")
-        if start and not may_be(known, mark_at(descriptor, start)):
+        if start and not may_be(version, mark_at(descriptor, start)):
             raise replaced(path, start)
         end = _after_last(separator, descriptor, start, size)
         return mark_at(descriptor, end)
@@ -264,9 +264,9 @@ def _after_last(separator: bytes, descriptor: int, start: int, size: int) -> int
     width, end = len(separator), size
     while end > start:
         begin = max(start, end - _STEP)
-        found = os.pread(descriptor, end - begin, begin).rfind(separator)
-        if found >= 0:
-            return begin + found + width
+        at = os.pread(descriptor, end - begin, begin).rfind(separator)
+        if at >= 0:
+            return begin + at + width
         # A separator may lie across two pieces.
         end = begin + width - 1 if begin > start else start
     return start

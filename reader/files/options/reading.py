@@ -34,7 +34,7 @@ _HIDDEN: dict[str, JsonValue] = {"hidden": True}
 
 
 class BadRecordsOptions(BaseModel):
-    """What is left out of the rows is written somewhere else."""
+    """The options that write elsewhere what is left out of the rows."""
 
     bad_records_path: str = Field(
         "",
@@ -47,7 +47,7 @@ class BadRecordsOptions(BaseModel):
 
 
 class CommonOptions(SchemaOptions, BadRecordsOptions):
-    """What is read, what a bad record or file does, and what ends a line."""
+    """The options of every format: what is read, bad records and files, and line ends."""
 
     file_format: FormatName = Field(
         FileFormatName.JSON.value,
@@ -157,7 +157,7 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
 
 
 class JsonOptions(CommonOptions):
-    """What JSON is taken as a record, by the names of Spark's reader."""
+    """The options of JSON, by the names of Spark's reader."""
 
     record_path: str = Field(
         "",
@@ -190,7 +190,7 @@ class JsonOptions(CommonOptions):
 
 
 class CsvOptions(JsonOptions):
-    """How CSV separates fields, and what their text means."""
+    """The options of CSV: how fields are separated, and what their text means."""
 
     # Spark knows it by both names.
     sep: FieldSeparator = Field(
@@ -248,7 +248,7 @@ class CsvOptions(JsonOptions):
 
 
 class XmlOptions(CsvOptions):
-    """What of XML is a record, and how its parts are called."""
+    """The options of XML: what is a record, and how its parts are called."""
 
     row_tag: str = Field(
         "ROW", min_length=1, description="XML: name of the elements that are records."
@@ -314,11 +314,11 @@ class TimeOptions(XmlOptions):
 
 
 class ReaderOptions(TimeOptions):
-    """How files are read. Frozen; built from Spark's option names or from ours."""
+    """All options of reading. Frozen; built from Spark's option names or from ours."""
 
     @property
     def loaded_path(self) -> str:
-        """What the query loads; empty where files are given one by one."""
+        """Return what the query loads; empty where files are given one by one."""
         return ""
 
     @property

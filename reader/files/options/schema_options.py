@@ -12,7 +12,7 @@ _BYTES: dict[str, JsonValue] = {"unit": "bytes"}
 
 
 class EvolutionMode(NameInAnyCase):
-    """What a column does that the schema does not have."""
+    """The treatment of a column that the schema does not have."""
 
     ADD_NEW_COLUMNS = "addNewColumns"
     ADD_NEW_COLUMNS_WITH_TYPE_WIDENING = "addNewColumnsWithTypeWidening"
@@ -37,7 +37,7 @@ class EvolutionMode(NameInAnyCase):
 
 
 class SchemaOptions(BaseModel):
-    """How the schema comes about where `.schema(...)` does not give it, and how it goes on."""
+    """The options of a schema that `.schema(...)` does not give, and of its evolution."""
 
     model_config = ConfigDict(
         # A model is built when it is first used, so a process that only imports it starts faster.

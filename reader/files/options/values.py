@@ -57,7 +57,7 @@ class FileFormatName(NameInAnyCase):
 
 
 class ParseMode(NameInAnyCase):
-    """What happens to a record that does not parse."""
+    """The treatment of a record that does not parse."""
 
     PERMISSIVE = "PERMISSIVE"
     DROPMALFORMED = "DROPMALFORMED"
@@ -166,8 +166,8 @@ def _only(implemented: str, what: str) -> AfterValidator:
 def _field_separator(value: str) -> str:
     def meant(escape: re.Match[str]) -> str:
         if escape[1] not in _ESCAPES:
-            known = " ".join(f"\\{letter}" for letter in _ESCAPES)
-            raise ValueError(f"one of the escapes {known}, not {escape[0]}")
+            escapes = " ".join(f"\\{letter}" for letter in _ESCAPES)
+            raise ValueError(f"one of the escapes {escapes}, not {escape[0]}")
         return _ESCAPES[escape[1]]
 
     if not value:

@@ -1,4 +1,4 @@
-"""The schema of files that nobody has described: from a sample of them, merged.
+"""The schema of files without a given one: from a sample of them, merged.
 
 Columns come in the order in which they are found, those of the path after those of the files, then
 the columns that the reader makes.
@@ -86,15 +86,15 @@ def with_reader_columns(
 
 
 def found_columns(
-    files: Sequence[FileVersion], options: ReaderOptions, known: pa.Schema | None = None
+    files: Sequence[FileVersion], options: ReaderOptions, schema: pa.Schema | None = None
 ) -> pa.Schema:
     """The columns in files and paths as they are found, with null types where only nulls are.
 
-    Columns that `known` has may be left out.
+    Columns that `schema` has may be left out.
     """
     if not files:
         return pa.schema([])
-    kind = _of_contents(files, options, known)
+    kind = _of_contents(files, options, schema)
     data = pa.schema(list(kind) if pa.types.is_struct(kind) else [])
     partitions = partition_columns(files, options)
     named = {name.lower() for name in data.names}

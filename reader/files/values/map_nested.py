@@ -98,7 +98,7 @@ def is_list_like(kind: pa.DataType) -> bool:
 
 def _on_struct(changes: dict[str, Change | None]) -> Change:
     def change(array: pa.StructArray) -> pa.StructArray:
-        # By name: fields that nobody wants are not decoded.
+        # By name: fields that are not wanted are not decoded.
         fields = list(array.type)
         children = [(changes[field.name] or same)(array.field(i)) for i, field in enumerate(fields)]
         changed = [

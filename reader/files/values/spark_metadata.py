@@ -127,7 +127,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 @dataclass(frozen=True, slots=True)
 class _ZoneRules:
-    """What Java's older zone rules did differently; everything in seconds."""
+    """The differences of Java's older zone rules; everything in seconds."""
 
     offset: int
     """How far local time is from UTC before 1900, as the older rules have it."""

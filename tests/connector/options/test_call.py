@@ -105,4 +105,4 @@ def test_the_types_for_editors_are_those_of_the_model():
     assert types == option_types.source()
     assert set(option_names().values()) <= set(re.findall(r"^    (\w+): ", types, re.MULTILINE))
     parameters = inspect.signature(pyspark_sluice.options).parameters
-    assert "Unpack[OptionTypes]" in str(parameters["given"].annotation)
+    assert "Unpack[OptionTypes]" in str(parameters["values"].annotation)

@@ -46,7 +46,7 @@ Times = tuple[int, int, int, int]
 
 
 class Record(NamedTuple):
-    """What is known of a directory."""
+    """The content of a directory, as a pass found it."""
 
     times: Times
     folders: Sequence[tuple[str, Trail]]
@@ -74,7 +74,7 @@ class DirectoryCache:
         return status.st_dev in self._devices
 
     def record_of(self, path: str, status: os.stat_result) -> Record | None:
-        """What a pass before has found, if the directory is as it was."""
+        """Return what a pass before has found, if the directory is as it was."""
         record = self._records.get(path)
         return record if record is not None and record.times == times_of(status) else None
 
@@ -93,7 +93,7 @@ class DirectoryCache:
 
 
 def times_of(status: os.stat_result) -> Times:
-    """What moves when names come or go: the change time even where tools set the other back."""
+    """Return what moves when names come or go: the change time even if tools set the other back."""
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 
@@ -144,8 +144,8 @@ class SkipCache:
         if code or not len(self._hashes):
             return code
         at = int(np.searchsorted(self._hashes, key))
-        found = at < len(self._hashes) and int(self._hashes[at]) == key
-        return int(self._codes[at]) if found else 0
+        is_stored = at < len(self._hashes) and int(self._hashes[at]) == key
+        return int(self._codes[at]) if is_stored else 0
 
     def _sort_in(self) -> None:
         keys = np.concatenate([self._hashes, np.fromiter(self._recent, np.int64)])

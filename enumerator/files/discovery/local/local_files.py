@@ -37,7 +37,7 @@ _NAMES_KEPT = 20
 
 
 class Visit:
-    """What one pass finds out about one directory."""
+    """One pass's knowledge of one directory."""
 
     __slots__ = ("again", "counts", "folders", "is_base", "is_stable", "level", "names", "path",
                  "prefix", "read_at", "record_before", "status")  # fmt: skip
@@ -89,7 +89,7 @@ class Piece(NamedTuple):
 
 
 class Links:
-    """Which links are followed, as seen from all that is listed."""
+    """The symbolic links that are followed, as seen from all that is listed."""
 
     def __init__(self, scopes: Sequence[Scope]) -> None:
         self._scopes = scopes
@@ -144,7 +144,7 @@ class LocalFiles:
         *,
         wants_versions: bool,
     ) -> None:
-        """What `others`, scopes that are listed before this one, cover is theirs."""
+        """Leave to `others`, scopes that are listed before this one, what they cover."""
         self._scope = scope
         self._others = others
         self._links = links
@@ -160,7 +160,7 @@ class LocalFiles:
     def judged(
         self,
         pieces: Iterable[Piece],
-        known: KnownFiles,
+        known_files: KnownFiles,
         skips: SkipCounter,
         *,
         counts_changed: bool = False,
@@ -174,23 +174,23 @@ class LocalFiles:
             for name, reason in refused:
                 visit.leave_out(name, reason)
                 skips.add(os.path.join(written_path(visit.path), name), reason)
-        mask = known.are_known(paths)
+        mask = known_files.are_known(paths)
         if counts_changed and not self._wants_versions:
             again = [(paths[at], *places[at]) for at in np.flatnonzero(mask).tolist()]
-            self._count_changed(again, known, skips)
+            self._count_changed(again, known_files, skips)
         wanted = range(len(paths)) if self._wants_versions else np.flatnonzero(~mask).tolist()
-        found = [
+        entries = [
             _Found(paths[at], *places[at], is_known=bool(mask[at]), status=status)
             for at in wanted
             if self._is_wanted(paths[at], *places[at], skips)
             and (status := self._status(*places[at])) is not None
         ]
-        taken = self._taken(found, skips)
+        taken = self._taken(entries, skips)
         skips.saw(paths, mask, taken.paths)
         return taken
 
     def _count_changed(
-        self, again: Sequence[tuple[str, Visit, str]], known: KnownFiles, skips: SkipCounter
+        self, again: Sequence[tuple[str, Visit, str]], known_files: KnownFiles, skips: SkipCounter
     ) -> None:
         files = [
             _Found(path, visit, name, is_known=True, status=status)
@@ -198,7 +198,7 @@ class LocalFiles:
             if (status := self._status(visit, name)) is not None
         ]
         sizes, modified = _sizes_and_times(files)
-        _, changed = known.compare(FoundFiles([one.path for one in files], sizes, modified))
+        _, changed = known_files.compare(FoundFiles([one.path for one in files], sizes, modified))
         for at in np.flatnonzero(changed).tolist():
             one = files[at]
             one.visit.leave_out(one.name, CHANGED)
@@ -245,14 +245,14 @@ class LocalFiles:
             visit.is_stable = False
             return None
 
-    def _taken(self, found: Sequence[_Found], skips: SkipCounter) -> FoundFiles:
-        sizes, modified = _sizes_and_times(found)
-        changed = np.fromiter((one.status.st_ctime_ns // 1000 for one in found), np.int64)
+    def _taken(self, entries: Sequence[_Found], skips: SkipCounter) -> FoundFiles:
+        sizes, modified = _sizes_and_times(entries)
+        changed = np.fromiter((one.status.st_ctime_ns // 1000 for one in entries), np.int64)
         now = time.time_ns()
-        paths = [one.path for one in found]
+        paths = [one.path for one in entries]
         codes = self._criteria.judged(paths, sizes, modified, now // 1000, changed)
         keep: list[int] = []
-        for at, (one, code) in enumerate(zip(found, codes.tolist(), strict=True)):
+        for at, (one, code) in enumerate(zip(entries, codes.tolist(), strict=True)):
             # What is known is not judged again, but a version that is still being written has to
             # wait.
             if one.is_known and code != SETTLING:
@@ -263,7 +263,7 @@ class LocalFiles:
                 # The pass may fail before the file is known: then the next one must find it again.
                 one.visit.is_stable = False
                 keep.append(at)
-        return FoundFiles([found[at].path for at in keep], sizes[keep], modified[keep])
+        return FoundFiles([entries[at].path for at in keep], sizes[keep], modified[keep])
 
     def _is_ready(self, one: _Found) -> bool:
         if self._marker is None:
@@ -294,9 +294,9 @@ class _Found(NamedTuple):
     status: os.stat_result
 
 
-def _sizes_and_times(found: Sequence[_Found]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    sizes = np.fromiter((one.status.st_size for one in found), np.int64)
-    return sizes, np.fromiter((one.status.st_mtime_ns // 1000 for one in found), np.int64)
+def _sizes_and_times(entries: Sequence[_Found]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    sizes = np.fromiter((one.status.st_size for one in entries), np.int64)
+    return sizes, np.fromiter((one.status.st_mtime_ns // 1000 for one in entries), np.int64)
 
 
 def _written(directory: str, names: Sequence[str]) -> list[str]:

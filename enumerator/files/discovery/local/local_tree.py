@@ -47,14 +47,16 @@ class LocalTree(Tree):
         self._files.forget()
 
     @override
-    def list_files(self, known: KnownFiles, skips: SkipCounter, after: str) -> Iterator[FoundFiles]:
+    def list_files(
+        self, known_files: KnownFiles, skips: SkipCounter, after: str
+    ) -> Iterator[FoundFiles]:
         base = self._scope.base
         status = os.stat(base)
         if not os.path.isdir(base):
             # The path is one file: a name in a directory of which nothing else is looked at.
             directory, name = os.path.split(base)
             visit = Visit(directory, status, 0, is_base=True)
-            yield self._files.judged([Piece(visit, [name], is_last=False)], known, skips)
+            yield self._files.judged([Piece(visit, [name], is_last=False)], known_files, skips)
             return
         workers = 1 if self._cache.is_local(status) else _WORKERS
         pieces: list[Piece] = []
@@ -63,22 +65,24 @@ class LocalTree(Tree):
             pieces.append(piece)
             held += len(piece.names)
             if held >= CHUNK:
-                yield self._judged(pieces, known, skips)
+                yield self._judged(pieces, known_files, skips)
                 pieces, held = [], 0
-        yield self._judged(pieces, known, skips)
+        yield self._judged(pieces, known_files, skips)
 
-    def _judged(self, pieces: list[Piece], known: KnownFiles, skips: SkipCounter) -> FoundFiles:
-        few = len(known) <= _MOST_COMPARED and all(
+    def _judged(
+        self, pieces: list[Piece], known_files: KnownFiles, skips: SkipCounter
+    ) -> FoundFiles:
+        few = len(known_files) <= _MOST_COMPARED and all(
             self._cache.is_local(piece.visit.status) for piece in pieces
         )
-        found = self._files.judged(pieces, known, skips, counts_changed=few)
+        listing = self._files.judged(pieces, known_files, skips, counts_changed=few)
         for piece in pieces:
             visit = piece.visit
             if visit.record_before is not None:
                 skips.repeat(visit.record_before.counts, visit.record_before.names)
             elif piece.is_last and self._caches and visit.is_stable:
                 self._cache.store(visit.path, visit.record(), visit.status, visit.read_at)
-        return found
+        return listing
 
     def _scan(self, place: _Place) -> Iterator[Piece | More[_Place]]:
         # In a thread of its own: what is shared is only read.

@@ -51,7 +51,7 @@ class RemoteFiles:
         *,
         wants_versions: bool,
     ) -> None:
-        """What `others`, scopes that are listed before this one, cover is theirs."""
+        """Leave to `others`, scopes that are listed before this one, what they cover."""
         self._storage = storage
         self._scope = scope
         self._others = others
@@ -77,7 +77,7 @@ class RemoteFiles:
         self,
         page: Page,
         level: int,
-        known: KnownFiles,
+        known_files: KnownFiles,
         skips: SkipCounter,
         *,
         counts_changed: bool = True,
@@ -90,9 +90,9 @@ class RemoteFiles:
         for folder in page.folders:
             self._count_skipped_folder(folder, level, skips)
         if self._wants_versions or not counts_changed:
-            mask = known.are_known(paths)
+            mask = known_files.are_known(paths)
         else:
-            mask = self._count_changed(page, paths, known, skips)
+            mask = self._count_changed(page, paths, known_files, skips)
         wanted = range(len(paths)) if self._wants_versions else np.flatnonzero(~mask).tolist()
         at = np.fromiter(
             (one for one in wanted if self._is_wanted(page.names[one], paths[one], skips)), np.int64
@@ -118,11 +118,11 @@ class RemoteFiles:
         return FoundFiles(names, sizes[kept], modified[kept], etags if any(etags) else None)
 
     def _count_changed(
-        self, page: Page, paths: Sequence[str], known: KnownFiles, skips: SkipCounter
+        self, page: Page, paths: Sequence[str], known_files: KnownFiles, skips: SkipCounter
     ) -> NDArray[np.bool_]:
         """Count the known files that are there in another version; returns which are known."""
         sizes, modified = np.array(page.sizes, np.int64), np.array(page.modified, np.int64)
-        mask, changed = known.compare(FoundFiles(paths, sizes, modified, page.etags))
+        mask, changed = known_files.compare(FoundFiles(paths, sizes, modified, page.etags))
         for one in np.flatnonzero(changed).tolist():
             if self._refusal(page.names[one]) == TAKEN:
                 skips.add(paths[one], CHANGED)
@@ -167,26 +167,26 @@ class RemoteFiles:
 
     def _folder(self, folder: str) -> tuple[str, int]:
         # Thousands of keys share a directory.
-        known = self._folders.get(folder)
-        if known is None:
+        refusal_and_level = self._folders.get(folder)
+        if refusal_and_level is None:
             below = folder[len(self._scope.base.rstrip("/")) :].strip("/")
             parts = below.split("/") if below else []
             refusals = (self._scope.enters(part, level) for level, part in enumerate(parts))
-            known = (next(filter(None, refusals), TAKEN), len(parts))
+            refusal_and_level = (next(filter(None, refusals), TAKEN), len(parts))
             if len(self._folders) >= _FOLDERS_REMEMBERED:
                 # Keys come in order, so what is dropped is rarely asked for again.
                 self._folders.clear()
-            self._folders[folder] = known
-        return known
+            self._folders[folder] = refusal_and_level
+        return refusal_and_level
 
     def _judge_markers(
-        self, page: Page, at: NDArray[np.int64], known: NDArray[np.bool_], codes: NDArray[np.uint8]
+        self, page: Page, at: NDArray[np.int64], mask: NDArray[np.bool_], codes: NDArray[np.uint8]
     ) -> None:
         if self._marker is None:
             return
         names = frozenset(page.names)
         # Only for files that would be taken, because a marker may cost a request.
-        for index in np.flatnonzero((codes == 0) & ~known).tolist():
+        for index in np.flatnonzero((codes == 0) & ~mask).tolist():
             if not self._is_ready(page.names[int(at[index])], names, page):
                 codes[index] = UNMARKED
 

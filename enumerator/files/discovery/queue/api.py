@@ -107,8 +107,8 @@ def announced(bucket: str, key: str) -> AnnouncedObject:
     Raises:
         ValueError: they cannot.
     """
-    found = AnnouncedObject(bucket, key)
-    for text in found:
+    announced_object = AnnouncedObject(bucket, key)
+    for text in announced_object:
         # What the ledger and the client take: text that UTF-8 has, in whole parts.
         text.encode()
     # The client's paths have no empty or dotted parts, and no control characters.
@@ -116,4 +116,4 @@ def announced(bucket: str, key: str) -> AnnouncedObject:
         key
     ):
         raise MalformedMessage(f"the client cannot request the key {key!r}")
-    return found
+    return announced_object

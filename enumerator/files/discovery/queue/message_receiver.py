@@ -27,7 +27,7 @@ _UNREACHABLE = 4
 
 
 class _Health:
-    """Whether one of the threads gets answers."""
+    """The failures of one of the threads."""
 
     def __init__(self) -> None:
         self._failures = 0
@@ -76,7 +76,7 @@ class MessageReceiver:
         try:
             run()
         except Exception as error:  # noqa: BLE001 - `take` reports it
-            # Otherwise the query would wait, without a word, for a queue that nobody asks.
+            # Otherwise the query would wait, without a word, for a queue that is not polled.
             broken = OSError(errno.EIO, f"{type(error).__name__}: {error}", self.queue.url)
             broken.__cause__ = error
             with self._changed:
@@ -92,7 +92,7 @@ class MessageReceiver:
     # For the listing's thread -----------------------------------------------------------------
 
     def take(self, patience: float = 0.0) -> tuple[list[Message], OSError | None]:
-        """What has come since the last call, and why there may be more.
+        """Take what has come since the last call; returns as well why there may be more.
 
         With `patience` it waits, at most for so many seconds, until the queue has been empty once
         since the start; an error before that is reported even if it may pass.

@@ -77,23 +77,23 @@ class NotificationDiscovery(Discovery):
         return Skipped(dict(sorted((Counter(whole.counts) + self._left_out).items())), whole.sample)
 
     @override
-    def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
+    def listing(self, known_files: KnownFiles) -> Iterator[FoundFiles]:
         if not self._trees:
             trees = self._whole.make_trees()
             self._receiver.start()
             self._trees = [one.tree for one in trees if isinstance(one.tree, RemoteTree)]
-        self._acks.begin_pass(known)
+        self._acks.begin_pass(known_files)
         self._yielded.clear()
         is_full = self._whole.is_due()
         self._is_next_short = is_full or self._patience > 0
         if is_full:
             self._left_out.clear()
-            yield from self._whole.listing(known)
+            yield from self._whole.listing(known_files)
         messages, unanswered = self._receiver.take(self._patience)
         self._unopened += messages
-        names = self._open(known)
+        names = self._open(known_files)
         for start in range(0, len(names), CHUNK):
-            yield from self._asked(names[start : start + CHUNK], known)
+            yield from self._asked(names[start : start + CHUNK], known_files)
         # What fails comes after everything that is of use.
         self._bury()
         if unanswered is not None:
@@ -108,7 +108,7 @@ class NotificationDiscovery(Discovery):
         self._yielded.clear()
         self._acks.entered(self._waiting)
 
-    def _open(self, known: KnownFiles) -> list[str]:
+    def _open(self, known_files: KnownFiles) -> list[str]:
         """The names of all messages that are held, as far as the ledger does not have them."""
         while self._unopened:
             # Removed after it was read: an error leaves it for the next pass.
@@ -116,7 +116,7 @@ class NotificationDiscovery(Discovery):
             self._unopened.popleft()
         if not self._wants_versions and self._waiting:
             names = list(self._waiting)
-            are_known = known.are_known([self._path(name) for name in names])
+            are_known = known_files.are_known([self._path(name) for name in names])
             self._receiver.counted("known", int(np.count_nonzero(are_known)))
             for at in np.flatnonzero(are_known).tolist():
                 del self._waiting[names[at]]
@@ -130,7 +130,7 @@ class NotificationDiscovery(Discovery):
             self._malformed.append(message)
             return
         wanted = [f"{bucket}/{key}" for bucket, key in announced]
-        # A key that ends in a slash is a directory that somebody has drawn.
+        # A key that ends in a slash is a directory marker.
         files = [name for name in wanted if not name.endswith("/")]
         covered = [name for name in files if any(_covers(tree, name) for tree in self._trees)]
         self._receiver.counted("notChosen", len(wanted) - len(covered))
@@ -151,16 +151,16 @@ class NotificationDiscovery(Discovery):
     def _path(self, name: str) -> str:
         return self._tree(name).storage.url(name)
 
-    def _asked(self, names: Sequence[str], known: KnownFiles) -> Iterator[FoundFiles]:
+    def _asked(self, names: Sequence[str], known_files: KnownFiles) -> Iterator[FoundFiles]:
         # A marker that was missing in an earlier pass may be there by now.
         for tree in self._trees:
             tree.judge.begin_pass()
-        found: list[FoundFiles] = []
+        listings: list[FoundFiles] = []
         failures: list[SourceUnavailable] = []
         with ThreadPoolExecutor(min(_WORKERS, len(names))) as pool:
             for name, answer in zip(names, pool.map(self._answer, names), strict=True):
                 if isinstance(answer, Page):
-                    found += self._judged(name, answer, known)
+                    listings += self._judged(name, answer, known_files)
                     continue
                 failures.append(answer)
                 # No worker gets an answer: asking for thousands more objects would only delay the
@@ -168,36 +168,36 @@ class NotificationDiscovery(Discovery):
                 if len(failures) >= _WORKERS:
                     pool.shutdown(cancel_futures=True)
                     break
-        found = [part for part in found if len(part)]
-        if found:
-            yield joined(found)
+        listings = [part for part in listings if len(part)]
+        if listings:
+            yield joined(listings)
         self._acks.acknowledge(self._waiting)
         if failures:
             raise failures[0]
 
-    def _judged(self, name: str, page: Page, known: KnownFiles) -> list[FoundFiles]:
+    def _judged(self, name: str, page: Page, known_files: KnownFiles) -> list[FoundFiles]:
         if not page.names:
             self._receiver.counted("goneObjects")
             self._acks.gone(name)
             del self._waiting[name]
             return []
         skips = SkipCounter(marks_names=True)
-        found = [
+        listings = [
             # What the counter has is deleted at once, and a known file waits for its checkpoint.
-            tree.judge.judged(page, -1, known, skips, counts_changed=False)
+            tree.judge.judged(page, -1, known_files, skips, counts_changed=False)
             for tree in self._trees
             if _covers(tree, name)
         ]
         # It waits for its age or its marker: the next pass asks for it again.
         if skips.waiting:
-            return found
+            return listings
         self._left_out.update(skips.counts)
         if skips.counts:
             self._acks.gone(name)
             del self._waiting[name]
         else:
             self._yielded.append(name)
-        return found
+        return listings
 
     def _answer(self, name: str) -> Page | SourceUnavailable:
         try:
@@ -214,8 +214,8 @@ class NotificationDiscovery(Discovery):
             return failure
 
     @override
-    def left_out(self, known: KnownFiles) -> Iterator[SkippedFile]:
-        return self._whole.left_out(known)
+    def left_out(self, known_files: KnownFiles) -> Iterator[SkippedFile]:
+        return self._whole.left_out(known_files)
 
     @override
     def rest(self, seconds: float) -> float:
@@ -242,8 +242,8 @@ class NotificationDiscovery(Discovery):
         ).hexdigest()[:16]
 
     @override
-    def notify_cut(self, checkpoint_id: int, known: KnownFiles) -> None:
-        self._acks.cut(checkpoint_id, known)
+    def notify_cut(self, checkpoint_id: int, known_files: KnownFiles) -> None:
+        self._acks.cut(checkpoint_id, known_files)
 
     @override
     def notify_aborted(self, checkpoint_id: int) -> None:
@@ -279,7 +279,7 @@ def _unanswered(what: str, option: str, error: OSError) -> SourceUnavailable:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """Where messages come from, and where those go that nobody understands."""
+    """The queue that messages come from, and the one for malformed messages."""
 
     url: str
     dead_letters: str = ""

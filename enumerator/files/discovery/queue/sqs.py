@@ -63,8 +63,8 @@ class SqsQueue(EventQueue):
                 VisibilityTimeout=self.visibility,
             )
         return [
-            Message(found["MessageId"], found["ReceiptHandle"], found["Body"])
-            for found in answer.get("Messages", ())
+            Message(message["MessageId"], message["ReceiptHandle"], message["Body"])
+            for message in answer.get("Messages", ())
         ]
 
     @override

@@ -81,12 +81,14 @@ class StorageQueue(EventQueue):
                 pages = self._queue().receive_messages(
                     messages_per_page=_AT_ONCE, visibility_timeout=self.visibility
                 )
-                found = [Message(m.id, m.pop_receipt, m.content) for m in next(pages.by_page(), ())]
-            for message in found:
+                messages = [
+                    Message(m.id, m.pop_receipt, m.content) for m in next(pages.by_page(), ())
+                ]
+            for message in messages:
                 self._forget(message)
             left = deadline - time.monotonic()
-            if found or left <= 0:
-                return found
+            if messages or left <= 0:
+                return messages
             time.sleep(min(_PAUSE, left))
 
     @override
@@ -122,7 +124,7 @@ class StorageQueue(EventQueue):
         self._receipts.pop(message.identity, None)
 
     def _each(self, messages: Sequence[Message], call: Callable[[Message], None]) -> int:
-        """How many were still ours."""
+        """Call it with each message; returns how many were still ours."""
         from azure.core.exceptions import HttpResponseError
 
         def called(message: Message) -> bool:
@@ -166,18 +168,18 @@ def _is_installed() -> bool:
 
 def _credential(url: str, storage_options: Mapping[str, Any]) -> Any:
     """A key or a signature from storageOptions; else an identity, as azure-identity finds it."""
-    given = client_config("abfss", storage_options).store
+    settings = client_config("abfss", storage_options).store
     host = urlsplit(url).hostname or ""
-    account = given.get("account_name") or host.partition(".")[0]
-    if "account_key" in given:
-        return {"account_name": account, "account_key": given["account_key"]}
-    if "sas_key" in given:
-        return str(given["sas_key"]).removeprefix("?")
+    account = settings.get("account_name") or host.partition(".")[0]
+    if "account_key" in settings:
+        return {"account_name": account, "account_key": settings["account_key"]}
+    if "sas_key" in settings:
+        return str(settings["sas_key"]).removeprefix("?")
     from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
     names = ("tenant_id", "client_id", "client_secret")
-    if all(name in given for name in names):
-        return ClientSecretCredential(*(str(given[name]) for name in names))
+    if all(name in settings for name in names):
+        return ClientSecretCredential(*(str(settings[name]) for name in names))
     return DefaultAzureCredential()
 
 
@@ -211,7 +213,7 @@ def _code(error: Any) -> str:
 
 
 def _text(body: str) -> str:
-    """Event Grid encodes its events; a message that somebody sends by hand may be plain."""
+    """Event Grid encodes its events; a message that is sent by hand may be plain."""
     if body.lstrip()[:1] in ("{", "["):
         return body
     return base64.b64decode(body, validate=True).decode()

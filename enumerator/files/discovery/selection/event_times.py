@@ -67,8 +67,8 @@ def pattern_expression(pattern: str) -> re.Pattern[str]:
             pieces = [*pieces[:-1], pieces[-1] + first, *others]
             continue
         if name not in _DIGITS or name in seen:
-            known = ", ".join(f"{{{field}}}" for field in _DIGITS)
-            problem = "occurs twice" if name in seen else f"is not one of {known}"
+            field_names = ", ".join(f"{{{field}}}" for field in _DIGITS)
+            problem = "occurs twice" if name in seen else f"is not one of {field_names}"
             message = f"a pattern in which {{{name}}} {problem}; expected each field once at most"
             raise ValueError(message)
         seen.append(name)
@@ -100,7 +100,7 @@ class FileTimes(Protocol):
         """
 
     def forget(self, paths: Iterable[str]) -> None:
-        """These files are read and nobody will ask for them."""
+        """These files are read; their times are not needed any more."""
         del paths
 
 
@@ -147,10 +147,10 @@ class EventTimes(FileTimes):
         Raises:
             SourceUnavailable: the path names no time.
         """
-        found = self._found(path)
-        if found is None:
+        time = self._found(path)
+        if time is None:
             raise self._no_time(path)
-        return found
+        return time
 
     def _found(self, path: str) -> int | None:
         below = self.below(path)

@@ -24,7 +24,7 @@ _MAX_HEADER = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is before the first block."""
+    """The header of a container, before the first block."""
 
     schema: str
     codec: str

@@ -52,7 +52,7 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How the values of one Avro type become an Arrow array."""
+    """The decoder of one Avro type's values into an Arrow array."""
 
     raw: pa.DataType
     """What the decoded Python values are built as."""
@@ -198,7 +198,7 @@ def _full_name(name: str, space: str | None) -> str:
 
 
 def _union_member(branches: list[Any], path: Path) -> Any:
-    """What is left of a union without null, where that is one type, widened as Spark does."""
+    """Return the rest of a union without null, if that is one type, widened as Spark does."""
     members = [b for b in branches if b != "null"]
     if not members:
         return "null"

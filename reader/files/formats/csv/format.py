@@ -75,7 +75,7 @@ class CsvFormat(RecordFormat, TextParser):
         columns = cls.columns_of(file, options, limit)
         if options.infer_column_types:
             return columns
-        # All of them are strings here; what is known has a type that somebody has chosen.
+        # All of them are strings here; what is known has a type that the user has chosen.
         names = {name.lower() for name in schema.names}
         return pa.struct([field for field in columns if field.name.lower() not in names])
 
@@ -165,7 +165,7 @@ class CsvFormat(RecordFormat, TextParser):
                 body = b"" if begin is None else body[begin:]
             bodies.append(body)
             if bodies[:-1] and self._names != first:
-                # Makes the reader take the files one by one; nobody sees it.
+                # Makes the reader take the files one by one; it is not reported.
                 raise header_misfit(file, self._names, first, "it differs from the previous file")
             first = self._names
         return self._parse_packed(files, bodies)
@@ -211,7 +211,7 @@ class CsvFormat(RecordFormat, TextParser):
         return self.options.header or self.options.skip_rows > 0
 
     def _first_record(self, file: FileVersion) -> int | None:
-        """Where the first record is in the file, or its decompressed content; None: nowhere."""
+        """Find the first record in the file, or its decompressed content; None: nowhere."""
         blocks = line_blocks(FileSplit(file, 0, file.size), self.options, PIECE)
         for block in SkippedRows(self.options).behind(blocks):
             begin = self._end_of_header(block.data, file) if self.options.header else 0

@@ -23,7 +23,7 @@ def doubles_quotes(options: ReaderOptions) -> bool:
 
 
 class Marks:
-    """Where quotes, separators, line breaks and blanks are in a block of whole records."""
+    """The positions of quotes, separators, line breaks and blanks in a block of whole records."""
 
     def __init__(self, data: bytes, sep: str, quote: str) -> None:
         """`sep` and `quote` are ASCII characters; there may be no `quote`."""
@@ -127,7 +127,7 @@ class Marks:
         return bool((places & at_edge).any())
 
     def end_of_last(self, feed: str) -> int:
-        """Where what follows the last of these characters outside of quotes begins; 0 without."""
+        """Return the end of the last of these characters outside of quotes; 0 without."""
         places = self._places(feed.encode())
         if self.has_quotes:
             places &= ~self.within

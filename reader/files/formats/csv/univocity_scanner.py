@@ -21,7 +21,7 @@ NO_CHARACTER = "\0"
 
 
 class Rules:
-    """What the options say, as Spark hands them to its parser, and the patterns that follow."""
+    """The options as Spark hands them to its parser, and the patterns that follow from them."""
 
     def __init__(self, options: ReaderOptions, line_break: str = "") -> None:
         """`line_break` is the file's own one; empty where a record is one line."""

@@ -50,7 +50,7 @@ def intermediate_schema(data: pa.Schema, *, maps: bool) -> pa.Schema | None:
 
 
 def intermediate_type(kind: pa.DataType, *, maps: bool) -> pa.DataType | None:
-    """What a parser is asked for; None if it cannot parse the type, as none but some can maps."""
+    """Return the type that a parser is asked for; None if it cannot parse `kind`, as most maps."""
     if is_variant(kind):
         return None
     if _types.is_struct(kind):

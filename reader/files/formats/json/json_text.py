@@ -80,7 +80,7 @@ class JsonText:
 
     # `UTF8StreamJsonParser._skipString`.
     def skip_string(self) -> None:
-        """The same for a string that nobody wants, less strictly, as Spark skips it."""
+        """The same for a string that is not wanted, less strictly, as Spark skips it."""
         self._skipping = True
         try:
             self.string(ord('"'))

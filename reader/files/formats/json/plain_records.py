@@ -176,7 +176,7 @@ def _text(value: Any) -> str | None:
 
 
 def python_type(kind: pa.DataType) -> type | None:
-    """What msgspec decodes a value of that type to; None where it might not be what was written."""
+    """Return what msgspec decodes a value to; None where it might not be what was written."""
     if _types.is_string(kind):
         return str
     if _types.is_integer(kind):

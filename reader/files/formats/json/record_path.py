@@ -199,7 +199,7 @@ class _Scanner:
 def _first_problem(
     raw: np.ndarray, inside: np.ndarray, depth: np.ndarray, closes: np.ndarray, deepest: int
 ) -> tuple[int, str]:
-    """Where a piece stops being plain JSON, and how; its length if it does not."""
+    """Return where a piece stops being plain JSON, and how; its length if it does not."""
     feeds = (raw == ord("\n")) | (raw == ord("\r"))
     blanks = feeds | (raw == ord(" ")) | (raw == ord("\t"))
     problems = (

@@ -45,7 +45,7 @@ _WORDS = {ord("t"): "true", ord("f"): "false", ord("n"): "null"}
 
 @dataclass(slots=True)
 class _Context:
-    """What has been opened and not closed: `{`, `[`, or nothing for the text itself."""
+    """The open bracket, `{` or `[`, or nothing for the text itself."""
 
     kind: str
     entries: int = 0
@@ -136,7 +136,7 @@ class TokenStream(JsonText):
             self._open(symbol)
             self.symbol = symbol
             return symbol
-        # A value that nobody has asked for.
+        # A value that was not asked for.
         if self._unread:
             self._unread = False
             self.skip_string()
@@ -201,7 +201,7 @@ class TokenStream(JsonText):
     def _value(self, char: int) -> str:
         self._start = self.at - 1
         if char == ord('"'):
-            # Jackson reads a string when it is asked for: one in a field that nobody wants is
+            # Jackson reads a string when it is asked for: one in an unwanted field is
             # skipped less strictly.
             self._unread = True
             return "string"
@@ -313,7 +313,7 @@ class UnknownJsonFields:
                 raise NewColumnsSeen(where(), columns)
 
     def of_records(self, records: Iterable[bytes]) -> pa.DataType:
-        """What these records have and the schema does not, in types for all; null if nothing."""
+        """Return what these records have and the schema does not, as types; null if nothing."""
         new, longer = list[Any](), list[Any]()
         for record in records:
             value = tree_of_record(record, self._options)

@@ -108,7 +108,7 @@ class ChildDecoder:
             whole = True
             raise self._died() from None
         finally:
-            # An answer that nobody took to its end would be taken for the next one's.
+            # An answer that was not taken to its end would be taken for the next one's.
             if not whole:
                 self._forget().kill()
         if answer[0] == _ERROR:

@@ -152,7 +152,7 @@ def _lz4(chunk: bytes, block: int) -> bytes:
 
 
 def _lz4_size(chunk: bytes) -> int:
-    """How long an LZ4 block becomes, which it does not say, and Arrow's codec has to know."""
+    """Return how long an LZ4 block becomes: it does not say, and Arrow's codec has to know."""
     size = at = 0
     while at < len(chunk):
         token = chunk[at]

@@ -180,7 +180,7 @@ def _named(shown: pa.Schema, tail: Tail, schema: pa.Schema, path: str) -> pa.Sch
     """Return the file's columns by their names; by the schema's where Hive says `_col0`, `_col1`.
 
     Raises:
-        SchemaMismatchError: more columns than the schema has, so nobody knows which those are.
+        SchemaMismatchError: more columns than the schema has, so it is unknown which those are.
     """
     stored_names = names = tail.types[0].names if tail.types else ()
     if stored_names and all(name.startswith(_POSITION) for name in stored_names):

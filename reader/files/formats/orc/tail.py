@@ -49,7 +49,7 @@ _WHOLE_BLOCK = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """Where one stripe begins and how many rows it has."""
+    """One stripe: its position and its number of rows."""
 
     offset: int
     rows: int
@@ -74,7 +74,7 @@ class Type:
 
     @property
     def is_local_time(self) -> bool:
-        """Whether Spark has written timestamps without zone as numbers of microseconds."""
+        """Return whether Spark has written timestamps without zone as numbers of microseconds."""
         return self.kind == LONG and self.notes.get("spark.sql.catalyst.type") == "timestamp_ntz"
 
 
@@ -235,7 +235,7 @@ class _Spliced(RandomAccess):
 
     @override
     def close(self) -> None:
-        """Who has opened the file closes it."""
+        """Do nothing: who has opened the file closes it."""
 
 
 def time_span(source: pa.NativeFile, column: TimeColumn, session: str) -> TimeSpan | None:

@@ -31,7 +31,7 @@ _DICTIONARIES = {2, 8}
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """How one column is stored in a row group, as the footer has it."""
+    """One column of a row group, as the footer describes it."""
 
     kind: int
     """The physical type."""
@@ -84,7 +84,7 @@ def row_groups(source: pa.NativeFile) -> list[RowGroup]:
 
 @contextmanager
 def _parsing() -> Iterator[None]:
-    """What a damaged footer leads to is one error."""
+    """Turn what a damaged footer leads to into one error."""
     try:
         yield
     except (IndexError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as err:

@@ -44,7 +44,7 @@ def paths_of(parquet: pq.ParquetFile) -> set[Path]:
 
 
 def as_bytes(footer: bytes) -> pq.FileMetaData:
-    """What Arrow makes of a footer whose INT96 columns are declared to be of twelve bytes each."""
+    """Return what Arrow makes of a footer whose INT96 columns are declared as twelve bytes each."""
     parts, done = [MAGIC], 0
     for start in _schema_elements(footer):
         if footer[start : start + 2] == bytes([_NEXT_NUMBER, _INT96]):
@@ -79,7 +79,7 @@ def _schema_elements(footer: bytes) -> list[int]:
 
 
 def changes(schema: pa.Schema, int96: set[Path]) -> dict[str, Change]:
-    """How columns that hold twelve bytes at these paths become timestamps, in microseconds."""
+    """Make columns that hold twelve bytes at these paths timestamps, in microseconds."""
 
     def leaf(kind: pa.DataType, path: Path) -> Change | None:
         del kind

@@ -26,7 +26,7 @@ _types = pa.types
 
 @dataclass
 class Extra:
-    """What of an element finds no place in the schema, as names with text or objects."""
+    """The parts of an element that are not in the schema, as names with text or objects."""
 
     unknown: dict[str, Any] = field(default_factory=dict)
     """What the schema has no field for."""

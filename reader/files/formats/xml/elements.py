@@ -124,7 +124,7 @@ def put(into: dict[str, Any], name: str, value: Any) -> None:
 
 
 class Names:
-    """What attributes, elements and texts are called, and which texts are null."""
+    """The names of attributes, elements and texts, and which texts are null."""
 
     def __init__(self, options: ReaderOptions) -> None:
         self.attribute_prefix = options.attribute_prefix

@@ -193,7 +193,7 @@ class XmlRows(RecordRows):
 
 
 class RowSchema:
-    """What every record has to be valid against."""
+    """The XSD against which every record has to be valid."""
 
     def __init__(self, path: str) -> None:
         """Read the schema from a local path, which every executor has.

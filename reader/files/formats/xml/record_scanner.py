@@ -273,7 +273,7 @@ class RecordFinder:
             yield self._base + begins, data[begins:at]
 
     def _plain_end(self, begins: int, closes: bytes) -> int:
-        """Where the end tag of a record begins; -1 for anything else, and for what may be odd."""
+        """Find the end tag of a record; -1 for anything else, and for what may be odd."""
         data, opens = self._data, b"<" + self._plain
         named = begins + len(opens)
         if not data.startswith(opens, begins) or data[named : named + 1] not in _BREAKS:

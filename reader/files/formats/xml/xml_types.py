@@ -27,7 +27,7 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 class Shape:
-    """What was found under one name, over all records."""
+    """The values under one name, over all records."""
 
     def __init__(self, value_tag: str, types: TextTypes | None) -> None:
         """Without `types` every text is a string."""

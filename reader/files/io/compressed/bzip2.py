@@ -34,11 +34,11 @@ Mark = tuple[int, bool]
 def content_of(split: FileSplit, stored: StoredFile) -> Content:
     """The blocks that begin in `split`, and those that follow."""
     size, end = split.file.size, split.end
-    found = _named(stored, split.start, size)
+    blocks = _named(stored, split.start, size)
     first_beyond: list[bytes] = []
 
     def own() -> Iterator[bytes]:
-        for bit, content in found:
+        for bit, content in blocks:
             if bit >= 8 * end and end < size:
                 # The next split's, but decompressed already: the last record here may end in it.
                 first_beyond.append(content)
@@ -47,7 +47,7 @@ def content_of(split: FileSplit, stored: StoredFile) -> Content:
 
     def beyond() -> Iterator[bytes]:
         yield from first_beyond
-        yield from (content for _, content in found)
+        yield from (content for _, content in blocks)
 
     position = 0 if split.start == 0 else None
     if 0 < split.start <= NEAR:
@@ -106,7 +106,7 @@ def _check_header(source: RandomAccess, at: int, mark: Mark | None) -> None:
 
 
 def _behind_zeros(source: RandomAccess, at: int) -> int:
-    """Where the padding ends that may follow a stream."""
+    """Return where the padding ends that may follow a stream."""
     while data := source.read_at(at, _PADDING):
         if rest := data.lstrip(b"\0"):
             return at + len(data) - len(rest)
@@ -144,13 +144,13 @@ def _marks(source: RandomAccess, at: int, size: int) -> Iterator[Mark]:
     while at < size:
         # A mark may begin in the last bit of the window; six more bytes hold the rest of it.
         data = source.read_at(at, _WINDOW + 6)
-        found = sorted(
+        positions = sorted(
             (8 * place + shift, mark == _BLOCK)
             for mark in (_BLOCK, _END)
             for shift in range(8)
             for place in _places(data, mark, shift)
         )
-        for bit, is_block in found:
+        for bit, is_block in positions:
             # A mark that begins behind the window is found again in the next one.
             if bit < 8 * _WINDOW or len(data) <= _WINDOW:
                 yield 8 * at + bit, is_block

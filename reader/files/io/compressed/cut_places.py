@@ -54,7 +54,7 @@ class CutPlaces(ABC):
 
     @abstractmethod
     def find(self, file: FileVersion) -> list[AccessPoint] | None:
-        """The points of `file` in order; None if nobody has looked for them."""
+        """The points of `file` in order; None if they were never looked for."""
 
     @abstractmethod
     def keep(self, file: FileVersion, points: list[AccessPoint]) -> list[AccessPoint]:
@@ -64,8 +64,8 @@ class CutPlaces(ABC):
 class MemoryCutPlaces(CutPlaces):
     """Cut places in memory, which travel with the work."""
 
-    def __init__(self, known: Mapping[str, bytes] | None = None) -> None:
-        self._known = {name: _read(data) for name, data in (known or {}).items()}
+    def __init__(self, stored: Mapping[str, bytes] | None = None) -> None:
+        self._known = {name: _read(data) for name, data in (stored or {}).items()}
 
     @override
     def find(self, file: FileVersion) -> list[AccessPoint] | None:
@@ -77,17 +77,17 @@ class MemoryCutPlaces(CutPlaces):
         return points
 
     def of(self, splits: Iterable[FileSplit]) -> dict[str, bytes]:
-        """What these splits need, for a `MemoryCutPlaces` elsewhere."""
+        """Return what these splits need, for a `MemoryCutPlaces` elsewhere."""
         boundaries: dict[FileVersion, set[int]] = {}
         for split in splits:
             if not split.is_whole_file:
                 boundaries.setdefault(split.file, set()).update((split.start, split.end))
-        found = {}
+        points_by_object = {}
         for file, wanted in boundaries.items():
             points = [point for point in self.find(file) or () if point.start in wanted]
             if points:
-                found[object_of(file)] = _written(points)
-        return found
+                points_by_object[object_of(file)] = _written(points)
+        return points_by_object
 
 
 class StoredCutPlaces(CutPlaces):
@@ -139,7 +139,7 @@ def object_of(file: FileVersion) -> str:
 
 
 def _written(points: list[AccessPoint]) -> bytes:
-    # A file without points is stored as well, so that nobody looks through it again.
+    # A file without points is stored as well, so that it is not looked through again.
     columns = list(zip(*points, strict=True)) or [()] * 4
     types = (pa.int64(), pa.int8(), pa.int64(), pa.binary())
     arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]

@@ -39,10 +39,10 @@ def starts(
     """
     if codec is Compression.GZIP:
         assert cut_places is not None
-        found = cut_places.find(file)
-        if found is None:
-            found = cut_places.keep(file, gzip.find_points(file, options.storage_options))
-        return [0, *(point.start for point in found)]
+        points = cut_places.find(file)
+        if points is None:
+            points = cut_places.keep(file, gzip.find_points(file, options.storage_options))
+        return [0, *(point.start for point in points)]
     with SourceFile(file, options.storage_options).opened() as source:
         try:
             return zstd.frames(source, file.size)
@@ -64,8 +64,8 @@ def entered(
     elif stored.codec is Compression.ZSTD:
         yield zstd.content_of(split, stored)
     else:
-        with _in_order(split, stored, cut_places) as found:
-            yield found
+        with _in_order(split, stored, cut_places) as content:
+            yield content
 
 
 @contextmanager
@@ -73,8 +73,8 @@ def _in_order(
     split: FileSplit, stored: StoredFile, cut_places: CutPlaces | None
 ) -> Iterator[Content]:
     """From a point of gzip, or from where the file begins, to the next split."""
-    found = cut_places.find(stored.file) if cut_places is not None else None
-    points = {point.start: point for point in found or ()}
+    known_points = cut_places.find(stored.file) if cut_places is not None else None
+    points = {point.start: point for point in known_points or ()}
     # The end of the file is no point: all that the decoder still has belongs to this split.
     missing = {split.start, split.end} - {0, stored.file.size, *points}
     if missing:

@@ -44,11 +44,11 @@ def frames(source: RandomAccess, size: int) -> list[int]:
             padding, neither to the decoder nor to the command `zstd`.
     """
     view = _Ahead(source)
-    found, at = list[int](), 0
+    starts, at = list[int](), 0
     while at < size:
         magic = view.read(at, 4)
         if magic == _FRAME:
-            found.append(at)
+            starts.append(at)
             at = _behind_frame(view, at, size)
         # Skippable frames: 0x184D2A50 to 0x184D2A5F, little endian.
         elif magic[1:] == b"\x2a\x4d\x18" and magic[0] >> 4 == 5:
@@ -57,7 +57,7 @@ def frames(source: RandomAccess, size: int) -> list[int]:
             raise ValueError(f"no frame of zstd at byte {at}")
     if at > size:
         raise ValueError("the compressed data ends within a frame")
-    return found
+    return starts
 
 
 def _behind_frame(view: _Ahead, at: int, size: int) -> int:
@@ -87,7 +87,7 @@ class _Ahead:
     def read(self, at: int, count: int) -> bytes:
         if not self._at <= at <= self._at + len(self._data) - count:
             self._at, self._data = at, self._source.read_at(at, _AHEAD)
-        found = self._data[at - self._at : at - self._at + count]
-        if not found:
+        piece = self._data[at - self._at : at - self._at + count]
+        if not piece:
             raise ValueError("the compressed data ends within a frame")
-        return found
+        return piece

@@ -30,7 +30,7 @@ Build = Callable[[int, list[str], Names], bytes | None]
 
 
 def is_shredded(kind: pa.DataType) -> bool:
-    """Whether `kind` keeps a variant, at least in part, in columns of its own."""
+    """Return whether `kind` keeps a variant, at least in part, in columns of its own."""
     return bool(pa.types.is_struct(kind) and kind.get_field_index("typed_value") >= 0)
 
 
@@ -186,7 +186,7 @@ def _object(typed: pa.StructArray, values: list[bytes | None]) -> Build:
 
 
 def _is_there(group: pa.StructArray) -> pa.Array:
-    """Whether a field has a value at all: the others are missing from their object."""
+    """Return whether a field has a value at all: the others are missing from their object."""
     kinds = [name for name in ("value", "typed_value") if group.type.get_field_index(name) >= 0]
     validity = [group.field(name).is_valid() for name in kinds]
     return validity[0] if len(validity) == 1 else pc.or_(*validity)

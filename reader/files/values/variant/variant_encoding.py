@@ -42,7 +42,7 @@ _SIZES = {0: 1, _TRUE: 1, _FALSE: 1, 3: 2, 4: 3, 5: 5, 6: 9, _DOUBLE: 9, 8: 6, 9
 
 
 class Scalar(NamedTuple):
-    """How values of the Arrow types that `holds` is true for become variants."""
+    """The encoding of values of the Arrow types that `holds` is true for as variants."""
 
     holds: Callable[[pa.DataType], bool]
     encoded: Callable[[Any], bytes]
@@ -263,14 +263,14 @@ _SCALARS = (
     Scalar(pa.types.is_date32, lambda value: _fixed(_DATE, value, 4), pa.int32()),
     Scalar(_is_instant, lambda value: _fixed(_TIMESTAMP, value, 8), pa.int64()),
     Scalar(
-        lambda found: found == pa.timestamp("us"),
+        lambda arrow_type: arrow_type == pa.timestamp("us"),
         lambda value: _fixed(_TIMESTAMP_NTZ, value, 8),
         pa.int64(),
     ),
-    Scalar(lambda found: found in (pa.string(), pa.large_string()), text_of),
+    Scalar(lambda arrow_type: arrow_type in (pa.string(), pa.large_string()), text_of),
     Scalar(
-        lambda found: found in (pa.binary(), pa.large_binary()),
+        lambda arrow_type: arrow_type in (pa.binary(), pa.large_binary()),
         lambda value: _head(_BINARY) + _long(len(value)) + value,
     ),
-    Scalar(lambda found: found == pa.binary(16), lambda value: _head(_UUID) + value),
+    Scalar(lambda arrow_type: arrow_type == pa.binary(16), lambda value: _head(_UUID) + value),
 )
