@@ -98,6 +98,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     With the session, or next to one another: Spark's drivers, so that few run at once. Of all other
     tests those of a module, whose fixtures they share. What takes longest begins first.
     """
+    order = {"drivers": 0, "session": 1}
+    places: dict[pytest.Item, int] = {}
     for item in items:
         asked = getattr(item, "fixturenames", ())
         if "spark_answers" in asked:
@@ -113,14 +115,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(HDFS)
         if server == "azure" or "azurite" in asked or "azurite_queues" in asked:
             item.add_marker(AZURE)
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+        group = _group(item)
+        places[item] = order.get(group, 2)
+        item.add_marker(pytest.mark.xdist_group(group))
     mark_what_is_not_sampled(items)
     unexplained = without_reason(items)
     if unexplained:
         msg = f"each `thorough` needs one text, why `make test` does without: {unexplained}"
         raise pytest.UsageError(msg)
-    order = {"drivers": 0, "session": 1}
-    items.sort(key=lambda item: order.get(_group(item), 2))
+    items.sort(key=places.__getitem__)
 
 
 def _group(item: pytest.Item) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -66,11 +67,18 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *user_pages(), *chain(*internal)]
 
 
-def blocks(page: Path) -> Iterator[Block]:
+@cache
+def blocks(page: Path) -> tuple[Block, ...]:
     """The blocks of a page, in order; an indented one has the language `indented`."""
+    return tuple(_blocks(page))
+
+
+def _blocks(page: Path) -> Iterator[Block]:
     mark = ""
     name = page.relative_to(ROOT).as_posix()
-    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")):
+    # What is in a line takes longer to parse than where blocks begin.
+    parser = MarkdownIt("commonmark").disable(["inline", "text_join"])
+    for token in parser.parse(page.read_text(encoding="utf-8")):
         line = (token.map or [0])[0] + 1
         if token.type == "html_block":
             mark = token.content.strip()

@@ -12,10 +12,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import nbformat
 import pytest
 from deltalake import DeltaTable
-from nbclient import NotebookClient
 from pyspark.errors import StreamingQueryException
 
 from pyspark_sluice.examples.delta import delta
@@ -85,6 +83,9 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
+    import nbformat
+    from nbclient import NotebookClient
+
     notebook = nbformat.read(EXAMPLES / "notebook" / "first_look.ipynb", as_version=4)
     place = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", resources=place).execute()

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
-from moto.server import DomainDispatcherApplication, create_backend_app
 from typing_extensions import override
 
 from .faulty_server import FaultyServer, body_of, give
@@ -29,6 +28,9 @@ class S3Server(FaultyServer):
     throttling = ("503 Slow Down", "SlowDown")
 
     def __init__(self) -> None:
+        # Only who starts a server waits for this import.
+        from moto.server import DomainDispatcherApplication, create_backend_app
+
         self.longest_poll = 20
         """Seconds that a request waits for messages at most."""
         self._app = DomainDispatcherApplication(create_backend_app)

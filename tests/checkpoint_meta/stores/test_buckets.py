@@ -25,8 +25,6 @@ from pyspark_sluice.tests.protocol.numbers import NumberSource
 
 pytestmark = pytest.mark.slow
 
-pytest.importorskip("s3fs")
-
 
 @pytest.fixture
 def lost(any_server, any_bucket):

@@ -122,7 +122,8 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "options", "place"), LONG)
+# Without ids the names of the tests would have the contents.
+@pytest.mark.parametrize(("name", "content", "options", "place"), LONG, ids=range(len(LONG)))
 def test_the_limit_holds_for_every_format_of_records(tmp_path, name, content, options, place):
     path = tmp_path / name
     path.write_bytes(content)

@@ -77,6 +77,7 @@ def test_a_key_that_no_client_can_ask_for_is_malformed(key, form):
         '{"Records": "text"}',
         '{"Records": {"a": 1}}',
     ],
+    ids=lambda body: body[:40],
 )
 def test_odd_messages_are_malformed_and_nothing_worse(body):
     with pytest.raises(MalformedMessage):
