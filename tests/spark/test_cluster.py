@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.spark.spark_sink import rows_of_sink
 from pyspark_sluice.tests.spark.wheel import write_zip
 
 pytestmark = pytest.mark.drivers
 PROGRAM = Path(__file__).parent / "programs" / "cluster.py"
 
 
-def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(spark, tmp_path):
+def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(tmp_path):
     landing = tmp_path / "landing"
     landing.mkdir()
     for i in range(36):
@@ -45,5 +46,5 @@ def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(spark, tmp_pat
     assert "killed " in ran.stdout
     where = (tmp_path / "where").read_text()
     assert ".zip" in where, where
-    ids = Counter(row.id for row in spark.read.parquet(str(tmp_path / "sink")).collect())
+    ids = Counter(rows_of_sink(tmp_path / "sink")["id"].to_pylist())
     assert ids == Counter(range(360))

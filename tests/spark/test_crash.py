@@ -13,13 +13,10 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from pyarrow import parquet
 
 from pyspark_sluice.examples.demo import query
 from pyspark_sluice.examples.demo.driver import Driver
@@ -36,6 +33,7 @@ from pyspark_sluice.tests.spark.moments import (
     in_the_tasks,
     published_only,
 )
+from pyspark_sluice.tests.spark.spark_sink import rows_of_sink
 
 pytestmark = pytest.mark.drivers
 
@@ -114,16 +112,7 @@ class UnderSpark(Program):
         return [query.__file__, "--files=6", f"--schema={SCHEMA}", *named]
 
     def in_sink(self):
-        # Only the sink's log knows which files an attempt that died has left.
-        log = self.sink / "_spark_metadata"
-        lines = [
-            line
-            for part in log.iterdir()
-            if part.name.partition(".")[0].isdecimal()
-            for line in part.read_text().splitlines()[1:]
-        ]
-        files = {url2pathname(urlsplit(json.loads(line)["path"]).path) for line in lines}
-        return pa.concat_tables(parquet.read_table(file) for file in files)
+        return rows_of_sink(self.sink)
 
 
 class WithoutSpark(Program):
