@@ -1,19 +1,24 @@
-"""`sluice run` in a process of its own, which has neither PySpark nor Java; and its Delta table."""
+"""`sluice run`, mostly in a process that has neither PySpark nor Java; and its Delta table."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+
+from pyspark_sluice.connector.cli.app import main
 
 # A module of None makes `import pyspark` fail as where it is not installed.
 _START = """
@@ -56,9 +61,6 @@ class Query:
 
         `variables` are added to the environment.
         """
-        arguments = ["run", str(self.source), "--to", to or f"delta:{self.table}"]
-        arguments += ["--checkpoint", str(self.checkpoint)]
-        arguments += ["--schema", schema] if schema else []
         environment = {**os.environ, **variables}
         if is_alone:
             # Nothing is found on this path.
@@ -67,12 +69,28 @@ class Query:
         start = ["-c", _START] if is_alone else ["-m", "pyspark_sluice"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen}
         return subprocess.Popen(
-            [sys.executable, *start, *arguments, *more],
+            [sys.executable, *start, *self._arguments(schema, to), *more],
             text=True,
             env=environment,
             start_new_session=True,
             **pipes,
         )
+
+    def _arguments(self, schema: str, to: str) -> list[str]:
+        arguments = ["run", str(self.source), "--to", to or f"delta:{self.table}"]
+        arguments += ["--checkpoint", str(self.checkpoint)]
+        return [*arguments, "--schema", schema] if schema else arguments
+
+    def run_here(self, *more: str, schema: str = SCHEMA, to: str = "") -> tuple[int, str, str]:
+        """Run the command in this process, of which nothing else is tested, as `run` does."""
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as errors:
+                code = main([*self._arguments(schema, to), *more])
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        return code, out.getvalue(), errors.getvalue()
 
     def run(self, *more: str, **how: Any) -> tuple[int, str, str]:
         """Run the command to its end: exit code, output, errors. `how` is for `start`."""

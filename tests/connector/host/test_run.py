@@ -53,21 +53,21 @@ def test_rows_are_in_the_table_once_without_pyspark_and_java(query, workers):
         "20 rows",
         "20 rows",
     ]
-    assert query.run(*limit)[:2] == (0, "")
+    assert query.run_here(*limit)[:2] == (0, "")
     query.land("late.json", range(40, 50))
-    assert query.run(*limit)[0] == 0
+    assert query.run_here(*limit)[0] == 0
     assert query.in_table() == query.landed
     assert query.logged("offsets") == query.logged("commits") == [0, 1, 2]
 
 
 def test_a_wrong_call_ends_with_2_and_a_failure_with_1(query):
     query.land("0.json", range(3))
-    code, _, errors = query.run("--option", "maxFilesPerTriger=2")
+    code, _, errors = query.run_here("--option", "maxFilesPerTriger=2")
     assert (code, "maxFilesPerTrigger" in errors) == (2, True)
-    assert query.run("--once", "--every", "5s")[0] == 2
+    assert query.run_here("--once", "--every", "5s")[0] == 2
     assert query.logged("offsets") == []
     (query.source / "1.json").write_text("not json\n")
-    code, _, errors = query.run("--option", "mode=FAILFAST")
+    code, _, errors = query.run_here("--option", "mode=FAILFAST")
     assert (code, errors.startswith("MalformedDataError")) == (1, True)
     assert "Traceback" not in errors
 
@@ -75,11 +75,11 @@ def test_a_wrong_call_ends_with_2_and_a_failure_with_1(query):
 def test_a_dry_run_shows_the_first_batch_and_leaves_no_trace(query):
     query.land("0.json", range(3))
     before = sorted(query.source.parent.rglob("*"))
-    code, output, _ = query.run("--dry-run")
+    code, output, _ = query.run_here("--dry-run")
     assert (code, output.startswith("batch 0 would read 1 split (")) == (0, True)
     assert sorted(query.source.parent.rglob("*")) == before
-    assert query.run()[0] == 0
-    assert query.run("--dry-run")[1] == "nothing new\n"
+    assert query.run_here()[0] == 0
+    assert query.run_here("--dry-run")[1] == "nothing new\n"
 
 
 def test_sigterm_ends_after_the_batch_and_a_waiting_run_at_once(query):
@@ -119,11 +119,11 @@ def test_of_two_hosts_the_older_one_stops_with_an_error(query):
     older = query.start("--every", "1s")
     wait_until(lambda: query.logged("commits") == [0])
     query.land("1.json", range(10, 20))
-    assert query.run()[0] == 0
+    assert query.run_here()[0] == 0
     query.land("2.json", range(20, 30))
     _, errors = older.communicate(timeout=120)
     assert (older.returncode, errors.startswith("FencedError: another query")) == (1, True)
-    assert query.run()[0] == 0
+    assert query.run_here()[0] == 0
     assert query.in_table() == query.landed
 
 
@@ -274,9 +274,9 @@ def test_a_type_that_becomes_wider_starts_the_query_again_by_itself(query, tmp_p
     widens = ("--option", "schemaEvolutionMode=addNewColumnsWithTypeWidening")
     target = {"schema": "", "to": f"parquet:{tmp_path}/files"}
     query.land("0.json", range(2))
-    assert query.run(*widens, **target)[::2] == (0, "")
+    assert query.run_here(*widens, **target)[::2] == (0, "")
     (query.source / "1.json").write_text('{"id": 2.5, "text": "row 2"}\n')
-    assert query.run(*widens, **target)[::2] == (0, "")
+    assert query.run_here(*widens, **target)[::2] == (0, "")
     assert query.logged("commits") == [0, 1]
 
 
@@ -298,12 +298,12 @@ def test_the_command_writes_into_an_iceberg_table(query, monkeypatch):
         update.add_field("id", "bucket[3]")
     for number in range(2):
         query.land(f"{number}.json", range(number * 10, number * 10 + 10))
-        assert query.run(to="iceberg:local.lake.events")[::2] == (0, "")
+        assert query.run_here(to="iceberg:local.lake.events")[::2] == (0, "")
     rows = table.refresh().scan().to_arrow()
     assert Counter(rows["id"].to_pylist()) == query.landed
     parts = table.inspect.files()["partition"].to_pylist()
     assert sorted(part["id_bucket_3"] for part in parts) == [0, 0, 1, 1, 2, 2]
-    code, _, errors = query.run(to="iceberg:local.lake.none")
+    code, _, errors = query.run_here(to="iceberg:local.lake.none")
     assert (code, errors.startswith("OptionError: to: cannot open the table")) == (2, True)
 
 
