@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import configparser
 import email
 import re
@@ -14,6 +13,7 @@ from pathlib import Path
 import pyspark_sluice
 from pyspark_sluice.tests.repository import ROOT
 
+IMPORTED = re.compile(r"(?m)^ *(?:from|import) ([a-z][\w.]*)(?: import .*| as \w+)?(?: *#.*)?$")
 NOT_SHIPPED = {"benchmarks", "build", "docs", "examples", "tests", "tools"}
 
 
@@ -50,16 +50,14 @@ def test_every_imported_library_is_declared():
     }
     # Several distributions share the name azure.
     names |= {name.partition("_")[0] for name in names if name.startswith("azure_")}
-    imported = set()
-    for package in setup["options"]["packages"].split():
-        for path in ROOT.joinpath(*package.split(".")[1:]).glob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Import):
-                    imported |= {alias.name.split(".")[0] for alias in node.names}
-                elif isinstance(node, ast.ImportFrom) and not node.level:
-                    # Several distributions share the name arro3.
-                    module = str(node.module).replace("arro3.", "arro3_")
-                    imported.add(module.split(".")[0])
+    imported = {
+        # Several distributions share the name arro3.
+        module.replace("arro3.", "arro3_").split(".")[0]
+        for package in setup["options"]["packages"].split()
+        for path in ROOT.joinpath(*package.split(".")[1:]).glob("*.py")
+        for module in IMPORTED.findall(path.read_text(encoding="utf-8"))
+    }
+    assert {"pyarrow", "typer"} <= imported
     # Spark's own bridge comes with Spark, and half of boto3 is called botocore.
     assert imported - set(sys.stdlib_module_names) - {"py4j", "botocore", "pyspark_sluice"} <= names
 
