@@ -186,11 +186,11 @@ def test_a_limit_on_files_counts_those_that_a_batch_continues(
 
 
 def test_one_row_group_is_larger_than_the_limit(tmp_path):
-    landed = _rows(0, 60_000)
-    pq.write_table(_table(landed), tmp_path / "a.parquet", row_group_size=60_000)
-    trial = _trial(tmp_path, {"fileFormat": "parquet"}, BatchLimits(rows=7_000), bounded=True)
+    landed = _rows(0, 20_000)
+    pq.write_table(_table(landed), tmp_path / "a.parquet", row_group_size=20_000)
+    trial = _trial(tmp_path, {"fileFormat": "parquet"}, BatchLimits(rows=3_000), bounded=True)
     trial.run_to_end()
-    assert [len(batch) for batch in trial.sink] == [7_000] * 8 + [4_000]
+    assert [len(batch) for batch in trial.sink] == [3_000] * 6 + [2_000]
     trial.check(landed)
 
 

@@ -117,9 +117,9 @@ def test_more_may_be_asked_to_stay_than_is_there(made, more, time):
 @pytest.mark.parametrize(
     ("verb", "step"),
     sampled(
-        [("publish", 1), ("delete", 5), ("delete", 1)],
-        [("delete", 5)].__contains__,
-        reason="a kill at every change; every fifth deletion is in make test",
+        [("publish", 1), ("delete", 12), ("delete", 1)],
+        [("delete", 12)].__contains__,
+        reason="a kill at every change; every twelfth deletion is in make test",
     ),
 )
 def test_killed_at_every_change_it_leaves_what_spark_asks_for(made, verb, step):

@@ -127,7 +127,7 @@ ORDERS = [
     groups=st.lists(st.lists(SPLITS, max_size=6), max_size=12),
     lasts=st.lists(st.booleans(), max_size=80),
 )
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_ranges_come_in_order_from_either_end_however_they_were_added(order, groups, lasts):
     pending, model = PendingRanges(order), []
     for number, group in enumerate(groups):
@@ -177,7 +177,7 @@ def pending_bytes(state):
         max_size=6,
     )
 )
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_folding_equals_a_set_of_bytes(steps):
     """Files become known whole; ranges are assigned and some come back."""
     chain, model, seen, assigned_before = [], set(), set(), []

@@ -115,7 +115,7 @@ class Model:
 
 
 @given(DEEDS, st.sampled_from([OnOverwrite.IGNORE, OnOverwrite.REPROCESS]))
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_memory_and_chain_agree_after_any_orders(deeds, on_overwrite):
     model = Model(LedgerPolicy(on_overwrite=on_overwrite))
     for deed, which, (start, end) in deeds:

@@ -80,7 +80,7 @@ SCHEMA = pa.schema([(_name(*kind), pa.decimal128(*kind)) for kind in KINDS])
 
 
 def test_a_text_is_rounded_to_the_scale_or_refused():
-    for text in _texts(4000, 1):
+    for text in _texts(2000, 1):
         for precision, scale in KINDS:
             kind = pa.decimal128(precision, scale)
             try:
@@ -92,7 +92,7 @@ def test_a_text_is_rounded_to_the_scale_or_refused():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_column_of_texts_is_what_each_text_is_alone(kind):
-    texts = [t for t in _texts(4000, 2) if _expected(t, *kind) is not None]
+    texts = [t for t in _texts(2000, 2) if _expected(t, *kind) is not None]
     expected = [_expected(text, *kind) for text in texts]
     plain = [at for at, text in enumerate(texts) if len(text) <= 38 and "e" not in text.lower()]
     for chosen in (range(len(texts)), plain):
@@ -105,7 +105,7 @@ def test_a_column_of_texts_is_what_each_text_is_alone(kind):
 @pytest.mark.parametrize("width", [128, 256])
 def test_a_decimal_becomes_another_one_without_change_or_is_refused(width):
     make = pa.decimal128 if width == 128 else pa.decimal256
-    for value in _random_decimals(2000, 3):
+    for value in _random_decimals(700, 3):
         digits = max(len(value.as_tuple().digits), -int(value.as_tuple().exponent))
         source = pa.array([value, None], make(digits, -int(value.as_tuple().exponent)))
         for kind in KINDS:
@@ -151,7 +151,7 @@ def test_files_of_text_hold_what_each_text_is_alone(tmp_path, form, fitting_only
     """With values that do not fit, records are read exactly; without, by the fast parsers."""
     texts = [
         t
-        for t in [*_texts(1500, 4), BEYOND]
+        for t in [*_texts(700, 4), BEYOND]
         if form != "json" or ("," not in t and "+0" not in t[:2])
     ]
     path = tmp_path / "a"
