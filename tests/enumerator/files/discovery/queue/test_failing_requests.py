@@ -171,24 +171,7 @@ def begun(service, stream, kind, position):
     return fault
 
 
-@pytest.mark.thorough("the same failures meet the continuous run")
 @pytest.mark.effect_of("discoveryMode", "queueUrl")
-@any_request
-def test_an_available_now_run_that_ends_without_an_error_has_delivered_everything(
-    service, make_stream, kind, position
-):
-    stream = make_stream()
-    fault = begun(service, stream, kind, position)
-    error = stream.available_now()
-    if error is None:
-        assert sorted(stream.delivered) == OLD
-    assert fault.has_happened or kind == DELETION
-    service.faulty(None)
-    stream.put(*NEW, told=NEW)
-    assert stream.available_now() is None
-    assert sorted(stream.delivered) == sorted(OLD + NEW)
-
-
 @any_request
 def test_a_continuous_run_delivers_each_object_once_when_any_request_fails(
     service, make_stream, kind, position
