@@ -15,8 +15,7 @@ import pytest
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 
-from pyspark_sluice import run_with_evolution, tables
-from pyspark_sluice.reader.direct_write.place import Place
+from pyspark_sluice import tables
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END, HAS_READ_LIMITS
 
@@ -97,25 +96,6 @@ def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_i
     assert not [name for name in names if name.startswith("ids-")]
 
 
-@pytest.mark.thorough("test_growing_schemas.py has the same without Spark")
-def test_the_schema_is_inferred_and_grows_and_so_does_the_table(lake):
-    lake.land("0.json", range(10))
-
-    def start():
-        options = {"writeSchema": None, "inferColumnTypes": True}
-        writer = files_of(lake, **options).writeStream.foreachBatch(tables.delta(str(lake.sink)))
-        writer = writer.option("checkpointLocation", str(lake.checkpoint))
-        return lake.run(writer.trigger(availableNow=True))
-
-    run_with_evolution(start)
-    (lake.source / "1.json").write_text('{"id": 10, "text": "x", "more": {"a": 1}}\n')
-    run_with_evolution(start)
-    rows = DeltaTable(str(lake.sink)).to_pyarrow_table().to_pylist()
-    assert Counter(row["id"] for row in rows) == Counter(range(11))
-    assert [row["more"] for row in rows if row["id"] == 10] == [{"a": 1}]
-    assert {row["more"] is None for row in rows if row["id"] != 10} == {True}
-
-
 @pytest.mark.thorough("manifests have tests without Spark")
 def test_manifests_give_spark_exactly_the_files_of_their_batches(lake, tmp_path):
     lake.land("0.json", range(10), folder="who=a")
@@ -148,24 +128,6 @@ def test_partition_values_mean_the_same_in_every_session(lake, tmp_path):
             assert [tuple(row) for row in found.collect()] == [("01", 1704182645)]
     finally:
         spark.conf.set(zone, before)
-
-
-@pytest.mark.thorough("the host refuses it too, in test_embedded_host.py")
-def test_a_batch_that_was_read_into_spark_is_not_written_later(lake):
-    lake.land("0.json", range(10))
-
-    def fails(batch, _):
-        batch.collect()
-        message = "the sink is away"
-        raise RuntimeError(message)
-
-    writer = lake.frame().writeStream.foreachBatch(fails).trigger(availableNow=True)
-    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-    with pytest.raises(Exception, match="the sink is away"):
-        query.awaitTermination(PATIENCE)
-    with pytest.raises(Exception, match="this batch was first read without writeTo"):
-        land(lake, tables.delta(str(lake.sink)))
-    assert list(Place(str(lake.sink), {}).files()) == []
 
 
 def parquet(lake, name, **columns):

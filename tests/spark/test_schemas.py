@@ -53,7 +53,7 @@ def test_a_new_column_stops_the_query_once_and_a_restart_has_all_of_it(lake):
     assert len(list((lake.state / "schemas").iterdir())) == 2
 
 
-@pytest.mark.thorough("the helper starts the query of test_direct_write.py again")
+@pytest.mark.thorough("test_restart_on_evolution.py has the helper without Spark")
 def test_the_helper_starts_a_query_again_until_it_ends_and_only_for_new_columns(lake):
     for number in range(2):
         land(lake, f"{number}.json", {"id": number, f"column{number}": "x"})

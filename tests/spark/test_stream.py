@@ -42,22 +42,6 @@ def test_available_now_reads_nothing_newer_than_the_start_of_the_run(lake):
     assert sorted(seen) == list(range(40))
 
 
-@pytest.mark.thorough("a batch that is read again has the same rows, in test_source_suite.py")
-def test_two_actions_in_one_foreach_batch_see_the_same_rows(lake):
-    for i in range(6):
-        lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
-    first, second = Counter(), Counter()
-
-    def sink(frame, batch_id):
-        first.update(row.id for row in frame.collect())
-        second.update(row.id for row in frame.collect())
-
-    writer = lake.frame(maxFilesPerTrigger=2).writeStream.foreachBatch(sink)
-    writer = writer.trigger(availableNow=True).option("checkpointLocation", str(lake.checkpoint))
-    assert lake.run(writer).awaitTermination(PATIENCE)
-    assert first == second == lake.landed
-
-
 @SEVERAL_BATCHES
 def test_a_failing_sink_and_a_restart_lose_nothing_and_repeat_nothing(lake):
     for i in range(6):

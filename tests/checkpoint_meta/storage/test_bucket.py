@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from botocore.config import Config
 from botocore.session import Session
@@ -12,7 +10,6 @@ from pyspark_sluice.checkpoint_meta.storage.client_options import client_config
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
 from pyspark_sluice.checkpoint_meta.storage.storage_errors import (
     delays,
-    patiently,
 )
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.checkpoint_meta.storage.lake import Lake
@@ -42,21 +39,6 @@ def test_each_operation_is_one_request(server, bucket, lake):
     assert server.counted(lake.listed) == {"LIST": 1}
     assert server.counted(lambda: lake.names("in")) == {"LIST": 1}
     assert server.counted(lambda: lake.delete_tree("in/a")) == {"LIST": 1, "POST": 1}
-
-
-@pytest.mark.thorough("waits for seconds; test_every_store.py has a shorter absence")
-def test_a_store_that_is_away_for_seconds_is_waited_for(server, bucket, lake):
-    lake.create("in/a", b"x")
-    # Many clients: delays are drawn, and the most unlucky has to wait long enough as well.
-    lakes = [Lake(f"s3://{bucket}/in", server.options) for _ in range(40)]
-    server.away_for(2.0)
-    with ThreadPoolExecutor(len(lakes)) as readers:
-        assert set(readers.map(lambda each: each.whole("in/a"), lakes)) == {b"x"}
-    server.away_for(1.0)
-    # What must not be done twice the client does not repeat by itself.
-    patiently(lambda: lake.create("in/b", b"y"))
-    server.away_for(1.0)
-    assert len(lake.listed()) == 2
 
 
 @pytest.mark.parametrize(
