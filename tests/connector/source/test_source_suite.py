@@ -1,4 +1,4 @@
-"""The suite for sources, passed by the example log, by a hybrid source and by the file source."""
+"""The suite for sources, passed by the example log, by the file source and by that of tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.testing import SourceSuite
 from pyspark_sluice.examples.log_source.log_source import LogSource
 from pyspark_sluice.examples.table_source import table_source_test
-from pyspark_sluice.tests.connector.source.archived import LINES, ArchivedLogSuite, Logs
+from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 
 pytestmark = pytest.mark.slow
 
@@ -23,14 +23,6 @@ class TestLogSource(SourceSuite):
 
     def land(self, place, part, rows):
         return Logs(place).land(part, rows, archived=0)
-
-
-@pytest.mark.thorough("two folders one after the other pass the suite in test_hybrid_source.py")
-class TestArchivedLog(ArchivedLogSuite):
-    """A hybrid source."""
-
-    # Each kill meets the log above, and two folders in test_hybrid_source.py.
-    test_a_kill_at_any_operation_on_the_state = None  # type: ignore[assignment]
 
 
 class TestFileSource(SourceSuite):
@@ -48,11 +40,8 @@ class TestFileSource(SourceSuite):
         hidden.rename(place / f"{number}.json")
         return landed
 
-    @pytest.mark.thorough(
-        "the same kills meet the log above; the ledger has its own, in test_upkeep.py"
-    )
-    def test_a_kill_at_any_operation_on_the_state(self, tmp_path):
-        super().test_a_kill_at_any_operation_on_the_state(tmp_path)
+    # Each kill meets the log above; the ledger has its own, in test_upkeep.py.
+    test_a_kill_at_any_operation_on_the_state = None  # type: ignore[assignment]
 
 
 class TestTableSource(table_source_test.TestTableSource):
