@@ -79,7 +79,7 @@ def test_a_large_file_is_read_and_copied_in_parts_of_one_version(storage, root):
 def test_of_two_writers_exactly_one_wins_each_time(hdfs, root):
     writers = [HdfsStorage(hdfs.authority, {}) for _ in range(2)]
     start = threading.Barrier(2)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 20
 
     def write(at):
         outcomes = []
@@ -253,14 +253,12 @@ time.sleep(0.1)
         assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_hundred_thousand_files_are_listed_in_pages(hdfs, storage, root):
-    hdfs.tell(f"fill {root} 100000")
-    started = time.monotonic()
+def test_more_files_than_two_pages_hold_are_listed_in_pages(hdfs, storage, root):
+    hdfs.tell(f"fill {root} 21000")
     pages = list(storage.pages(f"{root}/"))
-    print(f"{time.monotonic() - started:.1f} s")
     assert max(len(page.names) for page in pages) == hdfs_storage._PAGE
     names = [name for page in pages for name in page.names]
-    assert names == [f"{root}/{number:06}.txt" for number in range(100_000)]
+    assert names == [f"{root}/{number:06}.txt" for number in range(21_000)]
 
 
 def test_of_a_file_and_of_an_empty_directory_nothing_is_listed(storage, root):

@@ -151,10 +151,10 @@ def kill(course: Course, number: int, suffix: str) -> None:
 
 
 @pytest.mark.thorough("a hundred kills in a row; courses have some of them")
-@pytest.mark.parametrize("suffix", SUFFIXES)
+# A member of a .tar is found as in a .tar.gz, and of a .7z as in a .zip.
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
 def test_nothing_is_lost_or_doubled_by_a_kill_at_each_operation(tmp_path, suffix):
-    # A member of a .tar is found as in a .tar.gz, and of a .7z as in a .zip.
-    for number in range(0, 100, 1 if suffix in (".zip", ".tar.gz") else 3):
+    for number in range(100):
         place = tmp_path / str(number)
         place.mkdir()
         course = local_course(place, LIMITS[number % len(LIMITS)], number % 3)
@@ -164,7 +164,7 @@ def test_nothing_is_lost_or_doubled_by_a_kill_at_each_operation(tmp_path, suffix
 @pytest.mark.thorough("the same in a bucket")
 @pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
 def test_nothing_is_lost_or_doubled_in_a_bucket(server, bucket, suffix):
-    for number in range(0, 100, 3):
+    for number in range(0, 100, 9):
         folder = f"{suffix[1:]}-{number}"
 
         def put(name: str, data: bytes, folder: str = folder) -> None:
