@@ -5,9 +5,11 @@ The one place that says so. Restoring, views, forks and checks use it, so they a
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..errors import StateMissingError
 from .documents.checkpoint import Checkpoint
 from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
 from .documents.layout import ABANDONED, READERS
@@ -177,6 +179,8 @@ def snapshot_of(
 
 
 def _descends(history: CheckpointHistory, ref: CheckpointRef, ancestor: CheckpointRef) -> bool:
-    while ref.checkpoint > ancestor.checkpoint:
-        ref = history.load(ref).header.parent
+    # Of a chain that was left, what comes before may be gone; what comes after `ancestor` is not.
+    with contextlib.suppress(StateMissingError):
+        while ref.checkpoint > ancestor.checkpoint:
+            ref = history.load(ref).header.parent
     return ref == ancestor

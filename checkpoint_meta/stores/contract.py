@@ -126,8 +126,12 @@ class RetryingStateStore(StateStore):
                 self._inner.refresh(name.rpartition("/")[0])
                 why = f"it exists, says the store, and does not return it ({error})"
                 raise OSError(errno.EAGAIN, why, name) from error
-            if stored != data:
-                raise
+            if stored == data:
+                return
+            if self._inner.read(name) != stored:
+                # Else a bit that flipped on the way would make another query's of it.
+                raise OSError(errno.EAGAIN, "two readings of it differ", name) from error
+            raise
 
     @override
     def read(self, name: str) -> bytes:

@@ -33,12 +33,15 @@ from pyspark_sluice.tests.protocol.broken_state import (
 )
 from pyspark_sluice.tests.protocol.broken_surroundings import (
     CleaningByTheWallClock,
+    CleansWhatIsOrdered,
     ConflictIsExistence,
     FenceByNumbers,
     ForgetsItsQuery,
+    HandsOutWithoutALook,
     HeartbeatByTheWallClock,
     OptionalWorkEndsTheQuery,
     OrdersFromOneAgain,
+    OrphanAsSavepoint,
 )
 
 IN_FLIGHT = (
@@ -83,6 +86,9 @@ SURROUNDINGS = (
     HeartbeatByTheWallClock,
     OptionalWorkEndsTheQuery,
     OrdersFromOneAgain,
+    CleansWhatIsOrdered,
+    HandsOutWithoutALook,
+    OrphanAsSavepoint,
 )
 """Faults of clocks, answers of the store, optional work and orders."""
 

@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark_sluice.checkpoint_meta.documents import orders
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.epochs import check_not_fenced
 from pyspark_sluice.checkpoint_meta.documents.heartbeat import Heartbeat
 from pyspark_sluice.checkpoint_meta.documents.orders import Order
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.contract import RetryingStateStore, StateStore
 from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
+from pyspark_sluice.enumerator.coordinator.in_flight import CheckpointRecord, Stage
 from pyspark_sluice.enumerator.coordinator.upkeep import OptionalWork
 from pyspark_sluice.enumerator.files.cleaning.source_cleanup import SourceCleanup
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
@@ -27,6 +30,23 @@ class FenceByNumbers(Coordinator[Any, Any]):
         except FencedError as error:
             self._threads.fail(error)
             raise
+
+
+class HandsOutWithoutALook(Planted):
+    """Hands out what was cut ahead without a look whether it still owns the state."""
+
+    def plant(self, opened: Opened) -> None:
+        opened.__class__ = _TrustsItsMemory
+
+
+class _TrustsItsMemory(Opened):
+    def _hand_out(self, record: CheckpointRecord) -> CheckpointRef:
+        with self._lock:
+            record.stage = Stage.HANDED_OUT
+            record.is_of_this_run = True
+            self.upkeep.handed_out(record)
+            self.threads.wake.set()
+            return record.ref
 
 
 class ForgetsItsQuery(Coordinator[Any, Any]):
@@ -59,6 +79,19 @@ class _IsOldByTheClock(SourceCleanup):
         for at, link in enumerate(self._chain):
             self._chain[at] = replace(link, since=float("-inf"))
         return super()._is_due()
+
+
+class CleansWhatIsOrdered(Planted):
+    """Takes files out of the source's way that an order wants read again."""
+
+    def plant(self, opened: Opened) -> None:
+        if opened.upkeep._cleaner is not None:
+            opened.upkeep._cleaner.__class__ = _SparesNothing
+
+
+class _SparesNothing(SourceCleanup):
+    def _spare(self, contained: int) -> None:
+        return
 
 
 class OptionalWorkEndsTheQuery(Planted):
@@ -97,3 +130,12 @@ class OrdersFromOneAgain(Coordinator[Any, Any]):
     class Orders(orders.Orders):
         def publish(self, order: Order, contained: int = 0) -> Order:
             return super().publish(order)
+
+
+class OrphanAsSavepoint(Coordinator[Any, Any]):
+    """Starts from the first checkpoint that has the id, which Spark may not have taken up."""
+
+    @staticmethod
+    def taken_up(store: StateStore, number: int) -> CheckpointRef | None:
+        named = (r for r in CheckpointHistory(store).checkpoints() if r.checkpoint == number)
+        return min(named, key=lambda ref: ref.epoch, default=None)

@@ -17,6 +17,7 @@ from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.connector.query.offsets import Offsets
 from pyspark_sluice.enumerator import BatchLimits, StartingState
+from pyspark_sluice.enumerator.coordinator.start_position import taken_up
 from pyspark_sluice.errors import SluiceError
 
 from .invariants import Find, without_commits
@@ -221,7 +222,11 @@ class Simulator(QueryLife):
         self.logs.events[-1] = events
         self.sink = replace(self.sink, taken=set())
         client = Client(old, Process("fork"), self.scheduler, Weather())
-        self._set(starting_state=lambda: StartingState(client.retrying(), ref))
+        find = getattr(self.make_coordinator, "taken_up", taken_up)
+        # By its id, as a person names it.
+        named = find(client, ref.checkpoint)
+        assert named is not None
+        self._set(starting_state=lambda: StartingState(client.retrying(), named))
         self.disturbed_at = self.scheduler.now
         self.count(f"a query starts from {'a savepoint' if is_new else 'its own state'}")
         return self._start()
@@ -258,11 +263,11 @@ class Simulator(QueryLife):
 
         def command() -> None:
             store = Client(directory, process, self.scheduler, self.weather).retrying()
-            contained = CheckpointHistory(store).header(ref).orders
             order = Order(
                 action="requeue", enumerator="rows", split_version=1, splits=columns, nonce=nonce
             )
             try:
+                contained = CheckpointHistory(store).header(ref).orders
                 getattr(self.make_coordinator, "Orders", Orders)(store).publish(order, contained)
             except SluiceError as error:
                 self.trace.append(f"the order fails: {error}")

@@ -36,7 +36,7 @@ def test_nothing_is_lost_doubled_deleted_or_without_a_name():
 @pytest.mark.slow
 def test_events_and_rows_arrive_once_where_parts_and_answers_are_lost():
     search = Search(only=("event", "tasks", "crash"))
-    failure = search.first((3002, 3003, 3011))
+    failure = search.first((3041, 3051))
     assert failure is None, f"{failure[1]}\n{failure[0]}"
     for transition in ("an attempt fails", "two drivers of one query", "a batch is read again"):
         assert search.counts[transition]
@@ -44,11 +44,11 @@ def test_events_and_rows_arrive_once_where_parts_and_answers_are_lost():
 
 
 @pytest.mark.thorough("the same with other seeds")
-def test_nothing_is_found_in_many_runs():
+def test_nothing_is_found_in_a_million_steps():
     search = Search()
-    failure = search.first(range(2000, 2045))
+    failure = search.first(range(2000, 2125))
     assert failure is None, f"{failure[1]}\n{failure[0]}"
-    print(search.report())
+    assert search.steps > 1_000_000
 
 
 def test_a_run_is_replayed_exactly_from_its_seed():

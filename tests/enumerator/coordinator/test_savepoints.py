@@ -107,6 +107,29 @@ def test_every_retained_checkpoint_starts_a_query_with_any_cut_ahead(ahead, late
     assert [_begun_from(old.state, savepoint)[2] for savepoint in retained] == before
 
 
+def test_what_has_resumed_from_its_own_state_resumes_from_it_again():
+    settings = CoordinatorSettings(
+        BatchLimits(files=1), 1, retained_checkpoints=1, deltas_per_base=2, discovery_timeout=0.0
+    )
+    query, ref = Harness(range(10), settings), NO_CHECKPOINT
+    for _ in range(8):
+        ref, before = query.coordinator.latest(ref), ref
+        query.acknowledge(ref, 0)
+        query.coordinator.commit(before)
+        query.calls.tick()
+        query.calls.run_calls()
+    # Of the chain that is left some are gone, and others stay.
+    left = query.coordinator.history.checkpoints()
+    assert CheckpointRef(2, 1) not in left
+    assert ref in left
+    for number in (8, 9):
+        savepoint = StartingState(query.state, ref)
+        query.restart(starting_state=lambda savepoint=savepoint: savepoint)
+        ref = query.coordinator.latest(NO_CHECKPOINT)
+        assert query.assigned(ref) == {0: [number]}
+        query.acknowledge(ref, 0)
+
+
 def _begun_from(state, savepoint):
     """A new query that begins with `savepoint`, its first checkpoint, and what it reads in that."""
     new = Harness((), CoordinatorSettings(parallelism=2, discovery_timeout=0.0))
