@@ -155,7 +155,7 @@ class Discovery(Protocol):
     def skipped(self) -> Skipped:
         """Files that the last complete pass skipped, by reason."""
 
-    def listing(self, known_files: KnownFiles) -> Iterator[FoundFiles]:
+    def listing(self, ledger: KnownFiles) -> Iterator[FoundFiles]:
         """One pass: the files that are not known; lazily, so that who takes them may pause.
 
         If versions were asked for, the known ones come too. A file that is found in two places of
@@ -167,7 +167,7 @@ class Discovery(Protocol):
             SourceUnavailable: it cannot be listed; the cause is attached.
         """
 
-    def left_out(self, known_files: KnownFiles) -> Iterator[SkippedFile]:
+    def left_out(self, ledger: KnownFiles) -> Iterator[SkippedFile]:
         """A pass of its own over what is there now, for tools: all that is not taken, and why."""
 
     def notify_entered(self) -> None:
@@ -194,7 +194,7 @@ class Discovery(Protocol):
         """
         return
 
-    def notify_cut(self, checkpoint_id: int, known_files: KnownFiles) -> None:
+    def notify_cut(self, checkpoint_id: int, ledger: KnownFiles) -> None:
         """A checkpoint is cut with all that is known now; nothing of it is durable yet."""
         return
 
@@ -220,12 +220,12 @@ class Tree(ABC):
 
     @abstractmethod
     def list_files(
-        self, known_files: KnownFiles, skips: SkipCounter, after: str
+        self, ledger: KnownFiles, skips: SkipCounter, after: str
     ) -> Iterator[FoundFiles]:
         """One pass, in portions that may be empty.
 
         Args:
-            known_files: what need not come.
+            ledger: what need not come.
             skips: counts everything that is found and not taken.
             after: where not empty, names below the base up to this one are not looked for.
 

@@ -21,7 +21,7 @@ from .local.local_files import Links, LocalFiles
 from .local.local_tree import LocalTree
 from .object_store.remote_files import RemoteFiles
 from .object_store.remote_tree import RemoteTree
-from .selection.criteria import FileSelection, Scope
+from .selection.criteria import FileRules, FileSelection, Scope
 from .selection.name_patterns import NameRule, ReadyMarker
 
 
@@ -84,7 +84,7 @@ class TreeDiscovery(Discovery):
         return not 0 <= since < self.mode.full_listing_interval
 
     @override
-    def listing(self, known_files: KnownFiles) -> Iterator[FoundFiles]:
+    def listing(self, ledger: KnownFiles) -> Iterator[FoundFiles]:
         began, is_full = self._clock(), self.is_due()
         self._ended = None
         if self._trees is None:
@@ -96,7 +96,7 @@ class TreeDiscovery(Discovery):
         for loaded in self._trees:
             skips = SkipCounter(marks_names=self.mode.incremental)
             after = "" if is_full else self._greatest.get(loaded.path.given, "")
-            for portion in self._list_files(loaded, known_files, skips, after):
+            for portion in self._list_files(loaded, ledger, skips, after):
                 if len(portion):
                     yield portion
             # Not into `_greatest` yet: the files of this pass are not in the ledger, and a cut now
@@ -125,10 +125,10 @@ class TreeDiscovery(Discovery):
         return max(before, skips.greatest.removeprefix(loaded.prefix))
 
     @override
-    def left_out(self, known_files: KnownFiles) -> Iterator[SkippedFile]:
+    def left_out(self, ledger: KnownFiles) -> Iterator[SkippedFile]:
         skips = SkipCounter(keeps_all=True)
         for loaded in self.make_trees():
-            for _ in self._list_files(loaded, known_files, skips, ""):
+            for _ in self._list_files(loaded, ledger, skips, ""):
                 yield from skips.taken_names()
 
     def make_trees(self) -> Sequence[PathTree]:
@@ -139,11 +139,11 @@ class TreeDiscovery(Discovery):
         )
 
     def _list_files(
-        self, loaded: PathTree, known_files: KnownFiles, skips: SkipCounter, after: str
+        self, loaded: PathTree, ledger: KnownFiles, skips: SkipCounter, after: str
     ) -> Iterator[FoundFiles]:
         path_as_written = loaded.path.given
         try:
-            yield from loaded.tree.list_files(known_files, skips, after)
+            yield from loaded.tree.list_files(ledger, skips, after)
         except (FileNotFoundError, NotADirectoryError) as error:
             if self._fail_on_missing_path:
                 raise _missing(path_as_written) from error
@@ -195,6 +195,10 @@ def path_trees(
         if path.is_local
     ]
     links = Links(local)
+
+    def rules(scope: Scope, others: Sequence[Scope]) -> FileRules:
+        return FileRules(scope, _near(scope, others), selection.criteria, marker, wants_versions)
+
     before: list[Scope] = []
     remote: list[tuple[Any, Scope]] = []
     trees: list[PathTree] = []
@@ -202,10 +206,7 @@ def path_trees(
         if path.is_local:
             # `before` has a scope for each local path so far.
             scope = local[len(before)]
-            judge = LocalFiles(
-                scope, _near(scope, before), links, selection.criteria, marker,
-                wants_versions=wants_versions,
-            )  # fmt: skip
+            judge = LocalFiles(rules(scope, before), links)
             tree: Tree = LocalTree(scope, links, judge, caches=not wants_versions)
             before.append(scope)
             trees.append(PathTree(path, tree, scope.base.rstrip("/") + "/"))
@@ -213,13 +214,9 @@ def path_trees(
         storage, root = open_storage(path.base, storage_options)
         scope = Scope(root.rstrip("/"), path.wildcards, names, nested=selection.nested, place=place)
         # Only paths in one file system can name the same file.
-        others = _near(scope, [other for where, other in remote if where is storage])
-        remote_judge = RemoteFiles(
-            storage, scope, others, selection.criteria, marker,
-            wants_versions=wants_versions,
-        )  # fmt: skip
+        others = [other for where, other in remote if where is storage]
         remote.append((storage, scope))
-        tree = RemoteTree(storage, root, scope, remote_judge)
+        tree = RemoteTree(storage, root, scope, RemoteFiles(storage, rules(scope, others)))
         trees.append(PathTree(path, tree, storage.url(scope.base) + "/"))
     return trees
 

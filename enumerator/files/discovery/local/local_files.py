@@ -24,10 +24,9 @@ from ..selection.criteria import (
     SETTLING,
     TAKEN,
     UNMARKED,
-    Criteria,
+    FileRules,
     Scope,
 )
-from ..selection.name_patterns import ReadyMarker
 from .listing_cache import Record, SkipCache, Trail, times_of
 
 _STILL = 600_000_000_000
@@ -134,23 +133,9 @@ def is_within(path: str, directory: str) -> bool:
 class LocalFiles:
     """The judge of one loaded path."""
 
-    def __init__(
-        self,
-        scope: Scope,
-        others: Sequence[Scope],
-        links: Links,
-        criteria: Criteria,
-        marker: ReadyMarker | None,
-        *,
-        wants_versions: bool,
-    ) -> None:
-        """Leave to `others`, scopes that are listed before this one, what they cover."""
-        self._scope = scope
-        self._others = others
+    def __init__(self, rules: FileRules, links: Links) -> None:
+        self._rules = rules
         self._links = links
-        self._criteria = criteria
-        self._marker = marker
-        self._wants_versions = wants_versions
         self._left_out = SkipCache()
 
     def forget(self) -> None:
@@ -160,7 +145,7 @@ class LocalFiles:
     def judged(
         self,
         pieces: Iterable[Piece],
-        known_files: KnownFiles,
+        ledger: KnownFiles,
         skips: SkipCounter,
         *,
         counts_changed: bool = False,
@@ -174,11 +159,11 @@ class LocalFiles:
             for name, reason in refused:
                 visit.leave_out(name, reason)
                 skips.add(os.path.join(written_path(visit.path), name), reason)
-        mask = known_files.are_known(paths)
-        if counts_changed and not self._wants_versions:
+        mask = ledger.are_known(paths)
+        if counts_changed and not self._rules.wants_versions:
             again = [(paths[at], *places[at]) for at in np.flatnonzero(mask).tolist()]
-            self._count_changed(again, known_files, skips)
-        wanted = range(len(paths)) if self._wants_versions else np.flatnonzero(~mask).tolist()
+            self._count_changed(again, ledger, skips)
+        wanted = range(len(paths)) if self._rules.wants_versions else np.flatnonzero(~mask).tolist()
         entries = [
             _Found(paths[at], *places[at], is_known=bool(mask[at]), status=status)
             for at in wanted
@@ -190,7 +175,7 @@ class LocalFiles:
         return taken
 
     def _count_changed(
-        self, again: Sequence[tuple[str, Visit, str]], known_files: KnownFiles, skips: SkipCounter
+        self, again: Sequence[tuple[str, Visit, str]], ledger: KnownFiles, skips: SkipCounter
     ) -> None:
         files = [
             _Found(path, visit, name, is_known=True, status=status)
@@ -198,19 +183,15 @@ class LocalFiles:
             if (status := self._status(visit, name)) is not None
         ]
         sizes, modified = _sizes_and_times(files)
-        _, changed = known_files.compare(FoundFiles([one.path for one in files], sizes, modified))
+        _, changed = ledger.compare(FoundFiles([one.path for one in files], sizes, modified))
         for at in np.flatnonzero(changed).tolist():
             one = files[at]
             one.visit.leave_out(one.name, CHANGED)
             skips.add(one.path, CHANGED)
 
     def _is_wanted(self, path: str, visit: Visit, name: str, skips: SkipCounter) -> bool:
-        reason = self._refusal(visit, name)
-        if (
-            reason == TAKEN
-            and self._others
-            and any(other.covers(path, file=True) for other in self._others)
-        ):
+        reason = self._rules.refusal(name, visit.level, is_base=visit.is_base)
+        if reason == TAKEN and self._rules.is_of_another(path):
             reason = OUTSIDE
         if reason == TAKEN and len(self._left_out):
             reason = REASONS[self._left_out.get(path)]
@@ -220,14 +201,6 @@ class LocalFiles:
             visit.leave_out(name, reason)
             skips.add(path, reason)
         return False
-
-    def _refusal(self, visit: Visit, name: str) -> str:
-        if visit.is_base:
-            # Who names a file means it, hidden or not.
-            return TAKEN if self._scope.names.matches(name) else "pathGlobFilter"
-        if self._marker is not None and self._marker.is_marker(name):
-            return "isMarker"
-        return self._scope.reads(name, visit.level)
 
     def _status(self, visit: Visit, name: str) -> os.stat_result | None:
         path = visit.prefix + name
@@ -250,7 +223,7 @@ class LocalFiles:
         changed = np.fromiter((one.status.st_ctime_ns // 1000 for one in entries), np.int64)
         now = time.time_ns()
         paths = [one.path for one in entries]
-        codes = self._criteria.judged(paths, sizes, modified, now // 1000, changed)
+        codes = self._rules.criteria.judged(paths, sizes, modified, now // 1000, changed)
         keep: list[int] = []
         for at, (one, code) in enumerate(zip(entries, codes.tolist(), strict=True)):
             # What is known is not judged again, but a version that is still being written has to
@@ -266,9 +239,8 @@ class LocalFiles:
         return FoundFiles([entries[at].path for at in keep], sizes[keep], modified[keep])
 
     def _is_ready(self, one: _Found) -> bool:
-        if self._marker is None:
-            return True
-        return os.path.lexists(os.path.join(one.visit.path, self._marker.of(one.name)))
+        marker = self._rules.marker
+        return marker is None or os.path.lexists(os.path.join(one.visit.path, marker.of(one.name)))
 
     def _leave_out(self, one: _Found, code: int, now: int, skips: SkipCounter) -> None:
         skips.add(one.path, REASONS[code])

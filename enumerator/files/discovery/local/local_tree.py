@@ -48,7 +48,7 @@ class LocalTree(Tree):
 
     @override
     def list_files(
-        self, known_files: KnownFiles, skips: SkipCounter, after: str
+        self, ledger: KnownFiles, skips: SkipCounter, after: str
     ) -> Iterator[FoundFiles]:
         base = self._scope.base
         status = os.stat(base)
@@ -56,7 +56,7 @@ class LocalTree(Tree):
             # The path is one file: a name in a directory of which nothing else is looked at.
             directory, name = os.path.split(base)
             visit = Visit(directory, status, 0, is_base=True)
-            yield self._files.judged([Piece(visit, [name], is_last=False)], known_files, skips)
+            yield self._files.judged([Piece(visit, [name], is_last=False)], ledger, skips)
             return
         workers = 1 if self._cache.is_local(status) else _WORKERS
         pieces: list[Piece] = []
@@ -65,17 +65,15 @@ class LocalTree(Tree):
             pieces.append(piece)
             held += len(piece.names)
             if held >= CHUNK:
-                yield self._judged(pieces, known_files, skips)
+                yield self._judged(pieces, ledger, skips)
                 pieces, held = [], 0
-        yield self._judged(pieces, known_files, skips)
+        yield self._judged(pieces, ledger, skips)
 
-    def _judged(
-        self, pieces: list[Piece], known_files: KnownFiles, skips: SkipCounter
-    ) -> FoundFiles:
-        few = len(known_files) <= _MOST_COMPARED and all(
+    def _judged(self, pieces: list[Piece], ledger: KnownFiles, skips: SkipCounter) -> FoundFiles:
+        few = len(ledger) <= _MOST_COMPARED and all(
             self._cache.is_local(piece.visit.status) for piece in pieces
         )
-        listing = self._files.judged(pieces, known_files, skips, counts_changed=few)
+        listing = self._files.judged(pieces, ledger, skips, counts_changed=few)
         for piece in pieces:
             visit = piece.visit
             if visit.record_before is not None:

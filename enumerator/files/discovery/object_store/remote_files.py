@@ -18,10 +18,8 @@ from ..selection.criteria import (
     SETTLING,
     TAKEN,
     UNMARKED,
-    Criteria,
-    Scope,
+    FileRules,
 )
-from ..selection.name_patterns import ReadyMarker
 
 _FOLDERS_REMEMBERED = 100_000
 
@@ -41,23 +39,9 @@ def file_page(storage: Storage, name: str) -> Page:
 class RemoteFiles:
     """The judge of one loaded path."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        scope: Scope,
-        others: Sequence[Scope],
-        criteria: Criteria,
-        marker: ReadyMarker | None,
-        *,
-        wants_versions: bool,
-    ) -> None:
-        """Leave to `others`, scopes that are listed before this one, what they cover."""
+    def __init__(self, storage: Storage, rules: FileRules) -> None:
         self._storage = storage
-        self._scope = scope
-        self._others = others
-        self._criteria = criteria
-        self._marker = marker
-        self._wants_versions = wants_versions
+        self._rules, self._scope, self._marker = rules, rules.scope, rules.marker
         self._folders: dict[str, tuple[str, int]] = {}
         self._ready: set[str] = set()
         """Markers of directories that have been seen."""
@@ -77,7 +61,7 @@ class RemoteFiles:
         self,
         page: Page,
         level: int,
-        known_files: KnownFiles,
+        ledger: KnownFiles,
         skips: SkipCounter,
         *,
         counts_changed: bool = True,
@@ -89,11 +73,11 @@ class RemoteFiles:
         paths = self._paths(page.names)
         for folder in page.folders:
             self._count_skipped_folder(folder, level, skips)
-        if self._wants_versions or not counts_changed:
-            mask = known_files.are_known(paths)
+        if self._rules.wants_versions or not counts_changed:
+            mask = ledger.are_known(paths)
         else:
-            mask = self._count_changed(page, paths, known_files, skips)
-        wanted = range(len(paths)) if self._wants_versions else np.flatnonzero(~mask).tolist()
+            mask = self._count_changed(page, paths, ledger, skips)
+        wanted = range(len(paths)) if self._rules.wants_versions else np.flatnonzero(~mask).tolist()
         at = np.fromiter(
             (one for one in wanted if self._is_wanted(page.names[one], paths[one], skips)), np.int64
         )
@@ -101,7 +85,7 @@ class RemoteFiles:
         modified = np.array(page.modified, np.int64)[at]
         asked = [paths[one] for one in at.tolist()]
         now = time.time_ns() // 1000
-        codes = self._criteria.judged(asked, sizes, modified, now)
+        codes = self._rules.criteria.judged(asked, sizes, modified, now)
         # What is known is not judged again, but a version that is still being written has to wait.
         codes[mask[at] & (codes != SETTLING)] = 0
         self._judge_markers(page, at, mask[at], codes)
@@ -118,11 +102,11 @@ class RemoteFiles:
         return FoundFiles(names, sizes[kept], modified[kept], etags if any(etags) else None)
 
     def _count_changed(
-        self, page: Page, paths: Sequence[str], known_files: KnownFiles, skips: SkipCounter
+        self, page: Page, paths: Sequence[str], ledger: KnownFiles, skips: SkipCounter
     ) -> NDArray[np.bool_]:
         """Count the known files that are there in another version; returns which are known."""
         sizes, modified = np.array(page.sizes, np.int64), np.array(page.modified, np.int64)
-        mask, changed = known_files.compare(FoundFiles(paths, sizes, modified, page.etags))
+        mask, changed = ledger.compare(FoundFiles(paths, sizes, modified, page.etags))
         for one in np.flatnonzero(changed).tolist():
             if self._refusal(page.names[one]) == TAKEN:
                 skips.add(paths[one], CHANGED)
@@ -147,7 +131,7 @@ class RemoteFiles:
 
     def _is_wanted(self, name: str, path: str, skips: SkipCounter) -> bool:
         reason = self._refusal(name)
-        if reason == TAKEN and any(other.covers(name, file=True) for other in self._others):
+        if reason == TAKEN and self._rules.is_of_another(name):
             reason = OUTSIDE
         if reason not in (TAKEN, OUTSIDE):
             skips.add(path, reason)
@@ -156,14 +140,9 @@ class RemoteFiles:
     def _refusal(self, name: str) -> str:
         folder, _, leaf = name.rpartition("/")
         if name == self._scope.base.rstrip("/"):
-            # Who names an object means it, hidden or not.
-            return TAKEN if self._scope.names.matches(leaf) else "pathGlobFilter"
+            return self._rules.refusal(leaf, 0, is_base=True)
         refusal, level = self._folder(folder)
-        if refusal != TAKEN:
-            return refusal
-        if self._marker is not None and self._marker.is_marker(leaf):
-            return "isMarker"
-        return self._scope.reads(leaf, level)
+        return refusal or self._rules.refusal(leaf, level, is_base=False)
 
     def _folder(self, folder: str) -> tuple[str, int]:
         # Thousands of keys share a directory.

@@ -55,7 +55,7 @@ class RemoteTree(Tree):
 
     @override
     def list_files(
-        self, known_files: KnownFiles, skips: SkipCounter, after: str
+        self, ledger: KnownFiles, skips: SkipCounter, after: str
     ) -> Iterator[FoundFiles]:
         self.storage.refresh(self._root)
         self.judge.begin_pass()
@@ -65,7 +65,7 @@ class RemoteTree(Tree):
         try:
             for page, level in in_pool([first], self._list, _WORKERS):
                 is_there = is_there or page.is_there
-                yield self.judge.judged(page, level, known_files, skips)
+                yield self.judge.judged(page, level, ledger, skips)
         except (FileNotFoundError, NotADirectoryError) as error:
             # An emptied prefix is no error, a bucket that is gone is one.
             if self.storage.has_directories or not self.storage.exists(
@@ -76,7 +76,7 @@ class RemoteTree(Tree):
                 # The answer was wrong: what is below the path has not been listed.
                 raise OSError(errno.EIO, str(error), self._root) from error
         if not is_there and not after:
-            yield from self._instead(known_files, skips)
+            yield from self._instead(ledger, skips)
         self._was_there = True
 
     def _first(self, base: str, after: str) -> _NameRange:
@@ -89,15 +89,15 @@ class RemoteTree(Tree):
 
     # Pages ------------------------------------------------------------------------------------
 
-    def _instead(self, known_files: KnownFiles, skips: SkipCounter) -> Iterator[FoundFiles]:
+    def _instead(self, ledger: KnownFiles, skips: SkipCounter) -> Iterator[FoundFiles]:
         # Nothing below it: an object itself, an empty directory, or nothing at all.
         if not self.scope.depth:
             page = file_page(self.storage, self._root.rstrip("/"))
             if page.names:
-                yield self.judge.judged(page, -1, known_files, skips)
+                yield self.judge.judged(page, -1, ledger, skips)
                 return
         # After a restart the known files say that the path was there once.
-        expected = not self.storage.has_directories and (self._was_there or len(known_files) > 0)
+        expected = not self.storage.has_directories and (self._was_there or len(ledger) > 0)
         if not expected and not self.storage.exists(self._root.rstrip("/") + "/"):
             raise FileNotFoundError(self._root)
 

@@ -46,13 +46,13 @@ class MessageAcks:
         self._durable: int | None = None
         """Files known at the cut of the newest complete checkpoint; all of them are in it."""
 
-    def begin_pass(self, known_files: KnownFiles) -> None:
-        """`known_files` is the ledger."""
+    def begin_pass(self, ledger: KnownFiles) -> None:
+        """Begin a pass over what the queue announces."""
         with self._lock:
             if self._durable is None:
                 # All that is known before the first pass came out of a checkpoint.
-                self._durable = len(known_files)
-            self._known = known_files
+                self._durable = len(ledger)
+            self._known = ledger
 
     def entered(self, waiting: Container[str]) -> None:
         """Note that what was yielded is in the ledger, but for the names that still wait."""
@@ -88,24 +88,24 @@ class MessageAcks:
                 done += [x for x in old if self._waiting.isdisjoint(x.paths)]
         self._release(done)
 
-    def cut(self, checkpoint_id: int, known_files: KnownFiles) -> None:
+    def cut(self, checkpoint_id: int, ledger: KnownFiles) -> None:
         """A checkpoint is cut, with all that is known at this instant."""
         with self._lock:
-            self._known_at[checkpoint_id] = len(known_files)
+            self._known_at[checkpoint_id] = len(ledger)
             if self._wants_versions:
                 # A path may be known in an earlier version: only that its file was entered counts.
                 entries = [entry for entry in self._held.values() if entry.was_handed_over]
             else:
-                entries = self._all_known(known_files)
+                entries = self._all_known(ledger)
             for entry in entries:
                 entry.checkpoints.add(checkpoint_id)
 
-    def _all_known(self, known_files: KnownFiles) -> list[HeldMessage]:
+    def _all_known(self, ledger: KnownFiles) -> list[HeldMessage]:
         entries = [entry for entry in self._held.values() if entry.paths]
         paths = [path for entry in entries for path in entry.paths.values()]
         if not paths:
             return []
-        answers = iter(known_files.are_known(paths).tolist())
+        answers = iter(ledger.are_known(paths).tolist())
         # A list, so that each entry takes all of its answers: a generator stops at the first False.
         return [entry for entry in entries if all([next(answers) for _ in entry.paths])]  # noqa: C419
 

@@ -77,23 +77,23 @@ class NotificationDiscovery(Discovery):
         return Skipped(dict(sorted((Counter(whole.counts) + self._left_out).items())), whole.sample)
 
     @override
-    def listing(self, known_files: KnownFiles) -> Iterator[FoundFiles]:
+    def listing(self, ledger: KnownFiles) -> Iterator[FoundFiles]:
         if not self._trees:
             trees = self._whole.make_trees()
             self._receiver.start()
             self._trees = [one.tree for one in trees if isinstance(one.tree, RemoteTree)]
-        self._acks.begin_pass(known_files)
+        self._acks.begin_pass(ledger)
         self._yielded.clear()
         is_full = self._whole.is_due()
         self._is_next_short = is_full or self._patience > 0
         if is_full:
             self._left_out.clear()
-            yield from self._whole.listing(known_files)
+            yield from self._whole.listing(ledger)
         messages, unanswered = self._receiver.take(self._patience)
         self._unopened += messages
-        names = self._open(known_files)
+        names = self._open(ledger)
         for start in range(0, len(names), CHUNK):
-            yield from self._asked(names[start : start + CHUNK], known_files)
+            yield from self._asked(names[start : start + CHUNK], ledger)
         # What fails comes after everything that is of use.
         self._bury()
         if unanswered is not None:
@@ -108,7 +108,7 @@ class NotificationDiscovery(Discovery):
         self._yielded.clear()
         self._acks.entered(self._waiting)
 
-    def _open(self, known_files: KnownFiles) -> list[str]:
+    def _open(self, ledger: KnownFiles) -> list[str]:
         """The names of all messages that are held, as far as the ledger does not have them."""
         while self._unopened:
             # Removed after it was read: an error leaves it for the next pass.
@@ -116,7 +116,7 @@ class NotificationDiscovery(Discovery):
             self._unopened.popleft()
         if not self._wants_versions and self._waiting:
             names = list(self._waiting)
-            are_known = known_files.are_known([self._path(name) for name in names])
+            are_known = ledger.are_known([self._path(name) for name in names])
             self._receiver.counted("known", int(np.count_nonzero(are_known)))
             for at in np.flatnonzero(are_known).tolist():
                 del self._waiting[names[at]]
@@ -151,7 +151,7 @@ class NotificationDiscovery(Discovery):
     def _path(self, name: str) -> str:
         return self._tree(name).storage.url(name)
 
-    def _asked(self, names: Sequence[str], known_files: KnownFiles) -> Iterator[FoundFiles]:
+    def _asked(self, names: Sequence[str], ledger: KnownFiles) -> Iterator[FoundFiles]:
         # A marker that was missing in an earlier pass may be there by now.
         for tree in self._trees:
             tree.judge.begin_pass()
@@ -160,7 +160,7 @@ class NotificationDiscovery(Discovery):
         with ThreadPoolExecutor(min(_WORKERS, len(names))) as pool:
             for name, answer in zip(names, pool.map(self._answer, names), strict=True):
                 if isinstance(answer, Page):
-                    listings += self._judged(name, answer, known_files)
+                    listings += self._judged(name, answer, ledger)
                     continue
                 failures.append(answer)
                 # No worker gets an answer: asking for thousands more objects would only delay the
@@ -175,7 +175,7 @@ class NotificationDiscovery(Discovery):
         if failures:
             raise failures[0]
 
-    def _judged(self, name: str, page: Page, known_files: KnownFiles) -> list[FoundFiles]:
+    def _judged(self, name: str, page: Page, ledger: KnownFiles) -> list[FoundFiles]:
         if not page.names:
             self._receiver.counted("goneObjects")
             self._acks.gone(name)
@@ -184,7 +184,7 @@ class NotificationDiscovery(Discovery):
         skips = SkipCounter(marks_names=True)
         listings = [
             # What the counter has is deleted at once, and a known file waits for its checkpoint.
-            tree.judge.judged(page, -1, known_files, skips, counts_changed=False)
+            tree.judge.judged(page, -1, ledger, skips, counts_changed=False)
             for tree in self._trees
             if _covers(tree, name)
         ]
@@ -214,8 +214,8 @@ class NotificationDiscovery(Discovery):
             return failure
 
     @override
-    def left_out(self, known_files: KnownFiles) -> Iterator[SkippedFile]:
-        return self._whole.left_out(known_files)
+    def left_out(self, ledger: KnownFiles) -> Iterator[SkippedFile]:
+        return self._whole.left_out(ledger)
 
     @override
     def rest(self, seconds: float) -> float:
@@ -242,8 +242,8 @@ class NotificationDiscovery(Discovery):
         ).hexdigest()[:16]
 
     @override
-    def notify_cut(self, checkpoint_id: int, known_files: KnownFiles) -> None:
-        self._acks.cut(checkpoint_id, known_files)
+    def notify_cut(self, checkpoint_id: int, ledger: KnownFiles) -> None:
+        self._acks.cut(checkpoint_id, ledger)
 
     @override
     def notify_aborted(self, checkpoint_id: int) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .....checkpoint_meta.storage.name_globs import glob_pattern
 from .....errors import SourceUnavailable
 from .event_times import EventTimes
-from .name_patterns import IGNORED, NameRule
+from .name_patterns import IGNORED, NameRule, ReadyMarker
 
 TAKEN = ""
 OUTSIDE = "outside"
@@ -238,6 +238,32 @@ class Criteria:
     def _asks_time(self) -> bool:
         bounds = (self.modified_after, self.modified_before, self.max_age)
         return any(bound is not None for bound in bounds) or self.settle_time > 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileRules:
+    """All rules that decide whether a file below one loaded path is taken."""
+
+    scope: Scope
+    others: Sequence[Scope]
+    """Scopes that are listed before this one: what they cover is theirs."""
+
+    criteria: Criteria
+    marker: ReadyMarker | None
+    wants_versions: bool
+    """True if known files are taken as well, in any version."""
+
+    def refusal(self, name: str, level: int, *, is_base: bool) -> str:
+        """Return why a file is left out by its name; the name of a loaded file is meant."""
+        if is_base:
+            return TAKEN if self.scope.names.matches(name) else "pathGlobFilter"
+        if self.marker is not None and self.marker.is_marker(name):
+            return "isMarker"
+        return self.scope.reads(name, level)
+
+    def is_of_another(self, path: str) -> bool:
+        """Return True if the file comes with a path that is listed before."""
+        return any(other.covers(path, file=True) for other in self.others)
 
 
 @dataclass(frozen=True, slots=True)
