@@ -206,9 +206,7 @@ class CheckpointHeader(BaseModel):
 
         That is what was in flight at this cut, and this checkpoint itself.
         """
-        counted = {
-            CheckpointRef.from_name(name): set(names) for name, names in self.counted.items()
-        }
+        counted = {CheckpointRef.from_name(name): set(ids) for name, ids in self.counted.items()}
         return dict(sorted({**counted, self.ref: set[int]()}.items()))
 
     @property
@@ -216,7 +214,10 @@ class CheckpointHeader(BaseModel):
         """Checkpoints whose reader commits say where the continuations start."""
         streams = self.sent.values()
         return {
-            sent.origin for names in streams for sent in names if isinstance(sent, Continuation)
+            sent.origin
+            for all_sent in streams
+            for sent in all_sent
+            if isinstance(sent, Continuation)
         }
 
 

@@ -181,8 +181,6 @@ BY_SCHEME: Final[Mapping[str, Provider]] = {
 """What a URL may begin with -> its store."""
 
 FSSPEC_SCHEMES: Final[Mapping[str, str]] = {
-    scheme: provider_scheme
-    for provider in PROVIDERS
-    for scheme, provider_scheme in provider.schemes.items()
+    scheme: own for provider in PROVIDERS for scheme, own in provider.schemes.items()
 }
 """What a URL may begin with -> fsspec's name for it."""

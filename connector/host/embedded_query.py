@@ -147,11 +147,9 @@ class EmbeddedQuery:
     def _is_small(self, partitions: Sequence[ReaderPartition]) -> bool:
         if not self._pool.is_default or self._pool.is_running:
             return not partitions
-        sizes = [
-            bytes_of_split for partition in partitions for _, bytes_of_split in sizes_of(partition)
-        ]
-        return all(bytes_of_split is not None for bytes_of_split in sizes) and (
-            sum(bytes_of_split or 0 for bytes_of_split in sizes) < _SMALL_BATCH
+        sizes = [size for partition in partitions for _, size in sizes_of(partition)]
+        return all(size is not None for size in sizes) and (
+            sum(size or 0 for size in sizes) < _SMALL_BATCH
         )
 
 

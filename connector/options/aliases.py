@@ -232,18 +232,16 @@ _KNOWN = {
 }
 
 
-def in_our_names(
-    options: Mapping[str, str], own: Container[str]
-) -> tuple[dict[str, str], list[str]]:
+def in_our_names(texts: Mapping[str, str], own: Container[str]) -> tuple[dict[str, str], list[str]]:
     """The options of a call under the names they have here, and a sentence for each problem.
 
     Args:
-        options: name in any case -> text.
+        texts: name in any case -> text.
         own: names that are options here, in lower case; these are left as they are.
     """
-    options = {n: t for n, t in options.items() if n.lower() in own or n.lower() not in _INERT}
-    foreign = {n: t for n, t in options.items() if _key(n) in _KNOWN and n.lower() not in own}
-    ours = {name: text for name, text in options.items() if name not in foreign}
+    texts = {n: t for n, t in texts.items() if n.lower() in own or n.lower() not in _INERT}
+    foreign = {n: t for n, t in texts.items() if _key(n) in _KNOWN and n.lower() not in own}
+    ours = {name: text for name, text in texts.items() if name not in foreign}
     problems: list[str] = []
     for name, text in foreign.items():
         problems.extend(_take(*_KNOWN[_key(name)], text, ours))

@@ -132,20 +132,18 @@ class QueryFigures:
 
     def samples(self, now: float) -> Iterator[Sample]:
         """Everything about the query at this moment."""
-        query_label = {"query": self.name}
-        yield Sample("sluice_up", query_label, float(self.ended is None))
-        yield Sample("sluice_last_success_timestamp_seconds", query_label, self.last_success)
-        yield Sample("sluice_failures_total", query_label, self.failures, "counter")
-        yield Sample("sluice_batches_total", query_label, self.batches, "counter")
+        label = {"query": self.name}
+        yield Sample("sluice_up", label, float(self.ended is None))
+        yield Sample("sluice_last_success_timestamp_seconds", label, self.last_success)
+        yield Sample("sluice_failures_total", label, self.failures, "counter")
+        yield Sample("sluice_batches_total", label, self.batches, "counter")
         if self.last_batch is not None:
-            yield Sample("sluice_last_batch_timestamp_seconds", query_label, self.last_batch)
+            yield Sample("sluice_last_batch_timestamp_seconds", label, self.last_batch)
         if self.last_error is not None:
             error, when = self.last_error
-            yield Sample(
-                "sluice_last_error_timestamp_seconds", {**query_label, "error": error}, when
-            )
+            yield Sample("sluice_last_error_timestamp_seconds", {**label, "error": error}, when)
         for number, report in self.sources.items():
-            labels = {**query_label, "source": number}
+            labels = {**label, "source": number}
             rows = self.rows.get(number, 0)
             yield Sample("sluice_input_rows_total", labels, rows, "counter")
             for sample in _of_report(report, now - self.reported):

@@ -126,9 +126,7 @@ class SourceSuite(ABC):
         landed += self._many(place, 1)
         trial.run_to_end()
         trial.check(landed)
-        newest = [
-            reader for checkpoint in trial.checkpoints()[-2:] for reader, _ in checkpoint.assigned
-        ]
+        newest = [reader for cut in trial.checkpoints()[-2:] for reader, _ in cut.assigned]
         assert all(reader < after for reader in newest), f"readers {newest} of {after}"
 
     def test_readers_without_splits_do_no_harm(self, tmp_path: Path) -> None:
@@ -243,9 +241,7 @@ class SourceSuite(ABC):
         trial = self._trial(tmp_path)
         trial.run_to_end()
         serializer = self.make_source(tmp_path).split_serializer
-        splits = [
-            split for checkpoint in trial.checkpoints() for split in _splits(checkpoint, serializer)
-        ]
+        splits = [split for cut in trial.checkpoints() for split in _splits(cut, serializer)]
         assert splits, "no split was assigned"
         batch = serializer.serialize(splits)
         assert batch.schema == serializer.serialize([]).schema, "the schema depends on the value"

@@ -49,9 +49,7 @@ def _forgotten(orders: Sequence[Order]) -> list[tuple[Order, list[FileSplit]]]:
         splits = list(order.read_splits(FileSplitSerializer()))
         # A later order about the same bytes replaces what an earlier one said, whether it reads or
         # drops them.
-        dropped = [
-            (by, splits_without(remaining, byte_ranges_of(splits))) for by, remaining in dropped
-        ]
+        dropped = [(by, splits_without(old, byte_ranges_of(splits))) for by, old in dropped]
         if not order.reads_again:
             dropped.append((order, splits))
     return [(order, splits) for order, splits in dropped if splits]

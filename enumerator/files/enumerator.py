@@ -120,25 +120,24 @@ class FileSplitEnumerator(LedgerEnumerator):
         if self._pass is None:
             self._pass = self._discovery.listing(self.ledger.seen)
             self._pass_seconds, self._pass_new = 0.0, 0
-        portions: list[FoundFiles] = []
+        parts: list[FoundFiles] = []
         ended, error = False, None
         try:
             while (
-                sum(map(len, portions)) < self._policy.portion
-                and time.monotonic() - began < _PATIENCE
+                sum(map(len, parts)) < self._policy.portion and time.monotonic() - began < _PATIENCE
             ):
                 files = next(self._pass, None)
                 if files is None:
                     ended = True
                     break
-                portions.append(files)
+                parts.append(files)
         except Exception as raised:  # noqa: BLE001 - told once what was found is entered
             error = raised
         if ended or error is not None:
             self._pass = None
         try:
             wanted = not (self._is_baseline and not self._has_discovered)
-            sifted = self.ledger.sift(portions, int(self._clock() * 1_000_000), wanted=wanted)
+            sifted = self.ledger.sift(parts, int(self._clock() * 1_000_000), wanted=wanted)
         except BaseException:
             # These files were taken from the pass and entered nowhere: only a new pass finds them.
             self._pass = None

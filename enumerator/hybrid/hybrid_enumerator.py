@@ -159,11 +159,7 @@ class HybridEnumeratorSource(EnumeratorSource[HybridSplit, HybridState]):
     @override
     def attachments_of(self, state: HybridState) -> Sequence[Attachment]:
         source = self.parts[state.part]
-        return [
-            attachment
-            for snapshot in state.snapshots
-            for attachment in source.attachments_of(snapshot)
-        ]
+        return [each for snapshot in state.snapshots for each in source.attachments_of(snapshot)]
 
     @override
     def restore_state(

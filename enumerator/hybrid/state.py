@@ -56,9 +56,7 @@ def _rows(
     counts = [attachments] + [0] * (len(packed) - 1)
     heads = [part, version, json.dumps(position, sort_keys=True)]
     columns = [*([head] * len(packed) for head in heads), counts, packed]
-    arrays = [
-        pa.array(values, document.type) for values, document in zip(columns, _ROW, strict=True)
-    ]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, _ROW, strict=True)]
     return pa.record_batch(arrays, schema=_ROW)
 
 
@@ -122,9 +120,7 @@ class PartChain:
     @classmethod
     def of(cls, chain: Sequence[StateDocument]) -> PartChain | None:
         """None if there is nothing in `chain`."""
-        states = [
-            [row for batch in document.state for row in batch.to_pylist()] for document in chain
-        ]
+        states = [[row for batch in link.state for row in batch.to_pylist()] for link in chain]
         rows = [row for state in states for row in state]
         if not rows:
             return None

@@ -294,9 +294,7 @@ def _azure_setup(path: str, queue: str, dead_letters: str) -> dict[str, Any]:
 def _azure_script(setup: dict[str, Any]) -> str:
     """The same as commands of `az`; three variables at their head are the user's to set."""
     account, subject = shlex.quote(setup["account"]), shlex.quote(setup["subjectBeginsWith"])
-    events, dead_letters = (
-        shlex.quote(setup["queues"][queue]) for queue in ("events", "deadLetters")
-    )
+    events, dead_letters = (shlex.quote(setup["queues"][key]) for key in ("events", "deadLetters"))
     roles = "\n".join(
         f'az role assignment create --assignee "$PRINCIPAL" --role {shlex.quote(role)} \\\n'
         f'  --scope "$STORAGE"{_azure_scope(setup, queue)}'

@@ -164,12 +164,12 @@ def status_lines(status: dict[str, Any], owner: str) -> dict[str, str]:
     seed = status["seed"]
     if seed is not None:
         origin = seed["origin"]
-        reader = next(
+        place = next(
             (origin[key] for key in ("state", "export", "checkpoint") if key in origin), ""
         )
         when = format_duration(time.time() - seed["written"] / 1e6)
         lines["made by"] = (
-            f"sluice {seed['purpose']} of {reader}, {when} ago, {seed['user']} on {seed['host']}"
+            f"sluice {seed['purpose']} of {place}, {when} ago, {seed['user']} on {seed['host']}"
         )
     newest, pending = status["newest"], status["pending"]
     if newest is None:

@@ -245,9 +245,7 @@ class Verification:
             self._bad_commits.add(ref)
             return
         checkpoint = self._checkpoints.get(ref)
-        names = [
-            layout.reader_object(ref, commit.reader, lineage) for lineage in ("", commit.lineage)
-        ]
+        names = [layout.reader_object(ref, commit.reader, own) for own in ("", commit.lineage)]
         wrong = commit.ref != ref or name not in names
         # One of another lineage is of a query that was deleted, and does not count.
         is_ours = checkpoint and commit.lineage in ("", checkpoint.header.lineage)
@@ -302,9 +300,7 @@ class Verification:
     def _orders(self) -> None:
         orders = Orders(self._store)
         # An order that a checkpoint contains must be there, even if no listing shows it.
-        done = max(
-            (checkpoint.header.orders for checkpoint in self._checkpoints.values()), default=0
-        )
+        done = max((one.header.orders for one in self._checkpoints.values()), default=0)
         for number in range(1, max(orders.newest(), done) + 1):
             name = layout.order_object(number)
             if self._read(name) is None:

@@ -244,15 +244,13 @@ def _extra_findings(
         seen.add(scheme)
         yield _client(scheme)
     # Names of Auto Loader's options are accepted as well.
-    option_values = {
-        name.lower().removeprefix("cloudfiles."): value for name, value in options.items()
-    }
-    if (option_values.get("fileformat") or option_values.get("format", "")).lower() == "avro":
+    values = {name.lower().removeprefix("cloudfiles."): text for name, text in options.items()}
+    if (values.get("fileformat") or values.get("format", "")).lower() == "avro":
         yield _needed("fileFormat=avro", ("fastavro",), "avro")
-    if option_values.get("rowvalidationxsdpath"):
+    if values.get("rowvalidationxsdpath"):
         yield _needed("rowValidationXSDPath", ("lxml",), "xml")
-    if option_values.get("discoverymode") == "notifications":
-        is_azure = ".queue.core." in option_values.get("queueurl", "")
+    if values.get("discoverymode") == "notifications":
+        is_azure = ".queue.core." in values.get("queueurl", "")
         scheme = scheme_of(storage_url(path)) if path else (AZURE if is_azure else S3).path_scheme
         # Paths of other kinds have no queue, and a query refuses them.
         if scheme in _QUEUE_CLIENTS:

@@ -133,10 +133,8 @@ def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -
     runs = []
     # A run is two attachments in a row.
     for keys, files in zip(attached, attached, strict=True):
-        keys_of_run = read_keys(attachments.read(keys))
-        runs.append(
-            Run(keys_of_run if details else keys_of_run.bare(), attachments.own(keys, files))
-        )
+        own = read_keys(attachments.read(keys))
+        runs.append(Run(own if details else own.bare(), attachments.own(keys, files)))
     return runs
 
 
@@ -155,11 +153,11 @@ def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> N
     names, versions = names_in(files.column("path")), versions_in(files)
     ends = numbers_in(files, "end")
     if seen.details:
-        keys_of_run, version, end = seen.details_of(names)
-        new = ~keys_of_run | (version != versions) | (end != ends)
+        own, version, end = seen.details_of(names)
+        new = ~own | (version != versions) | (end != ends)
     else:
-        keys_of_run = seen.know(names)
-        new = ~keys_of_run
+        own = seen.know(names)
+        new = ~own
     keys = SeenKeys.sort(names.take(new), versions[new], ends[new])
     if not len(keys):
         return
@@ -171,7 +169,7 @@ def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> N
     piece = Piece(
         files.take(numbers_array(last)), ends[last], document.created, document.checkpoint
     )
-    seen.add(keys, piece, int(np.count_nonzero(~keys_of_run[last])))
+    seen.add(keys, piece, int(np.count_nonzero(~own[last])))
 
 
 # Pending --------------------------------------------------------------------------------------
