@@ -173,18 +173,19 @@ class Invariants(World):
         """Walks the references of all bases, also of those that no chain leads to."""
         for directory in [] if self.damaged else self.directories:
             objects = directory.objects
-            lineages = {
-                self._header(name, data).lineage
+            checkpoints = [
+                self._header(name, data)
                 for name, data in objects.items()
                 if name.startswith("checkpoints/")
-            }
+            ]
+            named = {identity for of in checkpoints for identity in (of.identity, of.cut_after)}
             for name, data in objects.items():
                 if not name.startswith("bases/"):
                     continue
                 header = self._header(name, data)
                 gone = {f"index/{of.name}" for of in header.attachments}.difference(objects)
                 # A driver whose directory was removed may still write a base into the next one.
-                if gone and header.lineage in lineages:
+                if gone and header.identity in named:
                     self.found(f"a base refers to what is gone: {name} {gone}")
         for directory, before in self.savepoints:
             if without_commits(directory.objects) != before:
