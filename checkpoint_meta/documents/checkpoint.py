@@ -213,12 +213,7 @@ class CheckpointHeader(BaseModel):
     def origins(self) -> set[CheckpointRef]:
         """Checkpoints whose reader commits say where the continuations start."""
         streams = self.sent.values()
-        return {
-            sent.origin
-            for all_sent in streams
-            for sent in all_sent
-            if isinstance(sent, Continuation)
-        }
+        return {sent.origin for part in streams for sent in part if isinstance(sent, Continuation)}
 
 
 @dataclass(frozen=True)

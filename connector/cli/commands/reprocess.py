@@ -27,7 +27,7 @@ SkipMissing = Annotated[
 
 
 def requeue(
-    arguments: OrderArguments,
+    order: OrderArguments,
     quarantined: Quarantined = False,
     in_state: Annotated[
         str,
@@ -63,18 +63,16 @@ def requeue(
     in_range = in_event_time(event_time, event_time_pattern, time_zone) if event_time else None
 
     submit_order(
-        arguments,
+        order,
         "requeue",
-        lambda view: requeued(
-            view, arguments.matching, in_state, in_range, quarantined=quarantined
-        ),
+        lambda view: requeued(view, order.matching, in_state, in_range, quarantined=quarantined),
         event_time=event_time,
         skip_missing=skip_missing,
     )
 
 
 def rewind(
-    arguments: OrderArguments,
+    order: OrderArguments,
     to: Annotated[str, typer.Option(help="Go back to this checkpoint: 42 or 42-3.")] = "",
     to_time: Annotated[
         str,
@@ -92,14 +90,14 @@ def rewind(
     from ..reprocess.reprocess_plan import rewound
 
     submit_order(
-        arguments,
+        order,
         "rewind",
-        lambda view: rewound(view, arguments.matching, to, to_time),
+        lambda view: rewound(view, order.matching, to, to_time),
         skip_missing=skip_missing,
     )
 
 
-def forget(arguments: OrderArguments, quarantined: Quarantined = False) -> None:
+def forget(order: OrderArguments, quarantined: Quarantined = False) -> None:
     """Discard pending or quarantined files.
 
     They count as seen and are not read.
@@ -108,13 +106,13 @@ def forget(arguments: OrderArguments, quarantined: Quarantined = False) -> None:
     from ..reprocess.reprocess_plan import forgotten
 
     submit_order(
-        arguments,
+        order,
         "forget",
-        lambda view: forgotten(view, arguments.matching, quarantined=quarantined),
+        lambda view: forgotten(view, order.matching, quarantined=quarantined),
     )
 
 
-def waive(arguments: OrderArguments) -> None:
+def waive(order: OrderArguments) -> None:
     """Give up files that the batch in flight cannot read.
 
     They were deleted or replaced. The lost rows are counted.
@@ -126,14 +124,12 @@ def waive(arguments: OrderArguments) -> None:
 
     # Only Spark's log says which batch is under way: the state may have checkpoints that were cut
     # ahead.
-    options = parsed_storage_options(arguments.storage_options)
+    options = parsed_storage_options(order.storage_options)
 
     submit_order(
-        arguments,
+        order,
         "waive",
-        lambda view: waived(
-            view, arguments.matching, under_way_in_spark(view.store, options), options
-        ),
+        lambda view: waived(view, order.matching, under_way_in_spark(view.store, options), options),
     )
 
 

@@ -81,14 +81,12 @@ class StorageQueue(EventQueue):
                 pages = self._queue().receive_messages(
                     messages_per_page=_AT_ONCE, visibility_timeout=self.visibility
                 )
-                messages = [
-                    Message(m.id, m.pop_receipt, m.content) for m in next(pages.by_page(), ())
-                ]
-            for message in messages:
+                batch = [Message(m.id, m.pop_receipt, m.content) for m in next(pages.by_page(), ())]
+            for message in batch:
                 self._forget(message)
             left = deadline - time.monotonic()
-            if messages or left <= 0:
-                return messages
+            if batch or left <= 0:
+                return batch
             time.sleep(min(_PAUSE, left))
 
     @override
