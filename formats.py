@@ -11,7 +11,7 @@ from .reader.files.formats.api import (
     TimeSpan,
 )
 from .reader.files.formats.blocks import BlockFormat
-from .reader.files.formats.record_format import METADATA, RecordFormat, Source
+from .reader.files.formats.record_format import METADATA, Origin, RecordFormat
 from .reader.files.options import ReaderOptions
 
 __all__ = [
@@ -22,10 +22,10 @@ __all__ = [
     "Decoded",
     "FileFormat",
     "FormatContext",
+    "Origin",
     "Parsed",
     "ReaderOptions",
     "RecordFormat",
-    "Source",
     "Splittability",
     "TimeSpan",
 ]

@@ -77,7 +77,7 @@ class FsspecStorage(Storage):
 
     @override
     def open(self, name: str, etag: str = "") -> OpenFile:
-        return patiently(lambda: _Opened(self._files, name))
+        return patiently(lambda: _FsspecFile(self._files, name))
 
     @override
     def create(self, name: str, data: Data) -> None:
@@ -154,7 +154,7 @@ class FsspecStorage(Storage):
         self._files.invalidate_cache()
 
 
-class _Opened(OpenFile):
+class _FsspecFile(OpenFile):
     """An open file of fsspec: only that knows how to read servers without ranges."""
 
     is_buffered = True

@@ -37,7 +37,7 @@ Sink = Callable[[FileBatch, int], None]
 
 
 @dataclass(frozen=True)
-class Target:
+class SinkTarget:
     """A sink, and the directory of its data files."""
 
     sink: Sink
@@ -80,7 +80,7 @@ class EmbeddedQuery:
     def __init__(
         self,
         texts: Mapping[str, str],
-        target: Target,
+        target: SinkTarget,
         pool: WorkerPool,
         on_task: Callable[[int, int], None],
         *,
@@ -201,7 +201,7 @@ class EmbeddedRun:
     def __init__(
         self,
         texts: Mapping[str, str],
-        target: Target,
+        target: SinkTarget,
         *,
         workers: int | None,
         every: float | None,

@@ -9,7 +9,7 @@ from ...errors import OptionError
 from ...reader.files.options.values import json_or_none
 from ...tables import delta, iceberg, manifest
 from ..options.call import checked
-from .embedded_query import EmbeddedRun, RunReport, Sink, Target
+from .embedded_query import EmbeddedRun, RunReport, Sink, SinkTarget
 
 MANIFESTS: Final = "_sluice"
 """Directory of the manifests below a `parquet:` target; Spark's listings leave out its name."""
@@ -73,7 +73,7 @@ def embedded_run(
 
 def checked_with_target(
     options: Mapping[str, object], to: str | Sink
-) -> tuple[dict[str, str], Target]:
+) -> tuple[dict[str, str], SinkTarget]:
     """The options as Spark would pass them, with `writeTo`, and the target.
 
     Raises:
@@ -93,27 +93,27 @@ def _storage_options(options: Mapping[str, object]) -> Mapping[str, Any]:
     return json_or_none(value) or {} if isinstance(value, str) else dict(value)  # type: ignore[call-overload]
 
 
-def _target_of(to: str | Sink, storage_options: Mapping[str, Any]) -> Target:
+def _target_of(to: str | Sink, storage_options: Mapping[str, Any]) -> SinkTarget:
     """The target that `--to` or `to` names.
 
     Raises:
         OptionError: it names no kind of target, or a table that cannot be opened.
     """
     if not isinstance(to, str):
-        return Target(to)
+        return SinkTarget(to)
     kind, _, place = to.partition(":")
     if place and kind == "delta":
-        return Target(delta(place, storage_options=storage_options), place)
+        return SinkTarget(delta(place, storage_options=storage_options), place)
     if place and kind == "parquet":
         directory = f"{place.rstrip('/')}/{MANIFESTS}"
-        return Target(manifest(directory, storage_options=storage_options), place)
+        return SinkTarget(manifest(directory, storage_options=storage_options), place)
     catalog, _, name = place.partition(".")
     if kind == "iceberg" and name:
         return _iceberg(catalog, name, storage_options)
     raise OptionError("to: not a table", "", to, "delta:URL, iceberg:CATALOG.TABLE or parquet:URL")
 
 
-def _iceberg(catalog: str, name: str, storage_options: Mapping[str, Any]) -> Target:
+def _iceberg(catalog: str, name: str, storage_options: Mapping[str, Any]) -> SinkTarget:
     from pyiceberg.catalog import load_catalog
 
     try:
@@ -125,4 +125,4 @@ def _iceberg(catalog: str, name: str, storage_options: Mapping[str, Any]) -> Tar
             "to: cannot open the table", f"{catalog}.{name}", found, expected
         ) from error
     sink = iceberg(table, storage_options=storage_options)
-    return Target(sink, f"{table.location().rstrip('/')}/data")
+    return SinkTarget(sink, f"{table.location().rstrip('/')}/data")

@@ -23,7 +23,7 @@ from ..large_state import StateDocument
 from .ledger.file_state import FileState, fold
 from .ledger.index_merge import MergePolicy
 from .ledger.ledger import Ledger, LedgerPolicy
-from .ledger.seen_files import Piece
+from .ledger.seen_files import Portion
 from .ledger.sifting import OnOverwrite
 from .ledger_source import FilesSource, LedgerEnumerator
 
@@ -85,7 +85,7 @@ class OfflineEnumerator(LedgerEnumerator):
         kept = files.select(FILES.names).take(numbers_array(rows))
         keys = SeenKeys.sort(names.take(rows), versions[rows], ends[rows])
         new = int(np.count_nonzero(~is_seen))
-        seen.add(keys, Piece(kept, ends[rows], now), new)
+        seen.add(keys, Portion(kept, ends[rows], now), new)
         return new
 
     @override

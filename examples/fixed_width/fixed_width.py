@@ -12,10 +12,10 @@ from pyspark_sluice.formats import (
     METADATA,
     NO_CONTEXT,
     FormatContext,
+    Origin,
     Parsed,
     ReaderOptions,
     RecordFormat,
-    Source,
 )
 
 
@@ -40,7 +40,7 @@ class FixedWidthFormat(RecordFormat):
             self._width += int(width)
 
     @override
-    def parse(self, data: bytes, source: Source) -> Parsed:
+    def parse(self, data: bytes, source: Origin) -> Parsed:
         data = data if data.endswith(b"\n") else data + b"\n"
         length = self._width + 1
         self._check_lengths(data, source)
@@ -52,7 +52,7 @@ class FixedWidthFormat(RecordFormat):
             return Parsed(batch)
         return Parsed(batch, rows_of=source.by_file(np.arange(len(lines)) * length, len(data)))
 
-    def _check_lengths(self, data: bytes, source: Source) -> None:
+    def _check_lengths(self, data: bytes, source: Origin) -> None:
         feeds = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
         expected = np.arange(1, len(feeds) + 1) * (self._width + 1) - 1
         wrong = np.flatnonzero(feeds != expected)
@@ -62,7 +62,7 @@ class FixedWidthFormat(RecordFormat):
             raise _malformed(source, start, found, f"{self._width} bytes")
 
     def _column(
-        self, lines: np.ndarray, field: pa.Field, source: Source, first: int = 0
+        self, lines: np.ndarray, field: pa.Field, source: Origin, first: int = 0
     ) -> pa.Array:
         place = self._places.get(field.name)
         if place is None:
@@ -80,6 +80,6 @@ class FixedWidthFormat(RecordFormat):
             raise _malformed(source, start, str(err), f"{field.type} in {field.name}") from err
 
 
-def _malformed(source: Source, offset: int, found: str, expected: str) -> MalformedDataError:
+def _malformed(source: Origin, offset: int, found: str, expected: str) -> MalformedDataError:
     where = source.locate(offset)[1]
     return MalformedDataError("malformed line", where, found, expected, "Repair the line.")

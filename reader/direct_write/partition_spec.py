@@ -31,7 +31,7 @@ _SMALL: Final = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 _types = pa.types
 
 
-class _Field(NamedTuple):
+class _Key(NamedTuple):
     """A partition field that has values."""
 
     path: Path
@@ -73,7 +73,7 @@ class SpecPartitioning(Partitioning):
         self._spec = spec_of(columns)
         sources = {id_of(field): (path, field.type) for path, field in _fields(columns)}
         kinds = {path: field.type for path, field in _fields(schema)}
-        self._fields: list[_Field | None] = []
+        self._fields: list[_Key | None] = []
         for each in self._spec["fields"]:
             path, kind = sources.get(each["source-id"], ((), pa.null()))
             has_values = path in kinds and each["transform"] != "void"
@@ -107,7 +107,7 @@ def _fields(
             yield from _fields(field.type, (*outer, field.name))
 
 
-def _field(path: Path, arrow_type: pa.DataType, kind: pa.DataType, transform: str) -> _Field:
+def _field(path: Path, arrow_type: pa.DataType, kind: pa.DataType, transform: str) -> _Key:
     # The sink promotes numbers of the table, and Iceberg's transforms of both types are the same.
     common = _SMALL.get(kind, kind) if is_same(arrow_type, kind) else wider(arrow_type, kind)
     if common is None:
@@ -119,7 +119,7 @@ def _field(path: Path, arrow_type: pa.DataType, kind: pa.DataType, transform: st
             "Give the column this type in writeSchema or schemaHints, or remove the partition "
             "field from the table.",
         )
-    return _Field(path, common, _transform(transform))
+    return _Key(path, common, _transform(transform))
 
 
 def _transform(text: str) -> Callable[[pa.Array], pa.Array]:
@@ -144,7 +144,7 @@ def _transform(text: str) -> Callable[[pa.Array], pa.Array]:
     return lambda column: getattr(transform, name)(column, *numbers)
 
 
-def _values(batch: pa.RecordBatch, field: _Field) -> pa.Array:
+def _values(batch: pa.RecordBatch, field: _Key) -> pa.Array:
     """The partition values of rows; dates and times as numbers, as Python does not have all."""
     column = batch.column(field.path[0])
     for name in field.path[1:]:

@@ -81,7 +81,7 @@ def test_help_shows_each_public_name():
     text = pydoc.plain(pydoc.render_doc(pyspark_sluice))
     # Since Python 3.13 a long signature has a line for each parameter.
     words = " ".join(text.split()).replace("( ", "(")
-    for name in ("options(**given", "register(spark", "run_with_evolution(start"):
+    for name in ("options(**values", "register(spark", "run_with_evolution(start"):
         assert f" {name}" in words, name
     assert "DefaultSource = class SluiceDataSource" in words
     assert "__getattr__" not in text

@@ -40,7 +40,7 @@ from ....checkpoint_meta.index.fingerprints import Names, SeenKeys, names_in, ve
 from ....checkpoint_meta.index.run import Run, read_keys
 from ...large_state import StateDocument
 from .byte_ranges import piece_of, without
-from .seen_files import Piece, SeenFiles, Tail
+from .seen_files import Portion, SeenFiles, Tail
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> N
     last = np.zeros(len(keys), np.int64)
     # Where a name comes twice numpy keeps the last assignment, which is the newest row.
     last[at] = rows
-    piece = Piece(
+    piece = Portion(
         files.take(numbers_array(last)), ends[last], document.created, document.checkpoint
     )
     seen.add(keys, piece, int(np.count_nonzero(~own[last])))

@@ -40,7 +40,7 @@ from .byte_ranges import ByteRanges, byte_ranges_of, splits_of, splits_without
 from .file_state import FileState
 from .index_merge import FrozenLedger, MergePolicy, flush, merge, mergeable
 from .pending import FileOrder, PendingRanges, RangeOrder
-from .seen_files import Piece, SeenFiles
+from .seen_files import Portion, SeenFiles
 from .sifting import (
     OnOverwrite,
     WholeRecords,
@@ -79,7 +79,7 @@ class Sifted:
     """To become pending, in order."""
 
     keys: SeenKeys
-    piece: Piece
+    piece: Portion
     new: int
     """Files that were not known in any version."""
 
@@ -160,7 +160,7 @@ class Ledger:
         return Sifted(
             self.pending.sort(ranges),
             keys,
-            Piece(files, ends, now),
+            Portion(files, ends, now),
             int(np.count_nonzero(~is_seen[rows])),
             wanted,
             replaced,
@@ -178,7 +178,7 @@ class Ledger:
             self._add(sifted.keys, sifted.piece, sifted.new, is_wanted=sifted.wanted)
         self.pending.add(sifted.ranges)
 
-    def _add(self, keys: SeenKeys, piece: Piece, new: int, *, is_wanted: bool = True) -> None:
+    def _add(self, keys: SeenKeys, piece: Portion, new: int, *, is_wanted: bool = True) -> None:
         """Files are known from now on; the next snapshot names them, or the runs they are in."""
         self.seen.add(keys, piece, new)
         if is_wanted:
@@ -286,7 +286,7 @@ class Ledger:
         if len(rows):
             keys = SeenKeys.sort(names.take(rows), versions[rows], sizes[rows])
             files_of = batch.take(pa.array(rows, pa.int64()))
-            self._add(keys, Piece(files_of, sizes[rows], now), int((~is_seen[rows]).sum()))
+            self._add(keys, Portion(files_of, sizes[rows], now), int((~is_seen[rows]).sum()))
             self._learned.update(files[row] for row in rows.tolist())
 
     # Checkpoints ----------------------------------------------------------------------------

@@ -37,7 +37,7 @@ _TIMES = 3
 
 
 @dataclass(slots=True)
-class Piece:
+class Portion:
     """Files that became known together; their checkpoint is reported later."""
 
     files: pa.RecordBatch
@@ -57,7 +57,7 @@ class Tail:
     """The files that were found and are in no run yet."""
 
     keys: SeenKeys
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Portion, ...]
     run: Run | None = None
     """The run that it went into."""
     is_frozen: bool = False
@@ -85,8 +85,8 @@ class SeenFiles(KnownFiles):
         self.tails = tuple(tails)
         """What is in no run yet, the oldest first."""
         self._count = sum(len(run.keys) for run in self.runs) + sum(map(len, self.tails))
-        self._unstamped: list[Piece] = []
-        self._stamped: deque[tuple[int, list[Piece]]] = deque(maxlen=_MOST_AHEAD)
+        self._unstamped: list[Portion] = []
+        self._stamped: deque[tuple[int, list[Portion]]] = deque(maxlen=_MOST_AHEAD)
         """Changes of the newest checkpoints, which may be taken back."""
 
     def _in_memory(self, run: Run) -> Run:
@@ -153,7 +153,7 @@ class SeenFiles(KnownFiles):
 
     # Changes --------------------------------------------------------------------------------
 
-    def add(self, keys: SeenKeys, piece: Piece, new: int) -> None:
+    def add(self, keys: SeenKeys, piece: Portion, new: int) -> None:
         """More files, or newer versions of known ones; `new` of them were not known."""
         with self._lock:
             self._unstamped.append(piece)

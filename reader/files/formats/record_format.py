@@ -53,7 +53,7 @@ BLOCK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Source:
+class Origin:
     """The origin of the bytes of a parse: one block of a file, or several small files."""
 
     files: Sequence[FileVersion]
@@ -82,7 +82,7 @@ class Source:
         within = offset - self.starts[index] + (self.position if index == 0 else 0)
         return index, place_of_byte(within, self.since)
 
-    def moved(self, by: int) -> Source:
+    def moved(self, by: int) -> Origin:
         """Return the same without the first bytes of the parse."""
         return replace(self, position=self.position + by)
 
@@ -92,9 +92,9 @@ class Source:
         return [int(count) for count in np.diff(boundaries)]
 
 
-def source_of(block: LineBlock, skipped: int = 0) -> Source:
+def source_of(block: LineBlock, skipped: int = 0) -> Origin:
     """Return where the bytes of a block come from, without the first ones."""
-    return Source((block.file,), (0,), block.position + skipped, block.since)
+    return Origin((block.file,), (0,), block.position + skipped, block.since)
 
 
 class RecordFormat(FileFormat):
@@ -217,7 +217,7 @@ class RecordFormat(FileFormat):
         # A last line without an end must not run into the first line of the next file.
         parts = [data if data.endswith(b"\n") or not data else data + b"\n" for data in bodies]
         begins = [0, *accumulate(map(len, parts))][:-1]
-        return self.parse(b"".join(parts), Source(files, begins))
+        return self.parse(b"".join(parts), Origin(files, begins))
 
     def all_new_columns(self, seen: NewColumnsSeen, blocks: Iterable[bytes]) -> NewColumnsSeen:
         """`seen` with types for all that `blocks` hold; they begin with the one it was seen in."""
@@ -225,7 +225,7 @@ class RecordFormat(FileFormat):
         return seen
 
     @abstractmethod
-    def parse(self, data: bytes, source: Source) -> Parsed:
+    def parse(self, data: bytes, source: Origin) -> Parsed:
         """Parse whole records. With several files in `source`, `rows_of` has to be filled."""
 
 

@@ -23,7 +23,7 @@ from ..io.whole_records import overlaps_itself
 from ..options import ParseMode, ReaderOptions
 from ..values.rows import Row, Rows
 from .api import BadRecord, Parsed
-from .record_format import Source, malformed
+from .record_format import Origin, malformed
 
 PIECE = 64 * 1024
 """Bytes of the pieces of a refused block."""
@@ -32,11 +32,11 @@ _LEAST = 2 * 1024
 """Bytes of a piece that is not halved again."""
 
 
-class Misfit(ValueError):
+class ValueMisfit(ValueError):
     """A value that is not of its column's type."""
 
 
-class Partial(Misfit):
+class Partial(ValueMisfit):
     """A value of which a part fits."""
 
     def __init__(self, message: str, value: Any) -> None:
@@ -121,7 +121,7 @@ class TextParser(ABC):
         """True if a record may span lines, so that only a parser finds where it ends."""
 
     @abstractmethod
-    def fast(self, data: bytes, source: Source, *, is_last: bool) -> Cut | None:
+    def fast(self, data: bytes, source: Origin, *, is_last: bool) -> Cut | None:
         """Parse whole records by the fast parser; None if it refuses, or might be wrong.
 
         Without `is_last`, the last record may end behind `data`.
@@ -150,7 +150,7 @@ class TextDriver:
         self._parser, self._rows, self._options = parser, rows, options
         self._separator = separator or options.line_sep.encode() or b"\n"
 
-    def parse(self, data: bytes, source: Source) -> Parsed:
+    def parse(self, data: bytes, source: Origin) -> Parsed:
         """Parse whole records."""
         parts = [cut.parsed for cut in self.cuts(data, source)]
         if len(parts) == 1:
@@ -159,7 +159,7 @@ class TextDriver:
         bad = [record for part in parts for record in part.bad]
         return Parsed(batch, sum(part.dropped_records for part in parts), bad)
 
-    def cuts(self, data: bytes, source: Source, *, is_last: bool = True) -> Iterator[Cut]:
+    def cuts(self, data: bytes, source: Origin, *, is_last: bool = True) -> Iterator[Cut]:
         """Parse records in order, up to the last one that ends in `data`.
 
         A record of any length is looked at a few times at most: a piece in which none ends is
@@ -187,11 +187,11 @@ class TextDriver:
         end = data.find(self._separator, at)
         return end + len(self._separator) if end >= 0 else len(data)
 
-    def _piece(self, data: bytes, source: Source, *, is_last: bool) -> Sequence[Cut]:
+    def _piece(self, data: bytes, source: Origin, *, is_last: bool) -> Sequence[Cut]:
         cut = self._parser.fast(data, source, is_last=is_last)
         return [cut] if cut else self._refused(data, source, is_last=is_last)
 
-    def _refused(self, data: bytes, source: Source, *, is_last: bool) -> Sequence[Cut]:
+    def _refused(self, data: bytes, source: Origin, *, is_last: bool) -> Sequence[Cut]:
         """Parse a refused piece: its two parts, and the two of each part that is refused again.
 
         Where both are, bad records are many, and trying on would take longer than it saves.
@@ -209,7 +209,7 @@ class TextDriver:
             for part in ([cut] if cut else self._refused(*half, is_last=True))
         ]
 
-    def _exact(self, data: bytes, source: Source, *, is_last: bool) -> Sequence[Cut]:
+    def _exact(self, data: bytes, source: Origin, *, is_last: bool) -> Sequence[Cut]:
         records = self._parser.records(data, is_last=is_last)
         parsed, end = exactly(records, self._parser.outcome, self._rows, source, self._options)
         return [Cut(parsed, end if self._parser.spans_lines and not is_last else len(data))]
@@ -219,7 +219,7 @@ def exactly(
     records: Iterable[TextRecord],
     parse: Callable[[TextRecord, Callable[[], str]], RecordOutcome],
     rows: Rows,
-    source: Source,
+    source: Origin,
     options: ReaderOptions,
     most: int = sys.maxsize,
 ) -> Cut:
@@ -249,7 +249,7 @@ def _text(record: bytes | str) -> str:
     return record if isinstance(record, str) else record.decode("utf-8", "replace")
 
 
-def _place(source: Source, offset: int) -> Callable[[], str]:
+def _place(source: Origin, offset: int) -> Callable[[], str]:
     return lambda: source.locate(offset)[1]
 
 
@@ -278,9 +278,9 @@ class Unread:
         self._position = 0
 
     @property
-    def source(self) -> Source:
+    def source(self) -> Origin:
         """Return where the bytes come from."""
-        return Source((self._file,), (0,), self._position)
+        return Origin((self._file,), (0,), self._position)
 
     def use(self, count: int) -> None:
         """Drop so many bytes."""

@@ -216,7 +216,7 @@ def _transcoded(
 
 
 def _decoded(stream: Readable, file: FileVersion, options: ReaderOptions) -> Readable:
-    return stream if options.encoding == "utf-8" else _Decoder(stream, file, options.encoding)
+    return stream if options.encoding == "utf-8" else _Utf8Stream(stream, file, options.encoding)
 
 
 class _Begun:
@@ -238,7 +238,7 @@ class _Begun:
         return head + self._stream.read(count - len(head)) if len(head) < count else head
 
 
-class _Decoder:
+class _Utf8Stream:
     """A stream in another encoding, as UTF-8."""
 
     def __init__(self, stream: Readable, file: FileVersion, encoding: str) -> None:

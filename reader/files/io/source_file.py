@@ -188,7 +188,7 @@ def _descriptor(file: FileVersion) -> int:
     return os.open(local_name(file.path), os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
 
-class _Opened(ABC):
+class _CheckedFile(ABC):
     """An open file; what it says and what goes wrong is held against its version."""
 
     def __init__(self, file: FileVersion) -> None:
@@ -218,7 +218,7 @@ class _Opened(ABC):
         """At most `count` bytes, some at least unless the file ends here."""
 
 
-class _Local(_Opened):
+class _Local(_CheckedFile):
     def __init__(self, file: FileVersion) -> None:
         super().__init__(file)
         with naming(file):
@@ -244,7 +244,7 @@ class _Local(_Opened):
         os.close(self._descriptor)
 
 
-class _Remote(_Opened):
+class _Remote(_CheckedFile):
     """A file of any other storage, with one stretch of it in memory."""
 
     def __init__(self, file: FileVersion, options: Mapping[str, Any]) -> None:

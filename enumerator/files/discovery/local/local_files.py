@@ -77,7 +77,7 @@ class Visit:
         return Record(times_of(self.status), tuple(self.folders), self.again, counts, names)
 
 
-class Piece(NamedTuple):
+class Entries(NamedTuple):
     """Some names in a directory that are no directories."""
 
     visit: Visit
@@ -144,7 +144,7 @@ class LocalFiles:
 
     def judged(
         self,
-        pieces: Iterable[Piece],
+        pieces: Iterable[Entries],
         ledger: KnownFiles,
         skips: SkipCounter,
         *,

@@ -100,7 +100,7 @@ class ArrowFormat(BlockFormat):
         return message is not None
 
     def _check_message(
-        self, file: FileVersion, message: Message | None, at: int, held: int = 0
+        self, file: FileVersion, message: IpcMessage | None, at: int, held: int = 0
     ) -> None:
         # A batch is read whole, and handed on in parts. So it may have all that a reader may hold
         # of a record.
@@ -152,7 +152,7 @@ def record_batches(source: pa.NativeFile) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class IpcMessage:
     """One message: where it ends, and what it takes in memory."""
 
     is_batch: bool
@@ -161,7 +161,7 @@ class Message:
     """Bytes of its buffers, and of what they are decompressed from."""
 
 
-def message_at(source: pa.NativeFile, start: int) -> Message | None:
+def message_at(source: pa.NativeFile, start: int) -> IpcMessage | None:
     """Return the message that begins there; None at the end of a stream.
 
     Raises:
@@ -223,7 +223,7 @@ def _kind(data: bytes) -> int:
     return data[field] if field else 0
 
 
-def _message(source: pa.NativeFile, start: int) -> Message | None:
+def _message(source: pa.NativeFile, start: int) -> IpcMessage | None:
     metadata = _metadata(source, start)
     if metadata is None:
         return None
@@ -242,7 +242,7 @@ def _message(source: pa.NativeFile, start: int) -> Message | None:
             if stored:
                 claim = struct.unpack("<q", _read(source, begin + offset, 8))[0]
                 held += max(0, claim)
-    return Message(kind == _RECORD_BATCHES, begin + body, held)
+    return IpcMessage(kind == _RECORD_BATCHES, begin + body, held)
 
 
 def _pointed(data: bytes, at: int) -> int:

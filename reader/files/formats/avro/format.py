@@ -52,7 +52,7 @@ class AvroFormat(BlockFormat):
     ) -> None:
         super().__init__(schema, options, context)
         self._fastavro = _fastavro()
-        self._known: tuple[str, _Decoder] | None = None
+        self._known: tuple[str, _Blocks] | None = None
 
     def splittability(self, file: FileVersion) -> Splittability:
         """At any byte; a block belongs to the split in which it starts."""
@@ -100,13 +100,13 @@ class AvroFormat(BlockFormat):
         for batch in decoder.batches(split.file, pending):
             yield on_columns(batch, changes)
 
-    def _decoder(self, file: FileVersion, header: Header) -> _Decoder:
+    def _decoder(self, file: FileVersion, header: Header) -> _Blocks:
         # Files of one source mostly share their schema, and parsing it is most of a tiny file.
         if self._known is None or self._known[0] != header.schema:
             self._known = header.schema, self._new_decoder(file, header)
         return self._known[1]
 
-    def _new_decoder(self, file: FileVersion, header: Header) -> _Decoder:
+    def _new_decoder(self, file: FileVersion, header: Header) -> _Blocks:
         try:
             schema = AvroSchema(header.schema)
             if has_endless_arrays(schema.stripped()):
@@ -117,10 +117,10 @@ class AvroFormat(BlockFormat):
             columns = {names[i]: schema.column(names[i]) for i in sorted({*hits} - {-1})}
         except (TypeError, KeyError, RecursionError) as err:
             raise malformed(file, self.what, f"an Avro schema that does not parse ({err})") from err
-        return _Decoder(self._fastavro, schema, columns)
+        return _Blocks(self._fastavro, schema, columns)
 
 
-class _Decoder:
+class _Blocks:
     """Decodes blocks of one schema: rows by fastavro, then one Arrow array a column."""
 
     def __init__(

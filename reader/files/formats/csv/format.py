@@ -24,7 +24,7 @@ from ...options import ReaderOptions
 from ...values.text_types import TextTypes, text_leaf
 from ...values.times.temporal import Temporal
 from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
-from ..record_format import RecordFormat, Source, beginning, data_schema, malformed
+from ..record_format import Origin, RecordFormat, beginning, data_schema, malformed
 from ..text_driver import (
     PIECE,
     Cut,
@@ -37,13 +37,13 @@ from ..text_driver import (
 )
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
-from .header import Header, SkippedRows, field_names, header_misfit
+from .header import CsvHeader, SkippedRows, field_names, header_misfit
 from .record_splitter import CsvTokens, break_of, shown
 from .univocity_scanner import Token
 
 
 class CsvFormat(RecordFormat, TextParser):
-    """Records of fields, matched by position or by the header's names; see `Header`."""
+    """Records of fields, matched by position or by the header's names; see `CsvHeader`."""
 
     @classmethod
     @override
@@ -98,7 +98,7 @@ class CsvFormat(RecordFormat, TextParser):
             raise OptionError("the schema cannot be read from CSV", found=str(err)) from err
         self._tokens = CsvTokens(options)
         self._fast = CsvFast(self._rows.out_schema, self._data, options, temporal)
-        self._columns = Header(self._data.names, options, context)
+        self._columns = CsvHeader(self._data.names, options, context)
         self._driver = TextDriver(self, self._rows, options)
         self._line_break = ""
         self._names: Sequence[str] = self._data.names
@@ -171,11 +171,11 @@ class CsvFormat(RecordFormat, TextParser):
         return self._parse_packed(files, bodies)
 
     @override
-    def parse(self, data: bytes, source: Source) -> Parsed:
+    def parse(self, data: bytes, source: Origin) -> Parsed:
         return self._driver.parse(data, source)
 
     @override
-    def fast(self, data: bytes, source: Source, *, is_last: bool) -> Cut | None:
+    def fast(self, data: bytes, source: Origin, *, is_last: bool) -> Cut | None:
         if self.spans_lines:
             batch, end = self._fast.quoted(data, self._names, self._line_break, is_last=is_last)
             return None if batch is None else Cut(Parsed(batch), end)
@@ -239,7 +239,7 @@ class CsvFormat(RecordFormat, TextParser):
         return None
 
 
-def _rows_of(data: bytes, source: Source, rows: int) -> list[int] | None:
+def _rows_of(data: bytes, source: Origin, rows: int) -> list[int] | None:
     """Return records of each file, if every line that is not blank holds one; None if not."""
     if len(source.files) == 1:
         return [rows]

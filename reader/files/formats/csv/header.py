@@ -36,7 +36,7 @@ def field_names(tokens: Sequence[Token], file: FileVersion) -> list[str]:
     return names
 
 
-class Header:
+class CsvHeader:
     """Makes a header's fields into the names of columns, by the options."""
 
     def __init__(

@@ -36,7 +36,7 @@ from ...values.numbers import decimals
 from ...values.rows import batch_of, columns_of, gc_paused, null_mask
 from ...values.strings import has_lone_return, is_utf8
 from ...values.times.temporal import Temporal
-from ..record_format import Source
+from ..record_format import Origin
 from .json_values import may_exceed, plain_base64
 from .plain_records import NAME_ESCAPED, REFUSALS, FlatRecords, record_type
 
@@ -338,7 +338,7 @@ def parseable(data: bytes) -> bool:
     return _OPENS.match(data) is not None and not has_lone_return(data)
 
 
-def rows_by_file(data: bytes, source: Source, rows: int) -> list[int] | None:
+def rows_by_file(data: bytes, source: Origin, rows: int) -> list[int] | None:
     """Records of each file if each line held exactly one, or nothing but blanks; None if not.
 
     `rows` is what a parser found in `data`, which is valid JSON if blanks may be anywhere.
@@ -360,7 +360,7 @@ def rows_by_file(data: bytes, source: Source, rows: int) -> list[int] | None:
     return _rows_by_line(data, source, rows)
 
 
-def _rows_by_line(data: bytes, source: Source, rows: int) -> list[int] | None:
+def _rows_by_line(data: bytes, source: Origin, rows: int) -> list[int] | None:
     """Return the same for lines with blanks around the records, and for blank lines."""
     counts = []
     for begin, end in pairwise([*source.starts, len(data)]):

@@ -37,7 +37,7 @@ from ...io.memory_bounds import Spool
 from ...options import ParseMode, ReaderOptions
 from ...values.times.temporal import Temporal
 from ..api import NO_CONTEXT, BadRecord, Decoded, FormatContext, Parsed
-from ..record_format import BLOCK_BYTES, RecordFormat, Source, beginning, data_schema, malformed
+from ..record_format import BLOCK_BYTES, Origin, RecordFormat, beginning, data_schema, malformed
 from ..text_driver import (
     Cut,
     Partial,
@@ -109,7 +109,7 @@ class JsonFormat(RecordFormat, TextParser):
                     more = chain([data], (each for each, _ in blocks))
                     raise self.all_new_columns(seen, more) from None
         except Odd as err:
-            text, source = err.text.decode("utf-8", "replace"), Source((file,), (0,), err.position)
+            text, source = err.text.decode("utf-8", "replace"), Origin((file,), (0,), err.position)
             rows, dropped = self._rows.refuse([{}], text, str(err), lambda: source.locate(0)[1])
             bad = [source.bad_record(0, text, dropped)] * bool(self.options.bad_records_path)
             yield Parsed(self._rows.batch(rows), int(bool(dropped)), bad)
@@ -129,11 +129,11 @@ class JsonFormat(RecordFormat, TextParser):
         return NewColumnsSeen(seen.where, columns)
 
     @override
-    def parse(self, data: bytes, source: Source) -> Parsed:
+    def parse(self, data: bytes, source: Origin) -> Parsed:
         return self._driver.parse(data, source)
 
     @override
-    def fast(self, data: bytes, source: Source, *, is_last: bool) -> Cut | None:
+    def fast(self, data: bytes, source: Origin, *, is_last: bool) -> Cut | None:
         separator = self.options.line_sep
         # The fast parsers take line feeds for borders, and no other separator.
         if separator in ("", "\n"):
@@ -141,7 +141,7 @@ class JsonFormat(RecordFormat, TextParser):
         is_same = separator == "\r\n" and data.count(b"\n") == data.count(b"\r\n")
         return self._fast_lines(data, source) if is_same else None
 
-    def _fast_lines(self, data: bytes, source: Source) -> Cut | None:
+    def _fast_lines(self, data: bytes, source: Origin) -> Cut | None:
         batch = self._records.batch(data) if parseable(data) else None
         rows_of = None if batch is None else rows_by_file(data, source, batch.num_rows)
         if batch is None or rows_of is None:
@@ -181,7 +181,7 @@ def json_texts(file: FileVersion, options: ReaderOptions, limit: int) -> Iterato
 
 def _records_at_path(
     file: FileVersion, options: ReaderOptions, step: int
-) -> Iterator[tuple[bytes, Source]]:
+) -> Iterator[tuple[bytes, Origin]]:
     try:
         yield from records_at(options.record_path, file, content(file, options, step), options)
     except Odd as err:
@@ -277,7 +277,7 @@ class Documents:
         return whole_content(file, self._options).decode("utf-8", "replace")
 
 
-FastLines = Callable[[bytes, Source], Cut | None]
+FastLines = Callable[[bytes, Origin], Cut | None]
 
 
 class _ElementParser(TextParser):
@@ -290,7 +290,7 @@ class _ElementParser(TextParser):
         self.problem = ""
 
     @override
-    def fast(self, data: bytes, source: Source, *, is_last: bool) -> Cut | None:
+    def fast(self, data: bytes, source: Origin, *, is_last: bool) -> Cut | None:
         cut = self._fast(data, source)
         # The fast parsers pass over blank lines, as an element without content would be.
         count = data.count(b"\n") + (not data.endswith(b"\n"))

@@ -1,6 +1,6 @@
 """JSON records as rows: the exact path, by the rules of Spark's reader.
 
-A value that does not fit is a `Misfit`; the fields of a struct, elements of an array and values of
+A value that does not fit is a `ValueMisfit`; fields of a struct, elements of an array and values of
 a map that do fit are kept, as a `Partial` that goes up. Where Spark goes on after an error is in
 `tokenizer.py`; what it does then falls out of reading on. Single values are in `json_values.py`.
 """
@@ -18,7 +18,7 @@ from ...options import ReaderOptions
 from ...values.rows import Row
 from ...values.times.temporal import Temporal
 from ...values.variant.json_variant import encode
-from ..text_driver import Misfit, Partial, RecordOutcome, RecordRows
+from ..text_driver import Partial, RecordOutcome, RecordRows, ValueMisfit
 from . import plain_records
 from .json_text import MalformedText, recoded
 from .json_values import clean, misfit, scalar
@@ -38,7 +38,7 @@ def converters(
 def converter(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Convert:
     """A function from a stream at a value, or at its name, to what `pa.array` takes for `kind`.
 
-    It raises `Misfit`, or `MalformedText` of the stream.
+    It raises `ValueMisfit`, or `MalformedText` of the stream.
 
     Raises:
         TypeError: JSON cannot be read into columns of this type.
@@ -120,7 +120,7 @@ def variant_of(stream: TokenStream) -> dict[str, bytes]:
     try:
         return encode(value)
     except ValueError as err:
-        raise Misfit(str(err)) from err
+        raise ValueMisfit(str(err)) from err
 
 
 def _opened(bracket: str, expected: str, convert: Convert) -> Convert:
@@ -181,7 +181,7 @@ def _map(stream: TokenStream, inner: Convert) -> list[tuple[str, Any]]:
             bad = bad or f"{name}: {err}"
             stream.skip_children()
     if bad:
-        raise Misfit(bad)
+        raise ValueMisfit(bad)
     if partial:
         raise Partial(partial, entries)
     return entries
@@ -363,7 +363,7 @@ class JsonRows(RecordRows):
                 row[name] = self._fields[name](value)
                 if (more := self.unknown_fields.nested(name, raw)) is not None:
                     rescued[name] = more
-            except Misfit as err:
+            except ValueMisfit as err:
                 row[name] = err.value if isinstance(err, Partial) else None
                 rescued[name] = raw.decode("utf-8", "replace")
         return self.rescue(row, rescued, str)

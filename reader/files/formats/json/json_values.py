@@ -22,7 +22,7 @@ from ...evolution.type_growth import merged, wider_or_text
 from ...options import ReaderOptions
 from ...values.numbers import Number, decimal, integer, nearest, type_of
 from ...values.times.temporal import Temporal
-from ..text_driver import Misfit
+from ..text_driver import ValueMisfit
 
 Scalar = Callable[[str, str], object]
 """Takes the kind of a token (`string`, `int`, `float`, `true`, `false`) and its text."""
@@ -45,7 +45,7 @@ _NON_NUMBERS = {
 
 
 def scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Scalar:
-    """Return a function to what `pa.array` takes for `kind`. It raises `Misfit`.
+    """Return a function to what `pa.array` takes for `kind`. It raises `ValueMisfit`.
 
     Raises:
         TypeError: JSON cannot be read into columns of this type.
@@ -79,9 +79,9 @@ def plain_base64(text: str) -> bytes:
     raise misfit(text, "base64 text")
 
 
-def misfit(text: str, expected: object) -> Misfit:
+def misfit(text: str, expected: object) -> ValueMisfit:
     """Return the error for a value that is not what was expected."""
-    return Misfit(f"{text[:100]} where {expected} is expected")
+    return ValueMisfit(f"{text[:100]} where {expected} is expected")
 
 
 def _nothing(symbol: str, text: str) -> None:

@@ -21,7 +21,7 @@ from typing_extensions import override
 from .....checkpoint_meta.documents.file_split import FileVersion
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
-from ..record_format import Source
+from ..record_format import Origin
 from .json_values import MAX_DEPTH, nesting, without_escapes
 
 ROOT = ""
@@ -41,7 +41,7 @@ class Odd(ValueError):
 
 
 @dataclass(frozen=True)
-class _Records(Source):
+class _Records(Origin):
     """Records of one file, in parts that begin at `begins` here, and at `places` in the file."""
 
     begins: Sequence[int] = ()
@@ -55,7 +55,7 @@ class _Records(Source):
 
 def records_at(
     path: str, file: FileVersion, pieces: Iterable[bytes], options: ReaderOptions
-) -> Iterator[tuple[bytes, Source]]:
+) -> Iterator[tuple[bytes, Origin]]:
     """Yield the records that end in each piece, a line each, with where they come from.
 
     Raises:

@@ -23,7 +23,7 @@ from ...evolution.new_columns import KnownFields, NewColumnsSeen, written
 from ...evolution.type_growth import merged, wider_in_text, wider_or_text
 from ...options import ReaderOptions
 from ...values.numbers import Number, integer
-from ..text_driver import Misfit
+from ..text_driver import ValueMisfit
 from . import plain_records
 from .json_text import JsonText, MalformedText, base64_value, recoded
 from .json_values import (
@@ -226,7 +226,7 @@ def tree_of(stream: TokenStream, together: Callable[[Any, Any], Any] | None = No
     """Return the value at which the stream is. No recursion: a thousand levels are allowed.
 
     `together` makes one of two values that an object has under one name; without it they are a
-    `Misfit`.
+    `ValueMisfit`.
     """
     above: list[_Holder] = []
     while True:
@@ -272,7 +272,7 @@ class _Holder:
     def finished(self) -> Any:
         # Not before its end: Spark goes on there.
         if self._twice:
-            raise Misfit(self._twice)
+            raise ValueMisfit(self._twice)
         return self._made
 
 

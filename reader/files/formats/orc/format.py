@@ -32,7 +32,7 @@ from .tail import (
     DATE,
     DECIMAL,
     TIMESTAMP,
-    Tail,
+    OrcTail,
     Type,
     read_tail,
     time_span,
@@ -167,7 +167,7 @@ def _stripes(
 
 
 def _zones(
-    source: pa.NativeFile, tail: Tail, chosen: range, options: ReaderOptions
+    source: pa.NativeFile, tail: OrcTail, chosen: range, options: ReaderOptions
 ) -> dict[int, str]:
     """The writer's zone of each stripe; where it says none, or none matters, the session's."""
     session = options.time_zone or "UTC"
@@ -176,7 +176,7 @@ def _zones(
     return {i: writer_zone(source, tail, tail.stripes[i]) or session for i in chosen}
 
 
-def _named(shown: pa.Schema, tail: Tail, schema: pa.Schema, path: str) -> pa.Schema:
+def _named(shown: pa.Schema, tail: OrcTail, schema: pa.Schema, path: str) -> pa.Schema:
     """Return the file's columns by their names; by the schema's where Hive says `_col0`, `_col1`.
 
     Raises:
@@ -197,7 +197,7 @@ def _named(shown: pa.Schema, tail: Tail, schema: pa.Schema, path: str) -> pa.Sch
     return pa.schema([field.with_name(name) for field, name in pairs])
 
 
-def _refuse_unscaled(tail: Tail, schema: pa.Schema, paths: list[Path], path: str) -> None:
+def _refuse_unscaled(tail: OrcTail, schema: pa.Schema, paths: list[Path], path: str) -> None:
     wanted = frozenset(paths)
     for (index, *below), kind in _leaves(tail):
         if kind.kind != DECIMAL or kind.precision:
@@ -228,7 +228,7 @@ def _read(reader: orc.ORCFile, stripe: int, columns: list[str], path: str) -> pa
         ) from err
 
 
-def _layout(tail: Tail | None, size: int) -> list[Block]:
+def _layout(tail: OrcTail | None, size: int) -> list[Block]:
     if tail is None:
         return [Block(0, size, 0)]  # It is refused when it is read: see `_stripes`.
     return contiguous([s.offset for s in tail.stripes], [s.rows for s in tail.stripes], size)
@@ -242,7 +242,7 @@ _MILLISECOND = 1_000_000
 _UTC_NAMES = ("UTC", "GMT", "Etc/UTC", "Z")
 
 
-def _changes(schema: pa.Schema, tail: Tail, zone: str, path: str) -> dict[str, Change]:
+def _changes(schema: pa.Schema, tail: OrcTail, zone: str, path: str) -> dict[str, Change]:
     """Return what is to be done with which column of a stripe that was written in `zone`.
 
     `schema` is the schema of the file as `with_rewritten_footer` hands it on; instants come out
@@ -310,7 +310,7 @@ def _moved(array: pa.Array, offset: int) -> pa.Array:
     return in_place_of(array, seconds * _SECOND + fraction, array.type)
 
 
-def _leaves(tail: Tail) -> Iterator[tuple[Path, Type]]:
+def _leaves(tail: OrcTail) -> Iterator[tuple[Path, Type]]:
     """Types without children, by path: the column's number, then names as in Arrow's types."""
     if not tail.types:
         return

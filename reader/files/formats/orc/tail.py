@@ -79,7 +79,7 @@ class Type:
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class OrcTail:
     """The parsed tail of one file."""
 
     stripes: list[Stripe]
@@ -95,7 +95,7 @@ class Tail:
     """Where the footer begins."""
 
 
-def read_tail(source: pa.NativeFile) -> Tail | None:
+def read_tail(source: pa.NativeFile) -> OrcTail | None:
     """Return the tail of the file; None if LZO or Brotli hides it.
 
     Raises:
@@ -128,7 +128,7 @@ def read_tail(source: pa.NativeFile) -> Tail | None:
     # Fields 1 and 2 are the lengths of header and content.
     if not stripes and number(totals.get(2)) > number(totals.get(1)):
         raise ValueError("a footer without stripes, before which there is content")
-    return Tail(
+    return OrcTail(
         stripes,
         [_type(value) for field, value in footer if field == 4],
         # Older writers say nothing of the calendar, and theirs is the hybrid one.
@@ -141,7 +141,7 @@ def read_tail(source: pa.NativeFile) -> Tail | None:
     )
 
 
-def writer_zone(source: pa.NativeFile, tail: Tail, stripe: Stripe) -> str:
+def writer_zone(source: pa.NativeFile, tail: OrcTail, stripe: Stripe) -> str:
     """Return the zone that the writer of a stripe was in; nothing if the stripe does not say.
 
     Raises:
@@ -181,7 +181,7 @@ _TYPES, _NAMES = 4, 3
 
 
 def with_rewritten_footer(
-    source: pa.NativeFile, tail: Tail, *, numbered: bool, instants: bool
+    source: pa.NativeFile, tail: OrcTail, *, numbered: bool, instants: bool
 ) -> pa.NativeFile:
     """The file with its columns called "0", "1" and so on, and with its timestamps as instants."""
     entries: list[Field] = []

@@ -18,7 +18,7 @@ from ...options import ReaderOptions
 from ...values.rows import batch_of
 from ...values.strings import utf8
 from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
-from ..record_format import METADATA, RecordFormat, Source, data_schema
+from ..record_format import METADATA, Origin, RecordFormat, data_schema
 
 
 class TextFormat(RecordFormat):
@@ -57,7 +57,7 @@ class TextFormat(RecordFormat):
             yield Decoded(self._batch(np.array([0, len(data)], np.int32), data))
 
     @override
-    def parse(self, data: bytes, source: Source) -> Parsed:
+    def parse(self, data: bytes, source: Origin) -> Parsed:
         separator = self.options.line_sep.encode()
         # Hadoop's line reader ends a line at LF, CR and CR LF, unless a separator is set.
         if not separator and b"\r" in data:
@@ -101,7 +101,7 @@ def _ends(data: bytes, separator: bytes) -> np.ndarray:
     return np.array([end.start() for end in matches], np.int64)
 
 
-def _normalised(data: bytes, source: Source) -> tuple[bytes, Source]:
+def _normalised(data: bytes, source: Origin) -> tuple[bytes, Origin]:
     """CR and CR LF as LF; positions of packed files are moved along."""
     parts = [
         data[begin:end].replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -1,6 +1,6 @@
 """Elements as values of a schema, by the rules of Spark's XML reader.
 
-A value that does not fit is a `Misfit`; what fits of a struct, an array or a map is kept, as a
+A value that does not fit is a `ValueMisfit`; what fits of a struct, an array or a map is kept, as a
 `Partial` that goes up.
 """
 
@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from ...options import ReaderOptions
 from ...values.times.temporal import Temporal
-from ..text_driver import Misfit, Partial
-from .elements import Names, as_text, contents, is_blank, put
+from ..text_driver import Partial, ValueMisfit
+from .elements import XmlNames, as_text, contents, is_blank, put
 from .xml_types import Scalar, scalar
 
 _types = pa.types
@@ -75,7 +75,7 @@ class _Converters:
     """One function for each type."""
 
     def __init__(self, options: ReaderOptions, temporal: Temporal) -> None:
-        self.names, self.wildcard = Names(options), options.wildcard_col_name
+        self.names, self.wildcard = XmlNames(options), options.wildcard_col_name
         self.temporal, self.refuses_repeats = temporal, options.keeps_every_field
 
     def of(self, kind: pa.DataType, *, attributes: bool) -> Convert:
@@ -105,7 +105,7 @@ class _Converters:
             if len(element):
                 parts = [item for item in contents(element) if not _is_gap(item)]
                 if len(parts) > 1 or (parts and not isinstance(parts[0], str)):
-                    raise Misfit(f"elements, or parts of a text, where {kind} is expected")
+                    raise ValueMisfit(f"elements, or parts of a text, where {kind} is expected")
                 whole = str(parts[0]) if parts else None
             else:
                 whole = element.text
@@ -123,7 +123,7 @@ class _Converters:
 
             def refuse(text: str | None) -> None:
                 if text is not None:
-                    raise Misfit(f"{text[:100]!r} where {kind} is expected")
+                    raise ValueMisfit(f"{text[:100]!r} where {kind} is expected")
 
             return refuse
         convert = scalar(kind, self.temporal)
@@ -154,14 +154,14 @@ class _Map:
         """The entries; null if nothing is in the element, in spite of attributes, as in Spark.
 
         Raises:
-            Misfit: a value does not fit, or the element begins with text.
+            ValueMisfit: a value does not fit, or the element begins with text.
         """
         names = self._names
         items = list(dropwhile(_is_gap, contents(element)))
         if not items:
             return None
         if isinstance(items[0], str):
-            raise Misfit(f"text where {self._kind} is expected")
+            raise ValueMisfit(f"text where {self._kind} is expected")
         entries: dict[str, Any] = {}
         for name, text in element.items() if self._attributes else ():
             entries[names.attribute_prefix + name] = self._of_text(names.text(text))
@@ -174,7 +174,7 @@ class _Map:
                 name = names.name(item.tag)
                 value = self._value(name, item, extra)
             if self._refuses_repeats and name in entries:
-                raise Misfit(f"{name}: {_SECOND}")
+                raise ValueMisfit(f"{name}: {_SECOND}")
             entries[name] = value
         return list(entries.items())
 
@@ -183,7 +183,7 @@ class _Map:
         try:
             value = self._of_element(element, within)
         except Partial as err:
-            raise Misfit(f"{name}: {err}") from err
+            raise ValueMisfit(f"{name}: {err}") from err
         extra.inner(name, within)
         return value
 
@@ -284,9 +284,9 @@ class _Struct:
             try:
                 row[column.name] = None
                 if column.repeats and text is not None:
-                    raise Misfit(f"{text[:100]!r} where an array is expected")
+                    raise ValueMisfit(f"{text[:100]!r} where an array is expected")
                 row[column.name] = column.of_text(text)
-            except Misfit as err:
+            except ValueMisfit as err:
                 problems.append(f"{name}: {err}")
                 put(extra.lost, name, text)
 
@@ -300,7 +300,7 @@ class _Struct:
             return
         try:
             _set(row, self._value, self._value.of_text(self._names.text(text)))
-        except Misfit as err:
+        except ValueMisfit as err:
             problems.append(f"{name}: {err}")
             _set(row, self._value, None)
             put(extra.lost, name, text)
@@ -323,7 +323,7 @@ class _Struct:
         except Partial as err:
             problems.append(f"{name}: {err}")
             _set(row, column, err.value)
-        except Misfit as err:
+        except ValueMisfit as err:
             problems.append(f"{name}: {err}")
             _set(row, column, None)
             if column.is_nested:

@@ -123,7 +123,7 @@ def put(into: dict[str, Any], name: str, value: Any) -> None:
         into[name] = [into[name], value]
 
 
-class Names:
+class XmlNames:
     """The names of attributes, elements and texts, and which texts are null."""
 
     def __init__(self, options: ReaderOptions) -> None:

@@ -30,10 +30,10 @@ from ..api import (
     Splittability,
     contiguous,
 )
-from ..record_format import BLOCK_BYTES, Source, asks_row_index, data_schema
+from ..record_format import BLOCK_BYTES, Origin, asks_row_index, data_schema
 from ..text_driver import Partial, RecordOutcome, RecordRows, TextRecord, exactly, json_text
 from .element_values import Extra, record_reader
-from .elements import Names, parsed
+from .elements import XmlNames, parsed
 from .record_scanner import beginning, is_read_in_place, records, starts
 from .xml_types import Shape, common_type, temporal_of
 
@@ -58,7 +58,7 @@ class XmlFormat(FileFormat):
     @classmethod
     @override
     def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
-        shape, names = new_shape(options), Names(options)
+        shape, names = new_shape(options), XmlNames(options)
         for record in beginning(file, options, limit):
             try:
                 shape.add(names.fields(parsed(record)))
@@ -97,7 +97,7 @@ class XmlFormat(FileFormat):
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """Yield the records that begin in `split`; see `FileFormat.decode`."""
-        source = Source((split.file,), (0,))
+        source = Origin((split.file,), (0,))
         with closing(records(split, self.options)) as cut:
             of_split = (TextRecord(at, at + len(record), record) for at, record in cut)
             while True:

@@ -15,7 +15,7 @@ from ...options import ReaderOptions
 from ...values.numbers import floating
 from ...values.text_types import TextTypes, text_converter, text_leaf
 from ...values.times.temporal import Temporal
-from ..text_driver import Misfit
+from ..text_driver import ValueMisfit
 
 _types = pa.types
 
@@ -118,7 +118,7 @@ def temporal_of(options: ReaderOptions) -> Temporal:
 
 
 def scalar(kind: pa.DataType, temporal: Temporal) -> Scalar:
-    """Return a function from text to what `pa.array` takes for `kind`. It raises `Misfit`.
+    """Return a function from text to what `pa.array` takes for `kind`. It raises `ValueMisfit`.
 
     Raises:
         TypeError: XML cannot be read into columns of this type.
@@ -129,7 +129,7 @@ def scalar(kind: pa.DataType, temporal: Temporal) -> Scalar:
         try:
             return convert(text)
         except (ValueError, OverflowError):
-            raise Misfit(f"{text[:100]!r} where {kind} is expected") from None
+            raise ValueMisfit(f"{text[:100]!r} where {kind} is expected") from None
 
     return converted
 

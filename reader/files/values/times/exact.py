@@ -152,7 +152,7 @@ _ZONES = "XxZOzV"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PatternPart:
     """One part of a pattern: so many times a letter, `[` or `]`, or with no letter plain text."""
 
     letter: str
@@ -196,7 +196,7 @@ class JavaPattern:
         """`text` as days since the epoch. Raises ValueError if it does not fit."""
         return checked(self.local(text)[0] // DAY, 32)
 
-    def _regex_of(self, piece: Piece) -> str:
+    def _regex_of(self, piece: PatternPart) -> str:
         if not piece.letter:
             return re.escape(piece.text)
         if piece.letter in "[]":
@@ -221,23 +221,23 @@ class JavaPattern:
         return spelling
 
 
-def _pieces(pattern: str) -> Iterator[Piece]:
+def _pieces(pattern: str) -> Iterator[PatternPart]:
     for match in re.finditer(
         r"'((?:[^']|'')*)'|([A-Za-z])\2*|([\[\]])|([^A-Za-z'\[\]]+)|'", pattern
     ):
         quoted, letter, bracket, plain = match.groups()
         if quoted is not None:
-            yield Piece("", 0, quoted.replace("''", "'") or "'")
+            yield PatternPart("", 0, quoted.replace("''", "'") or "'")
         elif letter:
-            yield Piece(letter, len(match[0]))
+            yield PatternPart(letter, len(match[0]))
         elif bracket:
-            yield Piece(bracket, 1)
+            yield PatternPart(bracket, 1)
         elif plain is None:
             raise ValueError(f"pattern {pattern!r} has an open quote")
         elif {"#", "{", "}"} & set(plain):
             raise ValueError(f"pattern {pattern!r}: # {{ and }} are reserved")
         else:
-            yield Piece("", 0, plain)
+            yield PatternPart("", 0, plain)
 
 
 def _day(parts: dict[str, str]) -> int:

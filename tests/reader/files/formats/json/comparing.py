@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat
-from pyspark_sluice.reader.files.formats.record_format import Source
+from pyspark_sluice.reader.files.formats.record_format import Origin
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.reader.readings.of_spark import set_for_a_while
 from pyspark_sluice.tests.reader.readings.values import with_bytes
@@ -89,7 +89,7 @@ def json_format(schema: pa.Schema, **options: Any) -> JsonFormat:
 def our_rows(reader: JsonFormat, data: bytes) -> Rows | str:
     """Rows of a block of whole lines, or `malformed`."""
     try:
-        parsed = reader.parse(data, Source((FileVersion("a.json", len(data), 0),), (0,)))
+        parsed = reader.parse(data, Origin((FileVersion("a.json", len(data), 0),), (0,)))
     except MalformedDataError:
         return "malformed"
     return plain_rows(pa.Table.from_batches([parsed.batch]))

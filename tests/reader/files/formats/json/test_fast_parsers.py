@@ -20,7 +20,7 @@ from pyspark_sluice.reader.files.formats.json.fast_parsers import NestedRecords,
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat
 from pyspark_sluice.reader.files.formats.json.json_values import may_exceed
 from pyspark_sluice.reader.files.formats.json.plain_records import REFUSALS, FlatRecords
-from pyspark_sluice.reader.files.formats.record_format import Source
+from pyspark_sluice.reader.files.formats.record_format import Origin
 from pyspark_sluice.reader.files.options import ReaderOptions
 
 pytestmark = pytest.mark.slow
@@ -84,7 +84,7 @@ LINES = st.lists(st.tuples(RECORDS, ENDS), max_size=6).map(
 def _parsed(
     data: bytes, schema: pa.Schema, options: ReaderOptions
 ) -> tuple[list[dict[str, Any]], int] | str:
-    source = Source((FileVersion("a.json", len(data), 0),), (0,))
+    source = Origin((FileVersion("a.json", len(data), 0),), (0,))
     try:
         parsed = JsonFormat(schema, options).parse(data, source)
     except MalformedDataError as err:
@@ -215,7 +215,7 @@ def test_columns_of_strings_take_any_value_as_it_is_written_without_the_slow_pat
     }  # fmt: skip
     lines = [f'{{"s": {text} ,"id":1,"amount":"1,234.505"}}' for text in texts]
     data = "\n".join([*lines, '{"amount":1e1}']).encode()
-    cut = reader.fast(data, Source((FileVersion("a", len(data), 0),), (0,)), is_last=True)
+    cut = reader.fast(data, Origin((FileVersion("a", len(data), 0),), (0,)), is_last=True)
     assert cut is not None
     assert cut.parsed.batch.column("s").to_pylist() == [*texts.values(), None]
     amounts = [str(value) for value in cut.parsed.batch.column("amount").to_pylist()]
@@ -228,7 +228,7 @@ def test_columns_of_strings_take_any_value_as_it_is_written_without_the_slow_pat
         '{"s":"x","amount":true}',
     ):
         broken = data + b"\n" + refused.encode()
-        assert reader.fast(broken, Source((FileVersion("a", 1, 0),), (0,)), is_last=True) is None
+        assert reader.fast(broken, Origin((FileVersion("a", 1, 0),), (0,)), is_last=True) is None
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_columns_of_strings_take_any_value_as_it_is_written_without_the_slow_pat
     ],
 )
 def test_a_record_is_a_line(data: bytes, rows: int, expected: list[int] | None) -> None:
-    assert rows_by_file(data, Source((FileVersion("a", 1, 0),), (0,)), rows) == expected
+    assert rows_by_file(data, Origin((FileVersion("a", 1, 0),), (0,)), rows) == expected
 
 
 def test_records_that_are_decoded_in_several_pieces_keep_their_order_and_their_nulls() -> None:
