@@ -288,6 +288,7 @@ def test_the_command_writes_into_an_iceberg_table(query, monkeypatch):
         "uri": f"sqlite:///{home}/catalog.db",
         "warehouse": f"file://{home}/w",
     }
+    # pyiceberg reads these when it is imported: the command runs in a process of its own.
     for name, value in catalog.items():
         monkeypatch.setenv(f"PYICEBERG_CATALOG__LOCAL__{name.upper()}", value)
     opened = load_catalog("local", **catalog)
@@ -298,12 +299,12 @@ def test_the_command_writes_into_an_iceberg_table(query, monkeypatch):
         update.add_field("id", "bucket[3]")
     for number in range(2):
         query.land(f"{number}.json", range(number * 10, number * 10 + 10))
-        assert query.run_here(to="iceberg:local.lake.events")[::2] == (0, "")
+        assert query.run(to="iceberg:local.lake.events")[::2] == (0, "")
     rows = table.refresh().scan().to_arrow()
     assert Counter(rows["id"].to_pylist()) == query.landed
     parts = table.inspect.files()["partition"].to_pylist()
     assert sorted(part["id_bucket_3"] for part in parts) == [0, 0, 1, 1, 2, 2]
-    code, _, errors = query.run_here(to="iceberg:local.lake.none")
+    code, _, errors = query.run(to="iceberg:local.lake.none")
     assert (code, errors.startswith("OptionError: to: cannot open the table")) == (2, True)
 
 
