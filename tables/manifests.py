@@ -40,15 +40,12 @@ class Manifests:
         """See `__call__`."""
         batch.check_there()
         name = f"{_FOLDER}/{batch.lineage}-{batch.checkpoint:010d}.json"
-        document = batch.to_json()
         try:
-            self._store.publish(name, document)
-        except FileExistsError:
             # The same bytes are this batch again: Spark repeats a batch that it did not log as
             # complete.
-            if self._store.read(name) != document:
-                found = f"{name} with other files"
-                raise not_next(batch, self._directory, found) from None
+            self._store.publish(name, batch.to_json())
+        except FileExistsError:
+            raise not_next(batch, self._directory, f"{name} with other files") from None
 
     def paths(self) -> Sequence[str]:
         """All data files of all batches."""

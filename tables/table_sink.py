@@ -106,8 +106,8 @@ class TableSink(ABC):
         if newest == batch.checkpoint and self._has_files(table, batch):
             return True
         others = ", with other files" if newest == batch.checkpoint else ""
-        found = f"checkpoint {newest} of the query{others}{self._version(table)}"
-        raise not_next(batch, self._name, found)
+        state = f"checkpoint {newest} of the query{others}{self._version(table)}"
+        raise not_next(batch, self._name, state)
 
     @abstractmethod
     def newest(self, table: Any, lineage: str) -> int:

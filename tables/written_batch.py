@@ -229,12 +229,12 @@ def _version(file: WrittenFile) -> FileVersion:
     return FileVersion(file.path, file.bytes, -1)
 
 
-def not_next(batch: WrittenBatch, table: str, statistics: str) -> TableError:
+def not_next(batch: WrittenBatch, table: str, state: str) -> TableError:
     """The error for a batch that the table has otherwise, or has gone beyond."""
     return TableError(
         "the last batch in the table is not the one before this batch",
         table,
-        statistics,
+        state,
         f"checkpoint {batch.checkpoint} of query {batch.lineage} to be new, or there with the "
         "same files",
         "Either the query was restored to an earlier state, or two queries share one state. "

@@ -128,8 +128,8 @@ class Orders:
         by_checkpoint: dict[CheckpointRef, list[Order]] = {}
         for order in self.after(contained):
             if order.action == "waive":
-                column = CheckpointRef(order.to_checkpoint, order.to_epoch)
-                by_checkpoint.setdefault(column, []).append(order)
+                ref = CheckpointRef(order.to_checkpoint, order.to_epoch)
+                by_checkpoint.setdefault(ref, []).append(order)
         return by_checkpoint
 
     def read(self, number: int) -> Order:

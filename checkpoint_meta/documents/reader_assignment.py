@@ -76,7 +76,7 @@ def _not_json(value: Any, path: str, depth: int = 0) -> str:
 def readers_of(checkpoint: Checkpoint) -> list[int]:
     """The readers that have a part in it, ascending. Events alone make no part."""
     streams = checkpoint.header.sent.items()
-    continued = (int(r) for r, owner in streams if any(isinstance(s, Continuation) for s in owner))
+    continued = (int(r) for r, sent in streams if any(isinstance(s, Continuation) for s in sent))
     return sorted({*(reader for reader, _ in checkpoint.assigned), *continued})
 
 

@@ -28,7 +28,7 @@ class MemoryStateStore(StateStore):
         self._lock = threading.Lock()
         self.objects: dict[str, bytes] = {}
         self.torn: dict[str, bytes] = {}
-        """What crashed publications left: temporary files that no reader sees."""
+        """Temporary files of publications that crashed, which no reader sees."""
 
     @override
     def publish(self, name: str, data: bytes) -> None:

@@ -91,7 +91,7 @@ class EmbeddedQuery:
         Raises:
             SluiceError: the options, the log or the state are not usable.
         """
-        self._given, self._target, self._pool, self._on_task = texts, target, pool, on_task
+        self._texts, self._target, self._pool, self._on_task = texts, target, pool, on_task
         options = parse_options(texts, streaming=True, names_format=True)
         _check(options)
         self._options = options
@@ -130,7 +130,7 @@ class EmbeddedQuery:
     def _read(self, partitions: Sequence[ReaderPartition]) -> pa.Table:
         columns = self._target.columns()
         tasks = [
-            Task(self._given, self._schema, self._inferred, partition, columns)
+            Task(self._texts, self._schema, self._inferred, partition, columns)
             for partition in partitions
         ]
         is_small = self._is_small(partitions)
@@ -212,9 +212,9 @@ class EmbeddedRun:
         `on_task` gets the number of finished tasks of a batch, and of all of them.
         """
         self._on_task = on_task
-        self._given, self._target, self._every = dict(texts), target, every
+        self._texts, self._target, self._every = dict(texts), target, every
         if every is not None and not _names(texts, "discoveryInterval"):
-            self._given["discoveryInterval"] = f"{max(int(every * 1000), 1)}ms"
+            self._texts["discoveryInterval"] = f"{max(int(every * 1000), 1)}ms"
         self._pool = WorkerPool(workers or (os.cpu_count() or 1), is_default=workers is None)
 
     def batches(self, wait: Callable[[float], None] = time.sleep) -> Iterator[BatchReport]:
@@ -245,7 +245,7 @@ class EmbeddedRun:
     def _query(self) -> EmbeddedQuery:
         bounded = self._every is None
         return EmbeddedQuery(
-            self._given, self._target, self._pool, self._on_task, is_bounded=bounded
+            self._texts, self._target, self._pool, self._on_task, is_bounded=bounded
         )
 
     def _until_evolved(

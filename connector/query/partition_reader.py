@@ -114,10 +114,10 @@ _SHAPING = set(ReaderOptions.model_fields) - _NOT_SHAPING - _OF_THE_SCHEMA
 def shape_of(options: SluiceOptions, schema: pa.Schema) -> dict[str, Any]:
     """The shape as JSON values: options that are not at their default, and the schema's digest."""
     # Columns of the path depend on it, and a later start may load another path.
-    texts = options.model_copy(update={"base_path": options.base_path or options.path})
+    options = options.model_copy(update={"base_path": options.base_path or options.path})
     # A digest: schemas may be long, and there is a commit for each reader and batch.
     digest = hashlib.sha256(str(schema).encode()).hexdigest()[:16]
-    chosen = texts.model_dump(mode="json", by_alias=True, include=_SHAPING, exclude_defaults=True)
+    chosen = options.model_dump(mode="json", by_alias=True, include=_SHAPING, exclude_defaults=True)
     return {"options": chosen, "schema": digest}
 
 

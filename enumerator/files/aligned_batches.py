@@ -99,13 +99,13 @@ class AlignedBatches(EventTimeBatches):
 
     @override
     def judged(self, listing: Sifted, *, ended: bool) -> Sifted:
-        judged = super().judged(listing, ended=ended)
+        on_time = super().judged(listing, ended=ended)
         if ended and self._published_at is None and not self._is_exchanging:
             self._is_exchanging = True
             # A moment later, when what was found is pending.
             self._context.call_async(lambda: None, self._exchange)
             self._context.call_async(lambda: None, self._look_again, self._alignment.interval)
-        return judged
+        return on_time
 
     def _want(self) -> None:
         """Publish and look, after what is under way; the first time after the first listing."""

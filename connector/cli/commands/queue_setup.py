@@ -297,8 +297,8 @@ def _azure_script(setup: dict[str, Any]) -> str:
     events, dead_letters = (shlex.quote(setup["queues"][key]) for key in ("events", "deadLetters"))
     roles = "\n".join(
         f'az role assignment create --assignee "$PRINCIPAL" --role {shlex.quote(role)} \\\n'
-        f'  --scope "$STORAGE"{_azure_scope(setup, queue)}'
-        for queue, role in setup["roles"].items()
+        f'  --scope "$STORAGE"{_azure_scope(setup, place)}'
+        for place, role in setup["roles"].items()
     )
     return f"""\
 # 1. Your subscription, the resource group of the account, and the identity of the query's driver.
@@ -326,10 +326,10 @@ az eventgrid event-subscription create --name {events} --source-resource-id "$ST
 {_option_lines(setup["options"])}"""
 
 
-def _azure_scope(setup: dict[str, Any], queue: str) -> str:
-    if queue == "container":
+def _azure_scope(setup: dict[str, Any], place: str) -> str:
+    if place == "container":
         return f"/blobServices/default/containers/{shlex.quote(setup['container'])}"
-    return f"/queueServices/default/queues/{shlex.quote(setup['queues'][queue])}"
+    return f"/queueServices/default/queues/{shlex.quote(setup['queues'][place])}"
 
 
 def _option_lines(options: Mapping[str, str]) -> str:

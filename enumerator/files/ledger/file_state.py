@@ -133,8 +133,8 @@ def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -
     runs = []
     # A run is two attachments in a row.
     for keys, files in zip(attached, attached, strict=True):
-        own = read_keys(attachments.read(keys))
-        runs.append(Run(own if details else own.bare(), attachments.own(keys, files)))
+        seen = read_keys(attachments.read(keys))
+        runs.append(Run(seen if details else seen.bare(), attachments.own(keys, files)))
     return runs
 
 
@@ -153,11 +153,11 @@ def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> N
     names, versions = names_in(files.column("path")), versions_in(files)
     ends = numbers_in(files, "end")
     if seen.details:
-        own, version, end = seen.details_of(names)
-        new = ~own | (version != versions) | (end != ends)
+        is_seen, version, end = seen.details_of(names)
+        new = ~is_seen | (version != versions) | (end != ends)
     else:
-        own = seen.know(names)
-        new = ~own
+        is_seen = seen.know(names)
+        new = ~is_seen
     keys = SeenKeys.sort(names.take(new), versions[new], ends[new])
     if not len(keys):
         return
@@ -169,7 +169,7 @@ def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> N
     piece = Portion(
         files.take(numbers_array(last)), ends[last], document.created, document.checkpoint
     )
-    seen.add(keys, piece, int(np.count_nonzero(~own[last])))
+    seen.add(keys, piece, int(np.count_nonzero(~is_seen[last])))
 
 
 # Pending --------------------------------------------------------------------------------------
@@ -258,9 +258,9 @@ class _Kept:
         # As np.unique, which would import masked arrays.
         for part in np.flatnonzero(np.bincount(self.part)).tolist():
             here = self.part == part
-            taken = rows[part].batch.take(numbers_array(self.row[here]))
+            ranges = rows[part].batch.take(numbers_array(self.row[here]))
             if self.start is not None and self.end is not None:
-                bounds = zip(splits_in(taken), self.start[here], self.end[here], strict=True)
-                taken = ranges_of([piece_of(piece, int(a), int(b)) for piece, a, b in bounds])
-            batches_by_part.append(taken)
+                bounds = zip(splits_in(ranges), self.start[here], self.end[here], strict=True)
+                ranges = ranges_of([piece_of(piece, int(a), int(b)) for piece, a, b in bounds])
+            batches_by_part.append(ranges)
         return batches_by_part

@@ -77,7 +77,7 @@ class Visit:
         return Record(times_of(self.status), tuple(self.folders), self.again, counts, names)
 
 
-class Entries(NamedTuple):
+class Leaves(NamedTuple):
     """Some names in a directory that are no directories."""
 
     visit: Visit
@@ -144,7 +144,7 @@ class LocalFiles:
 
     def judged(
         self,
-        pieces: Iterable[Entries],
+        pieces: Iterable[Leaves],
         ledger: KnownFiles,
         skips: SkipCounter,
         *,
@@ -170,9 +170,9 @@ class LocalFiles:
             if self._is_wanted(paths[at], *places[at], skips)
             and (status := self._status(*places[at])) is not None
         ]
-        taken = self._taken(entries, skips)
-        skips.saw(paths, mask, taken.paths)
-        return taken
+        files = self._taken(entries, skips)
+        skips.saw(paths, mask, files.paths)
+        return files
 
     def _count_changed(
         self, again: Sequence[tuple[str, Visit, str]], ledger: KnownFiles, skips: SkipCounter

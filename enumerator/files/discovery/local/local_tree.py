@@ -13,7 +13,7 @@ from ..api import CHUNK, FoundFiles, KnownFiles, SkipCounter, Tree
 from ..selection.criteria import OUTSIDE, TAKEN, Scope
 from ..worker_pool import More, in_pool
 from .listing_cache import DirectoryCache, Trail
-from .local_files import Entries, Links, LocalFiles, Visit
+from .local_files import Leaves, Links, LocalFiles, Visit
 
 _WORKERS = 8
 """Directories read at a time where each answer comes over a network."""
@@ -56,10 +56,10 @@ class LocalTree(Tree):
             # The path is one file: a name in a directory of which nothing else is looked at.
             directory, name = os.path.split(base)
             visit = Visit(directory, status, 0, is_base=True)
-            yield self._files.judged([Entries(visit, [name], is_last=False)], ledger, skips)
+            yield self._files.judged([Leaves(visit, [name], is_last=False)], ledger, skips)
             return
         workers = 1 if self._cache.is_local(status) else _WORKERS
-        pieces: list[Entries] = []
+        pieces: list[Leaves] = []
         held = 0
         for piece in in_pool([_Place(base, 0, (), after)], self._scan, workers):
             pieces.append(piece)
@@ -69,7 +69,7 @@ class LocalTree(Tree):
                 pieces, held = [], 0
         yield self._judged(pieces, ledger, skips)
 
-    def _judged(self, pieces: list[Entries], ledger: KnownFiles, skips: SkipCounter) -> FoundFiles:
+    def _judged(self, pieces: list[Leaves], ledger: KnownFiles, skips: SkipCounter) -> FoundFiles:
         few = len(ledger) <= _MOST_COMPARED and all(
             self._cache.is_local(piece.visit.status) for piece in pieces
         )
@@ -82,7 +82,7 @@ class LocalTree(Tree):
                 self._cache.store(visit.path, visit.record(), visit.status, visit.read_at)
         return listing
 
-    def _scan(self, place: _Place) -> Iterator[Entries | More[_Place]]:
+    def _scan(self, place: _Place) -> Iterator[Leaves | More[_Place]]:
         # In a thread of its own: what is shared is only read.
         try:
             status = os.stat(place.path)
@@ -91,7 +91,7 @@ class LocalTree(Tree):
                 if record.again or record.counts:
                     visit = Visit(place.path, status, place.level, record=record)
                     # Nothing came or went here, but these may have changed in place, or aged.
-                    yield Entries(visit, list(record.again), is_last=False)
+                    yield Leaves(visit, list(record.again), is_last=False)
                 for path, trail in record.folders:
                     yield More(_Place(path, place.level + 1, trail, ""))
                 return
@@ -101,7 +101,7 @@ class LocalTree(Tree):
             if place.path == self._scope.base:
                 raise
 
-    def _read(self, place: _Place, visit: Visit) -> Iterator[Entries | More[_Place]]:
+    def _read(self, place: _Place, visit: Visit) -> Iterator[Leaves | More[_Place]]:
         # Also a record of a pass that starts in the middle would hide what it did not look at.
         visit.is_stable = not place.after
         visit.read_at = time.time_ns()
@@ -121,9 +121,9 @@ class LocalTree(Tree):
                 elif not place.after or name > place.after:
                     names.append(name)
                     if len(names) >= CHUNK:
-                        yield Entries(visit, names, is_last=False)
+                        yield Leaves(visit, names, is_last=False)
                         names = []
-        yield Entries(visit, names, is_last=True, refused=refused)
+        yield Leaves(visit, names, is_last=True, refused=refused)
 
     def _entered(
         self, entry: os.DirEntry[str], place: _Place, visit: Visit

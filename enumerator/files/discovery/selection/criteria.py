@@ -254,7 +254,7 @@ class FileRules:
     """True if known files are taken as well, in any version."""
 
     def refusal(self, name: str, level: int, *, is_base: bool) -> str:
-        """Return why a file is left out by its name; the name of a loaded file is meant."""
+        """Return why a file is left out by its name; one loaded by its path may be hidden."""
         if is_base:
             return TAKEN if self.scope.names.matches(name) else "pathGlobFilter"
         if self.marker is not None and self.marker.is_marker(name):

@@ -13,7 +13,6 @@ are those at even bits.
 
 from __future__ import annotations
 
-import os
 import pickle
 import struct
 import subprocess
@@ -45,6 +44,7 @@ query after 600. What takes longer is read whole, as any gzip file is by Spark."
 
 _FIND = """
 import pickle, sys
+sys.path[:] = pickle.load(sys.stdin.buffer)
 import rapidgzip
 opening, out = pickle.load(sys.stdin.buffer)
 with opening() as source, rapidgzip.open(source, parallelization=1) as file:
@@ -71,14 +71,13 @@ def find_points(file: FileVersion, storage: Mapping[str, Any]) -> list[AccessPoi
         if is_local(file.path)
         else partial(_opened, file, dict(storage))
     )
-    # The process has to find what is pickled.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "index"
-        run = partial(subprocess.run, [sys.executable, "-c", _FIND], env=environment)
-        asked = pickle.dumps((opening, str(out)))
+        finder = [sys.executable, "-c", _FIND]
+        # What is pickled has to be found there.
+        asked = pickle.dumps(sys.path) + pickle.dumps((opening, str(out)))
         try:
-            run(input=asked, capture_output=True, check=True, timeout=PATIENCE)
+            subprocess.run(finder, input=asked, capture_output=True, check=True, timeout=PATIENCE)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
             return []
         with out.open("rb") as index:
