@@ -24,6 +24,11 @@ class CheckpointRef:
         """Sorts as text in the order of (checkpoint, epoch)."""
         return f"{self.checkpoint:010d}-{self.epoch:010d}"
 
+    @property
+    def by_epoch(self) -> tuple[int, int]:
+        """Sorts by epoch first: a chain that was begun later may not have come as far."""
+        return self.epoch, self.checkpoint
+
     @classmethod
     def from_name(cls, name: str) -> CheckpointRef:
         """The inverse of `name`.

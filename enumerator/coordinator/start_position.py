@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from ...checkpoint_meta.documents.bootstrap_record import find_seed
@@ -108,17 +109,12 @@ def newest_acknowledged(store: StateStore) -> CheckpointRef | None:
     executor whose query was deleted with its directory.
     """
     history = CheckpointHistory(store)
-    # By epoch first: a chain that was begun later may not have come as far as the one before.
-    for ref in sorted(refs_in(store.list(READERS)), key=_by_epoch, reverse=True):
+    for ref in sorted(refs_in(store.list(READERS)), key=attrgetter("by_epoch"), reverse=True):
         with contextlib.suppress(StateMissingError):
             commits = ReaderCommits(store, history.header(ref).lineage)
             if any(commits.find(ref, reader) for reader in commits.readers(ref)):
                 return ref
     return None
-
-
-def _by_epoch(ref: CheckpointRef) -> tuple[int, int]:
-    return ref.epoch, ref.checkpoint
 
 
 def taken_up(store: StateStore, number: int) -> CheckpointRef | None:
@@ -128,7 +124,7 @@ def taken_up(store: StateStore, number: int) -> CheckpointRef | None:
     Spark took up, which is the one that read checkpoints descend from.
     """
     history = CheckpointHistory(store)
-    named = sorted((r for r in history.checkpoints() if r.checkpoint == number), key=_by_epoch)
+    named = [r for r in history.checkpoints() if r.checkpoint == number]
     ref = newest_acknowledged(store) if len(named) > 1 else None
     with contextlib.suppress(StateMissingError):
         while ref is not None and ref.checkpoint > number:

@@ -206,10 +206,12 @@ class Verification:
         listed = set(self._refs(layout.CHECKPOINTS))
         oldest = min((ref.checkpoint for ref in listed), default=0)
         bases = set(self._refs(layout.BASES))
+        oldest_of_chain: dict[str, CheckpointRef] = {}
         for ref, checkpoint in sorted(self._checkpoints.items()):
             parent = checkpoint.header.parent
+            first = oldest_of_chain.setdefault(checkpoint.header.lineage, ref)
             # Retention begins at the oldest one, so nothing is gone below it and there above.
-            is_pruned = parent.checkpoint < oldest and bool({parent, ref} & bases)
+            is_pruned = parent.checkpoint < first.checkpoint and bool({parent, ref} & bases)
             if parent != NO_CHECKPOINT and parent not in listed and not is_pruned:
                 self._missing(layout.checkpoint_object(parent), f"the parent of {ref}")
             parent_checkpoint, due = self._checkpoints.get(parent), checkpoint.header.cut_after
@@ -339,7 +341,7 @@ class Verification:
     # What is left -----------------------------------------------------------------------------
 
     def restorable(self) -> Iterator[tuple[CheckpointRef, bool]]:
-        """Every checkpoint that is there, oldest first, and whether a query can start from it."""
+        """Every checkpoint that is there, by id, and whether a query can start from it."""
         for ref in self._refs(layout.CHECKPOINTS):
             if ref not in self._checkpoints or ref in self._bad_commits:
                 yield ref, False
@@ -360,7 +362,7 @@ def verified(store: StateStore, referred: Sequence[CheckpointRef] = ()) -> dict[
         gone = {finding.object for finding in walk.findings}
         walk = Verification(store, referred).run()
         walk.findings = [f for f in walk.findings if f.problem != "missing" or f.object in gone]
-    states = list(walk.restorable())
+    states = sorted(walk.restorable(), key=lambda state: state[0].by_epoch)
     return {
         "state": store.location,
         "objects": walk.objects,
@@ -385,7 +387,7 @@ def verified_lines(result: dict[str, Any]) -> Iterator[str]:
     if restorable:
         newest = CheckpointRef.from_name(restorable[-1])
         yield f"the newest that can: {newest}"
-        if lost and lost[-1] > restorable[-1]:
+        if lost and CheckpointRef.from_name(lost[-1]).by_epoch > newest.by_epoch:
             yield (
                 "put the objects back from a copy, or start a new query with "
                 f"startingState={result['state']}@{newest.checkpoint}"

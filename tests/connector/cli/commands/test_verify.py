@@ -32,7 +32,7 @@ from pyspark_sluice.connector.cli.commands.verify import Verification, verified
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.testing import Trial
-from pyspark_sluice.enumerator import BatchLimits
+from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.examples.log_source.log_source import LogSource
@@ -313,6 +313,31 @@ def test_a_commit_that_a_later_checkpoint_has_counted_is_missed_before_any_later
     name = reader_object(first, 0)
     harness.state.delete(name)
     assert [found["object"] for found in verified(harness.state)["findings"]] == [name]
+
+
+def test_a_state_that_was_resumed_is_whole_though_the_chain_that_was_left_is_pruned():
+    settings = CoordinatorSettings(
+        BatchLimits(files=1), 1, retained_checkpoints=1, deltas_per_base=2, discovery_timeout=0.0
+    )
+    query, ref = Harness(range(12), settings), NO_CHECKPOINT
+    for _ in range(8):
+        ref, before = query.coordinator.latest(ref), ref
+        query.acknowledge(ref, 0)
+        query.coordinator.commit(before)
+        query.calls.tick()
+        query.calls.run_calls()
+    query.restart(starting_state=lambda: StartingState(query.state, ref))
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    query.acknowledge(first, 0)
+    second = query.coordinator.latest(first)
+    query.acknowledge(second, 0)
+    whole = verified(query.state)
+    assert whole["findings"] == []
+    # By age: the chain that was left has greater ids.
+    assert whole["restorable"][-2:] == [first.name, second.name]
+    query.state.delete(f"checkpoints/{second.name}.arrow")
+    (finding,) = verified(query.state)["findings"]
+    assert finding["object"] == f"checkpoints/{second.name}.arrow"
 
 
 def test_a_state_whose_parts_go_on_with_splits_that_were_not_begun_is_whole(tmp_path):
