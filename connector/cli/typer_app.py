@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated
 
 import typer
@@ -48,12 +49,16 @@ def sluice(
     del is_version
 
 
+# Typer itself puts all commands together again at each call.
+_command = cache(typer.main.get_command)
+
+
 def run_app(app: typer.Typer, arguments: list[str] | None = None) -> int:
     """Run a command of `app`; the exit code."""
     try:
         # Standalone, so that typer itself reports a wrong call; it ends with SystemExit in any
         # case.
-        app(args=arguments, prog_name="sluice", standalone_mode=True)
+        _command(app)(args=arguments, prog_name="sluice", standalone_mode=True)
     except Ended as ended:
         return int(ended.code)
     except SystemExit as ended:
