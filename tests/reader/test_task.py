@@ -80,14 +80,6 @@ def test_a_task_yields_its_rows_in_order_and_then_acknowledges(executor):
     assert (list(commit.rows), list(commit.events)) == ([4, 4], [("told", "hi")])
 
 
-def test_a_task_that_fails_acknowledges_nothing(executor):
-    with pytest.raises(MalformedDataError):
-        executor.read("read", "fail")
-    assert executor.commit is None
-    assert executor.read(number=1) == ALL
-    assert executor.commit.attempt == 1
-
-
 def test_a_task_that_is_abandoned_says_so_acknowledges_nothing_and_closes_its_reader(executor):
     closed = []
 
@@ -104,12 +96,6 @@ def test_a_task_that_is_abandoned_says_so_acknowledges_nothing_and_closes_its_re
     (name,) = executor.store.objects
     record = json.loads(executor.store.read(name))
     assert (record["reader"], record["attempt"], record["query_id"]) == (3, 0, "query")
-
-
-def test_an_abandoned_attempt_never_blocks_another_one_s_commit(executor):
-    loser = executor.begin(number=0)
-    next(loser)
-    loser.close()
     assert executor.read(number=1) == ALL
     assert executor.commit.attempt == 1
 
@@ -137,21 +123,11 @@ def test_a_reader_that_cannot_record_its_end_ends_quietly():
     assert executor.store.objects == {}
 
 
-def test_a_second_reading_of_one_partition_gives_the_same_rows_and_keeps_the_first_commit(executor):
-    assert executor.read(number=0) == executor.read(number=1) == ALL
-    assert executor.commit.attempt == 0
-
-
 def test_a_split_sent_back_is_left_out_by_every_later_attempt(executor):
     rows = executor.read("return", "read")
     assert rows == ALL[4:]
     assert [(s.index, s.reason) for s in executor.commit.returned] == [(0, "the disk crackles")]
     assert executor.read("read", "read", number=1) == ALL[4:]
-
-
-def test_a_later_attempt_may_send_back_nothing_of_its_own(executor):
-    assert executor.read() == ALL
-    assert executor.read("return", "part", number=1) == ALL
 
 
 def test_a_split_read_in_part_is_read_to_the_same_row_by_every_later_attempt(executor):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import gzip
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -31,24 +30,16 @@ def test_byte_order_marks_of_packed_files_are_left_out(tmp_path, name, mode):
     assert alone == alone[:2] * 4
 
 
-def _partitioned(folder: Path, days: int) -> list[Path]:
-    paths = []
-    for day in range(days):
-        path = folder / f"day={day}" / "a.csv"
+def test_a_filter_on_a_partition_column_takes_no_row_of_a_packed_run_with_headers(tmp_path):
+    paths = [tmp_path / f"day={day}" / "a.csv" for day in range(3)]
+    for day, path in enumerate(paths):
         path.parent.mkdir()
         path.write_text(f"a,b\n{day},x\n{day},y\n")
-        paths.append(path)
-    return paths
-
-
-@pytest.mark.parametrize("kept", [0, 1, 2])
-def test_a_filter_on_a_partition_column_takes_no_row_of_a_packed_run_with_headers(tmp_path, kept):
     schema = SCHEMA.append(pa.field("day", pa.int64()))
-    splits = [whole(path) for path in _partitioned(tmp_path, 3)]
-    table, reports = read(splits, schema, file_format="csv", header=True, filter=f"day < {kept}")
-    expected = [{"a": d, "b": b, "day": d} for d in range(kept) for b in "xy"]
-    assert table.to_pylist() == expected
-    assert [report.rows for report in reports] == [2] * kept + [0] * (3 - kept)
+    splits = [whole(path) for path in paths]
+    table, reports = read(splits, schema, file_format="csv", header=True, filter="day < 2")
+    assert table.to_pylist() == [{"a": d, "b": b, "day": d} for d in range(2) for b in "xy"]
+    assert [report.rows for report in reports] == [2, 2, 0]
 
 
 def test_the_first_of_many_headers_may_follow_comments(tmp_path):

@@ -18,19 +18,17 @@ from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import whole
 from pyspark_sluice.tests.reader.files.io.compressed_members import MEMBERS
 from pyspark_sluice.tests.reader.files.parts import read_parts
-from pyspark_sluice.tests.thorough import sampled
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
 
-SUFFIXES = {
-    "gz": "gzip",
-    "deflate": "deflate",
-    "bz2": "bzip2",
-    "xz": "xz",
-    "snappy": "snappy",
-    "zst": "zstd",
-    "lz4": "lz4",
+CODECS = {
+    "json": bytes,
+    "json.deflate": MEMBERS["deflate"][1],
+    "json.xz": MEMBERS["xz"][1],
+    "json.snappy": MEMBERS["snappy"][1],
+    "json.zst": MEMBERS["zstd"][1],
+    "json.lz4": MEMBERS["lz4"][1],
 }
 
 
@@ -40,34 +38,20 @@ def _lines(rows):
     return "".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in enumerate(texts)).encode()
 
 
-CODECS = {
-    "json": bytes,
-    **{f"json.{suffix}": MEMBERS[name][1] for suffix, name in SUFFIXES.items()},
-}
-
-
-@pytest.mark.parametrize("kind", CODECS)
-@pytest.mark.parametrize("options", [{}, {"encoding": "iso8859-1"}], ids=["utf-8", "latin"])
-def test_every_codec_goes_on_with_the_next_row(tmp_path, kind, options):
+@pytest.mark.parametrize(
+    ("kind", "encoding"),
+    [*((kind, "utf-8") for kind in CODECS), ("json.xz", "iso8859-1"), ("json", "utf-16")],
+)
+def test_every_codec_and_encoding_goes_on_with_the_next_row(tmp_path, kind, encoding):
     path = tmp_path / f"a.{kind}"
-    path.write_bytes(CODECS[kind](_lines(3000)))
-    budgets = repeat(PartBudget(rows=700), 9)
-    parts = list(read_parts([whole(path)], SCHEMA, budgets, file_format="json", **options))
-    assert [table.num_rows for table, _ in parts] == [700, 700, 700, 700, 200]
-    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(3000))
+    path.write_bytes(CODECS[kind](_lines(900).decode().encode(encoding)))
+    budgets = repeat(PartBudget(rows=200), 9)
+    parts = list(read_parts([whole(path)], SCHEMA, budgets, file_format="json", encoding=encoding))
+    assert [table.num_rows for table, _ in parts] == [200, 200, 200, 200, 100]
+    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(900))
     for _, (*_, report) in parts[:-1]:
         assert isinstance(report, SplitUnfinished)
         assert 0 <= report.remainder.length <= path.stat().st_size
-
-
-def test_text_in_several_bytes_a_character_goes_on(tmp_path):
-    path = tmp_path / "a.json"
-    lines = [json.dumps({"id": i, "text": "ä€"}, ensure_ascii=False) for i in range(50)]
-    path.write_bytes("\n".join(lines).encode("utf-16"))
-    parts = read_parts(
-        [whole(path)], SCHEMA, repeat(PartBudget(rows=9), 9), file_format="json", encoding="utf-16"
-    )
-    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(50))
 
 
 @pytest.mark.parametrize("ending", [b"\r", b"\r\n", b"\n\n", b"\n  \n"])
@@ -81,24 +65,19 @@ def test_lines_may_end_in_any_way_or_hold_nothing(tmp_path, ending):
     assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(60))
 
 
-@pytest.mark.parametrize("condition", ["id >= 0", "id > 4000", "id < 3", "text = 'x5'"])
+@pytest.mark.parametrize("condition", ["id > 4000", "text = 'x5'"])
 def test_a_filter_moves_no_end_into_another_row_group(tmp_path, condition):
     path = tmp_path / "a.parquet"
     table = pa.table({"id": range(5000), "text": [f"x{i % 10}" for i in range(5000)]}, SCHEMA)
     pq.write_table(table, path, row_group_size=700)
-    expected = {
-        "id >= 0": table["id"].to_pylist(),
-        "id > 4000": list(range(4001, 5000)),
-        "id < 3": [0, 1, 2],
-        "text = 'x5'": list(range(5, 5000, 10)),
-    }[condition]
+    expected = range(4001, 5000) if condition == "id > 4000" else range(5, 5000, 10)
     options = {"file_format": "parquet", "filter": condition, "batch_bytes": 65_536}
     parts = list(read_parts([whole(path)], SCHEMA, repeat(PartBudget(rows=333), 99), **options))
-    assert [row for table, _ in parts for row in table["id"].to_pylist()] == expected
+    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(expected)
     assert all(table.num_rows == 333 for table, _ in parts[:-1])
 
 
-@pytest.mark.parametrize("suffix", ["json", "json.gz"])
+@pytest.mark.parametrize("suffix", ["json", "json.zst"])
 def test_rows_are_numbered_on_in_the_next_part(tmp_path, suffix):
     path = tmp_path / f"a.{suffix}"
     path.write_bytes(CODECS[suffix](_lines(100)))
@@ -109,9 +88,7 @@ def test_rows_are_numbered_on_in_the_next_part(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("multiline", [False, True])
-@pytest.mark.parametrize(
-    "most", sampled([1, 2, 7, 60], (7, 60).__contains__, reason="more and smaller parts")
-)
+@pytest.mark.parametrize("most", [7, 60])
 def test_each_dropped_record_is_reported_by_one_part(tmp_path, multiline, most):
     path = tmp_path / "a.csv"
     path.write_text("".join(f"{i},x\n" if i % 3 else "bad,x\n" for i in range(90)))
@@ -130,26 +107,24 @@ def test_each_dropped_record_is_reported_by_one_part(tmp_path, multiline, most):
     assert dropped == len(bad) == len(set(bad)) == 30
 
 
-@pytest.mark.parametrize("rows", [1, 3])
-def test_small_files_are_packed_up_to_the_budget(tmp_path, rows):
-    for number in range(300):
-        lines = (f"{number * rows + i},x\n" for i in range(rows))
+def test_small_files_are_packed_up_to_the_budget(tmp_path):
+    for number in range(100):
+        lines = (f"{number * 3 + i},x\n" for i in range(3))
         (tmp_path / f"{number:04}.csv").write_text("".join(lines))
     splits = [whole(path) for path in sorted(tmp_path.iterdir())]
     parts = list(read_parts(splits, SCHEMA, repeat(PartBudget(rows=70), 99), file_format="csv"))
-    assert [table.num_rows for table, _ in parts][:-1] == [70] * (300 * rows // 70)
-    found = [row for table, _ in parts for row in table["id"].to_pylist()]
-    assert found == list(range(300 * rows))
+    assert [table.num_rows for table, _ in parts] == [70, 70, 70, 70, 20]
+    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(300))
 
 
-@pytest.mark.parametrize("suffix", ["json", "json.deflate", "json.zst"])
+@pytest.mark.parametrize("suffix", ["json", "json.zst"])
 def test_a_part_ends_within_a_file_when_its_bytes_are_spent(tmp_path, suffix):
     path = tmp_path / f"a.{suffix}"
-    path.write_bytes(CODECS[suffix](_lines(60_000)))
-    size = path.stat().st_size
-    budgets = repeat(PartBudget(bytes=size // 4), 99)
-    parts = list(read_parts([whole(path)], SCHEMA, budgets, file_format="json"))
-    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(60_000))
+    path.write_bytes(CODECS[suffix](_lines(15_000)))
+    budgets = repeat(PartBudget(bytes=path.stat().st_size // 4), 99)
+    options = {"file_format": "json", "batch_bytes": 65_536}
+    parts = list(read_parts([whole(path)], SCHEMA, budgets, **options))
+    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(15_000))
     assert len(parts) >= 3
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
@@ -121,7 +120,7 @@ def _below(root, path, name):
     return [path.removeprefix(f"file://{root}").removeprefix(f"file:{root}"), name]
 
 
-@pytest.mark.parametrize("scheme", ["s3a", "s3", "gs", "abfss"])
+@pytest.mark.parametrize("scheme", ["s3a", "abfss"])
 def test_paths_of_objects_are_quoted_as_hadoop_quotes_them(spark_answers, scheme):
     urls = [f"{scheme}://bucket@host.example/a b%/{name}.json" for name in ODD_NAMES]
 
@@ -143,23 +142,6 @@ def test_a_metadata_field_that_is_not_known_is_refused_with_the_known_ones(tmp_p
     schema = AB.append(pa.field("_metadata", pa.struct([("owner", pa.string())])))
     with pytest.raises(OptionError, match=r"owner.*file_modification_time"):
         read_rows([tmp_path / "a.csv"], schema, file_format="csv")
-
-
-def test_files_that_cannot_be_entered_in_the_middle_are_declared_whole(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("1,x\n")
-    gzipped = version(path)._replace(path=str(path) + ".gz")
-
-    def kind(file=None, **options):
-        made = make_format(ReaderOptions(file_format="csv", **options), AB)
-        return made.splittability(file or version(path))
-
-    assert kind() is Splittability.RECORDS
-    assert kind(encoding="latin-1") is Splittability.RECORDS
-    assert kind(gzipped) is Splittability.WHOLE
-    assert kind(multi_line=True) is Splittability.WHOLE
-    assert kind(encoding="utf-16") is Splittability.WHOLE
-    assert kind(line_sep="||") is Splittability.WHOLE
 
 
 def test_a_column_that_may_not_be_null_is_checked(tmp_path):
@@ -206,15 +188,3 @@ def test_with_recursive_lookup_no_column_is_taken_from_the_path(tmp_path):
     assert row["day"] == date(2020, 2, 2)
     (row,) = read_rows(paths, schema, base_path=str(tmp_path))
     assert row["day"] == date(2026, 1, 1)
-
-
-@pytest.mark.parametrize("header", ["b,a", "a", "a,b,c"])
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_header_that_does_not_fit_is_refused_with_both_named(tmp_path, header, count):
-    paths = [tmp_path / f"{i}.csv" for i in range(count)]
-    for path in paths:
-        path.write_text("a,b\n1,x\n")
-    paths[-1].write_text(header + "\n1,x\n")
-    expected = f"{re.escape(str(paths[-1]))}, byte 0; found .*; expected a, b"
-    with pytest.raises(SchemaMismatchError, match=expected):
-        read_rows(paths, AB, file_format="csv", header=True)

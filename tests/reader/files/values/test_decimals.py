@@ -10,10 +10,8 @@ import pytest
 from pyarrow import orc, parquet
 
 from pyspark_sluice.errors import SchemaMismatchError
-from pyspark_sluice.reader.files.values.numbers import decimal, decimals
-from pyspark_sluice.tests.reader.files.formats.table_files import write_table
+from pyspark_sluice.reader.files.values.numbers import decimals
 from pyspark_sluice.tests.reader.files.reading import read_rows
-from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -79,33 +77,10 @@ def _name(precision: int, scale: int) -> str:
 SCHEMA = pa.schema([(_name(*kind), pa.decimal128(*kind)) for kind in KINDS])
 
 
-def test_a_text_is_rounded_to_the_scale_or_refused():
-    for text in _texts(2000, 1):
-        for precision, scale in KINDS:
-            kind = pa.decimal128(precision, scale)
-            try:
-                made = decimal(text, kind)
-            except ValueError:
-                made = None
-            assert made == _expected(text, precision, scale), (text, kind)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_column_of_texts_is_what_each_text_is_alone(kind):
-    texts = [t for t in _texts(2000, 2) if _expected(t, *kind) is not None]
-    expected = [_expected(text, *kind) for text in texts]
-    plain = [at for at, text in enumerate(texts) if len(text) <= 38 and "e" not in text.lower()]
-    for chosen in (range(len(texts)), plain):
-        column = pa.array([*(texts[at] for at in chosen), None])
-        made = decimals(column, pa.decimal128(*kind))
-        made.validate(full=True)
-        assert made.to_pylist() == [*(expected[at] for at in chosen), None]
-
-
 @pytest.mark.parametrize("width", [128, 256])
 def test_a_decimal_becomes_another_one_without_change_or_is_refused(width):
     make = pa.decimal128 if width == 128 else pa.decimal256
-    for value in _random_decimals(700, 3):
+    for value in _random_decimals(150, 3):
         digits = max(len(value.as_tuple().digits), -int(value.as_tuple().exponent))
         source = pa.array([value, None], make(digits, -int(value.as_tuple().exponent)))
         for kind in KINDS:
@@ -151,7 +126,7 @@ def test_files_of_text_hold_what_each_text_is_alone(tmp_path, form, fitting_only
     """With values that do not fit, records are read exactly; without, by the fast parsers."""
     texts = [
         t
-        for t in [*_texts(700, 4), BEYOND]
+        for t in [*_texts(300, 4), BEYOND]
         if form != "json" or ("," not in t and "+0" not in t[:2])
     ]
     path = tmp_path / "a"
@@ -174,31 +149,6 @@ def _record(form: str, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "form",
-    sampled(
-        ["parquet", "orc", "avro", "arrow"],
-        lambda form: form != "orc",
-        reason="a child decodes each file of ORC; its decimals are checked as those of the others",
-    ),
-)
-def test_block_formats_refuse_a_decimal_that_does_not_fit_and_name_the_file(tmp_path, form):
-    dice = random.Random(5)
-    for number, value in enumerate([Decimal(BEYOND), *_random_decimals(15, 5)]):
-        scale = -int(value.as_tuple().exponent)
-        source = pa.decimal128(max(len(value.as_tuple().digits), scale, 1), scale)
-        path = tmp_path / f"{number}.{form}"
-        write_table(form, path, pa.table({"d": pa.array([value, None], source)}))
-        for kind in dice.sample(KINDS, 3):
-            schema = pa.schema([("d", pa.decimal128(*kind))])
-            if _fits(value, *kind):
-                rows = read_rows([path], schema, file_format=form)
-                assert [row["d"] for row in rows] == [value, None]
-            else:
-                with pytest.raises(SchemaMismatchError, match=str(path)):
-                    read_rows([path], schema, file_format=form)
-
-
-@pytest.mark.parametrize(
     ("form", "write"), [("parquet", parquet.write_table), ("orc", orc.write_table)]
 )
 @pytest.mark.parametrize("nested", [False, True])
@@ -217,26 +167,16 @@ def test_a_decimal_of_more_digits_than_its_own_type_is_refused_and_the_file_name
 
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_texts_are_the_decimals_that_spark_reads(spark_answers, tmp_path, form):
-    _same_as_spark(spark_answers, tmp_path, form, 250)
-
-
-@pytest.mark.thorough("more texts than those whose answers are recorded")
-@pytest.mark.parametrize("form", ["csv", "json"])
-def test_many_texts_are_the_decimals_that_spark_reads(spark, tmp_path, form):
-    _same_as_spark(lambda question, *_: question(spark), tmp_path, form, 5000)
-
-
-def _same_as_spark(answers, folder, form, count):
     odd = "1.|.5|.|+.5e1|1d|0x10|\u0661\u0662|\U0001d7ce|1e\u0661|\uff11|1_0|NaN|--1|-0| 5|5 "
     odd += f"|,5|+,5|1,2,3.4|1e-400|0e400|0e-400|1e400|1e00000000000001|{'1' * 60}|0.{'1' * 60}"
-    texts = [*_texts(count, 6), *odd.split("|"), BEYOND]
+    texts = [*_texts(250, 6), *odd.split("|"), BEYOND]
     names = SCHEMA.names
     if form == "csv":
         records = [";".join([text] * len(names)) for text in texts]
     else:
         pairs = [",".join(f'"{name}":"{text}"' for name in names) for text in texts]
         records = [f"{{{fields}}}" for fields in pairs]
-    path = folder / "a"
+    path = tmp_path / "a"
     path.write_text("".join(f"{record}\n" for record in records))
     columns = ", ".join(f"{_name(*kind)} decimal{kind}" for kind in KINDS)
     ddl = f"{columns}, {CORRUPT} string"
@@ -245,7 +185,7 @@ def _same_as_spark(answers, folder, form, count):
         reader = spark.read.format(form).schema(ddl).option("sep", ";")
         return [_shown(row) for row in reader.load(str(path)).collect()]
 
-    expected = answers(by_spark, path, ddl)
+    expected = spark_answers(by_spark, path, ddl)
     schema = SCHEMA.append(pa.field(CORRUPT, pa.string()))
     rows = read_rows([path], schema, file_format=form, sep=";", mode="PERMISSIVE")
     for text, row, of_spark in zip(texts, rows, expected, strict=True):

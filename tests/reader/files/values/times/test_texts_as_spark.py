@@ -75,29 +75,48 @@ def _wall(shown: str | None) -> int | None:
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns"])
 def test_texts_are_read_as_by_sparks_readers_and_casts(spark_answers, tmp_path, zone):
-    _same_as_spark(spark_answers, tmp_path, zone, _texts(30, 250))
-
-
-@pytest.mark.thorough("more texts than those whose answers are recorded")
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns"])
-def test_many_texts_are_read_as_by_sparks_readers_and_casts(spark, tmp_path, zone):
-    _same_as_spark(lambda question, *_: question(spark), tmp_path, zone, _texts(5, 5000))
-
-
-def _same_as_spark(answers, tmp_path, zone, texts):
+    texts = _texts(30, 250)
     rows = [{"i": i, "s": text, **dict.fromkeys(NAMES, text)} for i, text in enumerate(texts)]
     (tmp_path / "a.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
     lines = (f'{i},"{text}","{text}","{text}"\n' for i, text in enumerate(texts))
     (tmp_path / "a.csv").write_text("".join(lines), newline="")
-    expected = answers(partial(_by_spark, tmp_path, zone), texts, zone)
+    expected = spark_answers(partial(_by_spark, tmp_path, zone), texts, zone)
     readers = {name: Temporal(ReaderOptions(fileFormat=name, timeZone=zone)) for name in FORMS}
+    ours = {name: _values_alone(reader, texts) for name, reader in readers.items()}
+    ours["cast"] = [
+        tuple(_or_none(_cast, text, kind, zone) for kind in NAMES.values()) for text in texts
+    ]
     for i, text in enumerate(texts):
-        ours = {
-            name: tuple(_or_none(reader.value, text, kind) for kind in NAMES.values())
-            for name, reader in readers.items()
-        }
-        ours["cast"] = tuple(_or_none(_cast, text, kind, zone) for kind in NAMES.values())
-        assert _by_reader(ours) == expected[i], text
+        assert _by_reader({name: values[i] for name, values in ours.items()}) == expected[i], text
+    for name, reader in readers.items():
+        _check_next_to_others(reader, texts, ours[name])
+
+
+def _values_alone(temporal, texts):
+    return [
+        tuple(_or_none(temporal.value, text, kind) for kind in NAMES.values()) for text in texts
+    ]
+
+
+def _check_next_to_others(temporal, texts, values):
+    """A text gives the same in a column with any others, and the column refuses what is no time."""
+    for number, kind in enumerate(NAMES.values()):
+        width = pa.int32() if kind == DATE else pa.int64()
+        times = []
+        for text, of_text in zip(texts, values, strict=True):
+            if of_text[number] is None:
+                assert _or_none(temporal.column, pa.array([text]), kind) is None, text
+            else:
+                times.append((text, of_text[number]))
+        for size in (8, len(times) or 1):
+            for start in range(0, len(times), size):
+                part = times[start : start + size]
+                # In a slice, texts begin elsewhere in the same bytes.
+                array = pa.array(["x", None, *(text for text, _ in part)]).slice(1)
+                column = temporal.column(array, kind)
+                column.validate(full=True)
+                assert column.type == kind
+                assert column.view(width).to_pylist() == [None, *(value for _, value in part)], part
 
 
 FORMS = ("json", "csv")
@@ -200,11 +219,14 @@ def test_patterns_are_read_as_by_sparks_readers(spark_answers):
         return [f"{t} {d} {_wall(n)}" for t, d, n in found]
 
     expected = spark_answers(by_spark, cases)
-    for (pattern, text), of_spark in zip(cases, expected, strict=True):
+    of_spark = iter(expected)
+    for pattern, texts in PATTERNS.items():
         given = dict.fromkeys(("timestampFormat", "dateFormat", "timestampNTZFormat"), pattern)
         temporal = Temporal(ReaderOptions(fileFormat="csv", timeZone=zone, **given))
-        ours = (_or_none(temporal.value, text, kind) for kind in NAMES.values())
-        assert " ".join(map(str, ours)) == of_spark, (pattern, text)
+        ours = _values_alone(temporal, texts.split("|"))
+        for text, values in zip(texts.split("|"), ours, strict=True):
+            assert " ".join(map(str, values)) == next(of_spark), (pattern, text)
+        _check_next_to_others(temporal, texts.split("|"), ours)
 
 
 @pytest.mark.thorough("a newer Java has more zones, so they are not recorded")
