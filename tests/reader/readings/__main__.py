@@ -10,6 +10,7 @@ import argparse
 import secrets
 import sys
 import time
+from collections import Counter
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -18,8 +19,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_sluice.tests.reader.readings.findings import Findings
 from pyspark_sluice.tests.reader.readings.generate import FORMATS, group_of
-from pyspark_sluice.tests.reader.readings.machine import Counts, Machine
-from pyspark_sluice.tests.reader.readings.model import MODES
+from pyspark_sluice.tests.reader.readings.machine import Machine
 from pyspark_sluice.tests.reader.readings.of_spark import read_by_spark
 
 if TYPE_CHECKING:
@@ -87,17 +87,10 @@ def _session() -> SparkSession:
     return session
 
 
-def _print_counts(counts: Counts, findings: Findings) -> None:
-    print(f"{sum(counts.by_format.values())} readings compared, {counts.rows} rows")
-    print("format   " + "".join(f"{mode:>15}" for mode in MODES))
-    for name in FORMATS:
-        cells = [counts.by_format[name, mode] for mode in MODES]
-        if any(cells):
-            print(f"{name:<9}" + "".join(f"{cell:>15}" for cell in cells))
-    print(
-        "by reading: " + ", ".join(f"{n} {times}" for n, times in counts.by_reading.most_common())
-    )
-    print(f"documented differences met: {sum(findings.documented.values())}")
+def _print_counts(counts: Counter[str], findings: Findings) -> None:
+    print(f"{counts.total()} readings compared")
+    print("; ".join(f"{reading} {times}" for reading, times in counts.most_common()))
+    print(f"documented differences met: {findings.documented.total()}")
     for row, times in findings.documented.most_common():
         print(f"  {times:>6}  {row}")
     print(f"kinds of undocumented differences: {len(findings.undocumented)}")

@@ -15,14 +15,7 @@ SEPARATORS = (",", ",", ",", "\t", "\\t", "|", "||", ";", "\\|", "::")
 LINE_SEPARATORS = ("", "", "", "|", "||", "\r\n", "\n", "\r", ";", "\\n", "\\t")
 LOCALES = ("en-US", "en-GB", "en-DE", "en-ZA", "en-CA", "en-IN", "EN_us")
 ENCODINGS = (
-    "utf-8",
-    "UTF-8",
-    "ISO-8859-1",
-    "US-ASCII",
-    "windows-1252",
-    "UTF-16LE",
-    "UTF-16BE",
-    "UTF-16",
+    *("utf-8", "UTF-8", "ISO-8859-1", "US-ASCII", "windows-1252", "UTF-16LE", "UTF-16BE", "UTF-16"),
 )
 
 

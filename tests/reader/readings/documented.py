@@ -14,7 +14,6 @@ from pyspark_sluice.tests.reader.readings import documented_xml
 from pyspark_sluice.tests.reader.readings.model import CORRUPT, Difference, Row
 from pyspark_sluice.tests.reader.readings.predicates import (
     Documented,
-    from_spark,
     meant,
     we_call_it_malformed,
     we_refuse,
@@ -29,7 +28,7 @@ def _text_after_a_record(d: Difference) -> bool:
     options = d.group.options
     # An array is as many rows as it has elements; malformed it is one.
     ours = we_call_it_malformed(d) or _has_more_malformed(d) or _has_no_values(d)
-    if not from_spark("json")(d) or not ours:
+    if not ours:
         return False
     text = d.data.decode(options.get("encoding", "utf-8"), "replace")
     if "multiLine" in options:
@@ -81,55 +80,37 @@ def _goes_on(text: str) -> bool:
 
 
 def _bytes_from_128(d: Difference) -> bool:
-    has_bytes = "int8" in str(d.group.schema)
-    return (
-        from_spark("json")(d)
-        and has_bytes
-        and bool(re.search(rb"(1[2-9]|2[0-5])\d", d.data))
-        and (we_call_it_malformed(d) or _is_of_bytes(d))
-    )
+    has_bytes = "int8" in str(d.group.schema) and re.search(rb"(1[2-9]|2[0-5])\d", d.data)
+    return bool(has_bytes) and (we_call_it_malformed(d) or "int8" in _type_of_column(d))
 
 
-def _is_of_bytes(d: Difference) -> bool:
-    # The record has another value that does not fit, so it is malformed on both sides.
-    return d.column in d.group.schema.names and "int8" in str(d.group.schema.field(d.column).type)
+def _type_of_column(d: Difference) -> str:
+    """The type of the column that differs in a record that both sides call malformed."""
+    schema = d.group.schema
+    return str(schema.field(d.column).type) if d.column in schema.names else ""
 
 
 def _far_seconds(d: Difference) -> bool:
-    has_times = any("timestamp" in str(f.type) for f in d.group.schema)
-    return (
-        from_spark("json")(d)
-        and has_times
-        and bool(re.search(rb"\d{13,}", d.data))
-        and (we_call_it_malformed(d))
-    )
+    has_times = "timestamp" in str(d.group.schema.types)
+    return has_times and bool(re.search(rb"\d{13,}", d.data)) and we_call_it_malformed(d)
 
 
 def _name_twice(d: Difference) -> bool:
     """Spark has a malformed record more, and some name is there more often than records are."""
     text = d.data.decode(d.group.options.get("encoding", "utf-8"), "replace")
     names = Counter(re.findall(r"[\"']([^\"']*)[\"']\s*:", text))
-    may_be = from_spark("json")(d) and max(names.values(), default=0) > 1
     theirs = replace(d, expected=d.found, found=d.expected)
-    return may_be and we_call_it_malformed(theirs)
+    return max(names.values(), default=0) > 1 and we_call_it_malformed(theirs)
 
 
 def _time_only(d: Difference) -> bool:
-    if not from_spark("csv", "json", "xml")(d) or not _TIME_ONLY.search(d.data):
+    if not _TIME_ONLY.search(d.data):
         return False
-    if we_call_it_malformed(d):
-        return "tz=UTC" in str(d.group.schema)
-    # The record has another value that does not fit, so it is malformed on both sides.
-    return d.column in d.group.schema.names and "tz=UTC" in str(d.group.schema.field(d.column))
+    return "tz=UTC" in (str(d.group.schema) if we_call_it_malformed(d) else _type_of_column(d))
 
 
 def _header_refused(d: Difference) -> bool:
-    return (
-        from_spark("csv")(d)
-        and "header" in d.group.options
-        and isinstance(d.found, str)
-        and "the header" in d.found
-    )
+    return "header" in d.group.options and isinstance(d.found, str) and "the header" in d.found
 
 
 def _header_by_name(d: Difference) -> bool:
@@ -137,19 +118,19 @@ def _header_by_name(d: Difference) -> bool:
 
 
 def _by_name(d: Difference) -> bool:
-    return from_spark("csv")(d) and d.group.options.get("enforceSchema") == "false"
+    return d.group.options.get("enforceSchema") == "false"
 
 
 def _other_line_breaks(d: Difference) -> bool:
     end = d.group.options.get("lineSep", "")
-    if not from_spark("csv")(d) or len(end) != 2 or "multiLine" in d.group.options:
+    if len(end) != 2 or "multiLine" in d.group.options:
         return False
     return any("\n" in record or record[:1] == "\r" for record in _text_of(d).split(end))
 
 
 def _other_line_breaks_and_quotes(d: Difference) -> bool:
     end = d.group.options.get("lineSep", "")
-    if not from_spark("csv")(d) or len(end) != 2 or "multiLine" not in d.group.options:
+    if len(end) != 2 or "multiLine" not in d.group.options:
         return False
     quote, text = d.group.options.get("quote", '"'), _text_of(d)
     return quote + end in text or any(part.count(quote) % 2 for part in text.split(end))
@@ -171,10 +152,10 @@ def _wide_lines(d: Difference) -> bool:
     options = d.group.options
     if "multiLine" in options or not _wide(d) or isinstance(d.found, str):
         return False
-    if from_spark("json")(d):
+    if d.group.file_format == "json":
         return not we_call_it_malformed(d)
     names_all = "lineSep" in options and options["encoding"][-2:] in ("LE", "BE")
-    return from_spark("csv")(d) and not names_all
+    return not names_all
 
 
 _ENCODINGS_OF_SPARK = frozenset(
@@ -185,16 +166,16 @@ _ENCODINGS_OF_SPARK = frozenset(
 def _other_encoding(d: Difference) -> bool:
     is_other = d.group.options.get("encoding", "utf-8").lower() not in _ENCODINGS_OF_SPARK
     refuses = is_other and str(d.expected).startswith("refused")
-    return from_spark("csv", "json")(d) and refuses and not we_refuse(d)
+    return refuses and not we_refuse(d)
 
 
 def _lines_without_a_separator(d: Difference) -> bool:
     wants = "The lineSep option must be specified" in str(d.expected)
-    return from_spark("json")(d) and wants and not we_refuse(d)
+    return wants and not we_refuse(d)
 
 
 def _others_in_malformed_records(d: Difference) -> bool:
-    if not from_spark("json")(d) or d.mode != "PERMISSIVE" or "encoding" not in d.group.options:
+    if d.mode != "PERMISSIVE" or "encoding" not in d.group.options:
         return False
     differ = _differing_rows(d)
     return bool(differ) and all(
@@ -203,16 +184,16 @@ def _others_in_malformed_records(d: Difference) -> bool:
 
 
 def _not_characters(d: Difference) -> bool:
-    return d.reading == "spark" and "encoding" in d.group.options and we_refuse(d)
+    return "encoding" in d.group.options and we_refuse(d)
 
 
 def _encoded_text(d: Difference) -> bool:
-    return from_spark("text")(d) and "encoding" in d.group.options
+    return "encoding" in d.group.options
 
 
 def _second_mark(d: Difference) -> bool:
     first = d.data.removeprefix(_MARK).lstrip(b" \t\r\n")
-    return from_spark("csv")(d) and first != d.data and first.startswith(_MARK)
+    return first != d.data and first.startswith(_MARK)
 
 
 def _names_twice(d: Difference) -> bool:
@@ -221,12 +202,12 @@ def _names_twice(d: Difference) -> bool:
 
 def _first_field_of_blanks(d: Difference) -> bool:
     trims = "ignoreTrailingWhiteSpace" in d.group.options
-    return from_spark("csv")(d) and trims and "ArrayIndexOutOfBounds" in str(d.expected)
+    return trims and "ArrayIndexOutOfBounds" in str(d.expected)
 
 
 def _long_separator(d: Difference) -> bool:
     sep = meant(d.group.options.get("sep", ","))
-    if not from_spark("csv")(d) or len(sep) < 2:
+    if len(sep) < 2:
         return False
     quote = re.escape(d.group.options.get("quote", '"'))
     parts = "|".join(re.escape(sep[:size]) for size in range(1, len(sep) + 1))
@@ -236,42 +217,40 @@ def _long_separator(d: Difference) -> bool:
 
 def _four_bytes(d: Difference) -> bool:
     is_odd = (len(d.data) <= 4 and b"\r" in d.data) or d.data == _MARK
-    return from_spark("csv")(d) and "multiLine" in d.group.options and is_odd
+    return "multiLine" in d.group.options and is_odd
 
 
 def _bytes_of_a_document(d: Difference) -> bool:
-    options = d.group.options
-    return (
-        from_spark("json")(d)
-        and d.column == CORRUPT
-        and "multiLine" in options
-        and "encoding" in options
-    )
+    return d.column == CORRUPT and {"multiLine", "encoding"} <= d.group.options.keys()
 
 
 DOCUMENTED = (
-    Documented("`locale` other than", _refused_locale),
-    Documented("text after a JSON object or array", _text_after_a_record),
-    Documented("JSON integers from 128 to 255", _bytes_from_128),
-    Documented("JSON numbers of seconds beyond", _far_seconds),
-    Documented("JSON: a name twice in one object", _name_twice),
-    Documented("a time without a date", _time_only),
-    Documented("JSON: the text of a malformed `multiLine` document", _bytes_of_a_document),
-    Documented("bytes that are not characters of an `encoding`", _not_characters),
-    Documented("`encoding` other than", _other_encoding),
-    Documented("JSON lines with an `encoding`", _lines_without_a_separator),
-    Documented("JSON with `encoding`: other columns", _others_in_malformed_records),
-    Documented("lines in UTF-16 and UTF-32", _wide_lines),
-    Documented("`text` with `encoding`", _encoded_text),
-    Documented("header that names a column twice", _names_twice),
-    Documented("header that has a column of the schema at another position", _header_refused),
-    Documented("header with `enforceSchema=false`", _header_by_name),
-    Documented("CSV with a `lineSep`", _other_line_breaks),
-    Documented("CSV with `multiLine` and a `lineSep`", _other_line_breaks_and_quotes),
-    Documented("CSV with `ignoreTrailingWhiteSpace`", _first_field_of_blanks),
-    Documented("CSV with `multiLine` and files of up to four bytes", _four_bytes),
-    Documented("CSV: a second byte order mark", _second_mark),
-    Documented("CSV: a `sep` of several characters", _long_separator),
+    Documented("csv json xml text", "`locale` other than", _refused_locale),
+    Documented("json", "text after a JSON object or array", _text_after_a_record),
+    Documented("json", "JSON integers from 128 to 255", _bytes_from_128),
+    Documented("json", "JSON numbers of seconds beyond", _far_seconds),
+    Documented("json", "JSON: a name twice in one object", _name_twice),
+    Documented("csv json xml", "a time without a date", _time_only),
+    Documented("json", "JSON: the text of a malformed `multiLine` document", _bytes_of_a_document),
+    Documented(
+        "csv json xml text", "bytes that are not characters of an `encoding`", _not_characters
+    ),
+    Documented("csv json", "`encoding` other than", _other_encoding),
+    Documented("json", "JSON lines with an `encoding`", _lines_without_a_separator),
+    Documented("json", "JSON with `encoding`: other columns", _others_in_malformed_records),
+    Documented("csv json", "lines in UTF-16 and UTF-32", _wide_lines),
+    Documented("text", "`text` with `encoding`", _encoded_text),
+    Documented("csv", "header that names a column twice", _names_twice),
+    Documented(
+        "csv", "header that has a column of the schema at another position", _header_refused
+    ),
+    Documented("csv", "header with `enforceSchema=false`", _header_by_name),
+    Documented("csv", "CSV with a `lineSep`", _other_line_breaks),
+    Documented("csv", "CSV with `multiLine` and a `lineSep`", _other_line_breaks_and_quotes),
+    Documented("csv", "CSV with `ignoreTrailingWhiteSpace`", _first_field_of_blanks),
+    Documented("csv", "CSV with `multiLine` and files of up to four bytes", _four_bytes),
+    Documented("csv", "CSV: a second byte order mark", _second_mark),
+    Documented("csv", "CSV: a `sep` of several characters", _long_separator),
     *documented_xml.DOCUMENTED,
 )
 

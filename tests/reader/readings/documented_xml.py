@@ -11,7 +11,6 @@ import pyarrow as pa
 from pyspark_sluice.tests.reader.readings.model import CORRUPT, Difference
 from pyspark_sluice.tests.reader.readings.predicates import (
     Documented,
-    from_spark,
     we_call_it_malformed,
     we_refuse,
 )
@@ -25,8 +24,7 @@ def _marked(rows: Any) -> list[Any]:
 
 def _are_marked_alike(d: Difference) -> bool:
     return (
-        from_spark("xml")(d)
-        and d.mode == "PERMISSIVE"
+        d.mode == "PERMISSIVE"
         and not isinstance(d.expected, str)
         and not isinstance(d.found, str)
         and same_values(_marked(d.expected), _marked(d.found))
@@ -43,7 +41,7 @@ def _values_of_a_malformed_record(d: Difference) -> bool:
 
 def _of_the_record_itself(d: Difference) -> bool:
     """Spark fails, and ours has rows, one of them malformed or dropped."""
-    if not from_spark("xml")(d) or d.mode == "FAILFAST" or not isinstance(d.expected, str):
+    if d.mode == "FAILFAST" or not isinstance(d.expected, str):
         return False
     value_tag = d.group.options.get("valueTag", "_VALUE")
     prefix = d.group.options.get("attributePrefix", "_")
@@ -53,53 +51,43 @@ def _of_the_record_itself(d: Difference) -> bool:
 
 
 def _two_signs(d: Difference) -> bool:
-    return (
-        from_spark("xml")(d) and bool(re.search(rb"[+-]{2}\d", d.data)) and we_call_it_malformed(d)
-    )
+    return bool(re.search(rb"[+-]{2}\d", d.data)) and we_call_it_malformed(d)
 
 
 def _text_after_a_number(d: Difference) -> bool:
     floats = any("float" in str(f.type) or "double" in str(f.type) for f in d.group.schema)
-    return (
-        from_spark("xml")(d)
-        and floats
-        and bool(re.search(rb"\d[^\d<>\s]", d.data))
-        and we_call_it_malformed(d)
-    )
+    return floats and bool(re.search(rb"\d[^\d<>\s]", d.data)) and we_call_it_malformed(d)
 
 
 def _least(d: Difference) -> bool:
     is_there = bool(re.search(rb"-2147483648|-9223372036854775808", d.data))
     theirs = replace(d, expected=d.found, found=d.expected)
-    return from_spark("xml")(d) and is_there and we_call_it_malformed(theirs)
+    return is_there and we_call_it_malformed(theirs)
 
 
 def _signed_null(d: Difference) -> bool:
     null = d.group.options.get("nullValue", "")
     signed = re.search(rb"[+-]" + re.escape(null.encode()) + rb"\s*[<\"']", d.data)
-    return from_spark("xml")(d) and null.isdigit() and bool(signed)
+    return null.isdigit() and bool(signed)
 
 
 def _no_place_in_xml(d: Difference) -> bool:
     # Spark fails at the first record; some files have none.
-    refused = we_refuse(d) and (
-        "arrays of arrays" in str(d.found) or "maps of arrays" in str(d.found)
-    )
-    return from_spark("xml")(d) and refused
+    return we_refuse(d) and bool(re.search("(arrays|maps) of arrays", str(d.found)))
 
 
 def _wildcard(d: Difference) -> bool:
-    return from_spark("xml")(d) and we_refuse(d) and "the wildcard column" in str(d.found)
+    return we_refuse(d) and "the wildcard column" in str(d.found)
 
 
 DOCUMENTED = (
-    Documented("a wildcard column (`xs_any`)", _wildcard),
-    Documented("arrays of arrays, maps of arrays", _no_place_in_xml),
-    Documented("text of a malformed record", _text_of_a_malformed_record),
-    Documented("fields after a value that does not fit", _values_of_a_malformed_record),
-    Documented("an attribute or text of the record itself", _of_the_record_itself),
-    Documented("two signs", _two_signs),
-    Documented("the smallest `int` and `long`", _least),
-    Documented("a signed number whose digits equal `nullValue`", _signed_null),
-    Documented("`float` and `double`: text after a number", _text_after_a_number),
+    Documented("xml", "a wildcard column (`xs_any`)", _wildcard),
+    Documented("xml", "arrays of arrays, maps of arrays", _no_place_in_xml),
+    Documented("xml", "text of a malformed record", _text_of_a_malformed_record),
+    Documented("xml", "fields after a value that does not fit", _values_of_a_malformed_record),
+    Documented("xml", "an attribute or text of the record itself", _of_the_record_itself),
+    Documented("xml", "two signs", _two_signs),
+    Documented("xml", "the smallest `int` and `long`", _least),
+    Documented("xml", "a signed number whose digits equal `nullValue`", _signed_null),
+    Documented("xml", "`float` and `double`: text after a number", _text_after_a_number),
 )

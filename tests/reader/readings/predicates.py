@@ -10,17 +10,20 @@ from pyspark_sluice.tests.reader.readings.model import CORRUPT, Difference
 
 @dataclass(frozen=True)
 class Documented:
-    """One difference that is meant."""
+    """One difference from Spark that is meant."""
+
+    formats: str
+    """Names of the formats, separated by blanks."""
 
     row: str
     """How the first cell of the row in the documentation begins."""
 
-    covers: Callable[[Difference], bool]
+    predicate: Callable[[Difference], bool]
 
-
-def from_spark(*formats: str) -> Callable[[Difference], bool]:
-    """True where Spark reads files of these formats otherwise."""
-    return lambda d: d.reading == "spark" and d.group.file_format in formats
+    def covers(self, difference: Difference) -> bool:
+        """True if Spark reads a file of these formats otherwise, in the way that is meant."""
+        is_of_format = difference.group.file_format in self.formats.split()
+        return difference.reading == "spark" and is_of_format and self.predicate(difference)
 
 
 def we_refuse(difference: Difference) -> bool:

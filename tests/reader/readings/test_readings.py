@@ -12,7 +12,7 @@ from pyspark_sluice.tests.reader.readings.machine import Machine
 from pyspark_sluice.tests.reader.readings.of_spark import recorded
 
 SEED = 20_240_102
-GROUPS = {"csv": 3, "json": 3, "xml": 3, "text": 3, "avro": 2, "arrow": 2, "parquet": 2, "orc": 1}
+GROUPS = {"csv": 2, "json": 2, "xml": 2, "text": 2, "avro": 1, "arrow": 1, "parquet": 1, "orc": 1}
 
 
 @pytest.mark.sample(
@@ -26,4 +26,4 @@ def test_five_readings_of_generated_files_are_the_same(spark_answers, file_forma
         group = group_of(file_format, SEED, number, 20)
         list(findings.take(machine.differences(group), f"group {number}"))
     assert not findings.undocumented, "\n".join(findings.undocumented.values())
-    assert sum(machine.counts.by_format.values()) > 50
+    assert machine.counts.total() > 50

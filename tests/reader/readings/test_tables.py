@@ -30,13 +30,6 @@ def _rows() -> list[str]:
     return [row for row in rows if row != "case"]
 
 
-def test_in_each_table_what_changes_rows_comes_before_what_changes_values_and_errors():
-    order = ["**rows**", "**values**", "stops", "reads"]
-    for table in re.findall(r"(?m)^\| case .+\n\|---.+\n((?:\| .+\n)+)", PAGE.read_text("utf-8")):
-        ranks = [order.index(re.split(r" (?<!\\)\| ", row)[1]) for row in table.splitlines()]
-        assert ranks == sorted(ranks)
-
-
 def test_the_first_table_lists_each_case_that_changes_rows_or_values():
     first, *sections = PAGE.read_text("utf-8").split("\n## ")[1:]
     listed = Counter[str]()
@@ -85,10 +78,7 @@ def test_spark_and_sluice_do_what_the_table_says(spark_answers, tmp_path, row):
 
 
 @AS_NEWEST
-@pytest.mark.sample(
-    "hidden directories that a wildcard matches",
-    why="more rows of the table, a session each",
-)
+@pytest.mark.thorough("a session of Spark; the other rows of the table have recorded answers")
 @pytest.mark.parametrize("row", rows_in_spark.ROWS)
 def test_spark_s_source_and_sluice_s_do_what_the_table_says(spark, tmp_path, row):
     rows_in_spark.ROWS[row](spark, tmp_path)

@@ -16,62 +16,18 @@ PIECES = (
 
 ODD = (
     *("", "null", "NaN", "-NaN", "nan", "Infinity", "-Infinity", "+Infinity", "Inf", "-Inf", "INF"),
-    *(
-        "inf",
-        "1e400",
-        "1e-400",
-        "0x1F",
-        "0x1p3",
-        "1_000",
-        "1,000",
-        "1,234.5",
-        "-1,5",
-        "true",
-        "yes",
-    ),
-    *("1d", "1f", "1L", "-0", "+0", "-", "+", ".", "1.", ".5", "00", "007", "1e5", "1E+2", "-1e-3"),
-    *("aGk=", "aGk", "!!", "PST", "GMT+2", "2024", "2024-02-30", "12:34", "99999-01-01", "epoch"),
-    *(
-        "\ufefftext",
-        "\ufeff",
-        "9" * 39,
-        "9" * 20,
-        "1" * 60,
-        "0" * 40 + "1",
-        "1e38",
-        "1e-38",
-        "1e-9999999",
-    ),
+    *("inf", "1e400", "1e-400", "0x1F", "0x1p3", "1_000", "1,000", "1,234.5", "-1,5", "true"),
+    *("yes", "1d", "1f", "1L", "-0", "+0", "-", "+", ".", "1.", ".5", "00", "007", "1e5", "1E+2"),
+    *("-1e-3", "aGk=", "aGk", "!!", "PST", "GMT+2", "2024", "2024-02-30", "12:34", "99999-01-01"),
+    *("epoch", "\ufefftext", "\ufeff", "9" * 39, "9" * 20, "1" * 60, "0" * 40 + "1"),
+    *("1e38", "1e-38", "1e-9999999"),
 )
 CHARACTERS = "abcXYZ019 .,;:-_/é\u4e2d\U0001f600\ufeff'"
 ZONES = (
-    "",
-    "",
-    "",
-    "Z",
-    "+02:00",
-    "-0330",
-    "+01",
-    " Europe/Berlin",
-    "UTC",
-    "PST",
-    "GMT+2",
-    "+18:01",
+    *("", "", "", "Z", "+02:00", "-0330", "+01", " Europe/Berlin", "UTC", "PST", "GMT+2", "+18:01"),
 )
 MONTHS = (
-    "Jan",
-    "Feb",
-    "Mar",
-    "Apr",
-    "May",
-    "Jun",
-    "Jul",
-    "Aug",
-    "Sep",
-    "Sept",
-    "Oct",
-    "Nov",
-    "Dec",
+    *("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Sept", "Oct", "Nov", "Dec"),
 )
 
 
@@ -155,13 +111,9 @@ def clock(chance: Random) -> str:
 
 DATE_PATTERNS = ("dd.MM.yyyy", "MMM d, yyyy", "yyyyMMdd", "d MMMM yyyy", "MM/dd/yy")
 TIME_PATTERNS = (
-    *(
-        "yyyy-MM-dd HH:mm:ss VV",
-        "dd/MM/yyyy hh:mm a",
-        "yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
-        "d MMM yyyy H:m",
-    ),
-    *("yyyy-MM-dd HH:mm:ss z", "yyyy-MM-dd HH:mm:ss.SSS O", "yyyy-DDD HH:mm[:ss][ Z]"),
+    *("yyyy-MM-dd HH:mm:ss VV", "dd/MM/yyyy hh:mm a", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"),
+    *("d MMM yyyy H:m", "yyyy-MM-dd HH:mm:ss z", "yyyy-MM-dd HH:mm:ss.SSS O"),
+    "yyyy-DDD HH:mm[:ss][ Z]",
 )
 
 
