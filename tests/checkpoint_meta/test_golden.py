@@ -5,7 +5,6 @@ Files below golden/ are never changed. A new one is written once, by the release
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
@@ -141,9 +140,3 @@ def test_a_seed_names_the_checkpoint_that_a_query_begins_after():
     pending = [split for batch in known.pending() for split in splits_in(batch)]
     assert sum(split.length for split in pending) == seed.counts["pending_bytes"] == 66
     assert start_position(store, NO_CHECKPOINT, CoordinatorSettings()).newest == seed.ref
-
-
-def test_golden_json_is_canonical():
-    for path in GOLDEN.rglob("*.json"):
-        text = path.read_text(encoding="utf-8")
-        assert text == json.dumps(json.loads(text), sort_keys=True, ensure_ascii=False) + "\n"

@@ -90,6 +90,13 @@ def feed(tmp_path: Path) -> Feed:
     return Feed(tmp_path, writeSchema="id long, name string, day date")
 
 
+DAY = "2024-03-01"
+
+
+def row(number: int, name: str | None = "n") -> dict[str, Any]:
+    return {"id": number, "name": name, "day": DAY}
+
+
 def rows(frame: Any) -> list[dict[str, Any]]:
     """The rows of a data frame by `id`."""
     records = [row.asDict(recursive=True) for row in frame.collect()]

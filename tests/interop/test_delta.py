@@ -11,19 +11,13 @@ import pytest
 from deltalake import DeltaTable
 
 from pyspark_sluice.errors import TableError
-from pyspark_sluice.tests.interop.conftest import Feed, rows
+from pyspark_sluice.tests.interop.conftest import Feed, row, rows
 from pyspark_sluice.tests.interop.every_type import write_every_type
 
 pytestmark = [
     pytest.mark.drivers,
     pytest.mark.thorough("needs Maven, and a Spark that both connectors know: `make interop`"),
 ]
-
-DAY = "2024-03-01"
-
-
-def row(number: int, name: str | None = "n") -> dict[str, Any]:
-    return {"id": number, "name": name, "day": DAY}
 
 
 def by_id(table: pa.Table) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pyspark_sluice.tests.interop import stream
-from pyspark_sluice.tests.interop.conftest import newest_state, rows
+from pyspark_sluice.tests.interop.conftest import newest_state, row, rows
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 pytestmark = [
@@ -36,7 +36,7 @@ def test_a_killed_stream_into_spark_s_sink_goes_on_as_a_direct_write(
         table = "lake.db.streamed"
         lake.sql(f"CREATE TABLE {table} (id bigint, name string, day date) USING iceberg")
     for number in range(FILES):
-        feed.land({"id": number, "name": "n", "day": "2024-03-01"})
+        feed.land(row(number))
     rows_read = str(feed.root / "checkpoint-rows")
     of_query = (sink, str(feed.landing), rows_read, table)
     chance = random.Random(4)
@@ -56,7 +56,7 @@ def test_a_killed_stream_into_spark_s_sink_goes_on_as_a_direct_write(
     query.stop()
     assert ids(read.load(table)) == [*range(FILES)]
 
-    feed.land({"id": FILES, "name": "n", "day": "2024-03-01"})
+    feed.land(row(FILES))
     state = {"startingState": newest_state(rows_read)}
     if sink == "delta":
         assert feed.run(f"delta:{table}", **state) == 1

@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
@@ -27,13 +26,10 @@ from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.source.schema_json import json_of
 from pyspark_sluice.reader.direct_write import place
-from pyspark_sluice.reader.direct_write.field_ids import from_text
 from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 from pyspark_sluice.reader.task import Assignment, Attempt, DirectWrite, ReaderTask
 from pyspark_sluice.tables.delta_table import DeltaSink
-from pyspark_sluice.tables.iceberg_table import IcebergSink
-from pyspark_sluice.tables.manifests import Manifests
 from pyspark_sluice.tables.written_batch import WrittenBatch
 from pyspark_sluice.tests.protocol.row_reader import SCHEMA, reader_maker
 from pyspark_sluice.tests.protocol.rows import Row
@@ -42,28 +38,20 @@ from pyspark_sluice.tests.tables.sinks import LINEAGE
 REF: Final = CheckpointRef(1, 1)
 FILES: Final = [FileSplit(FileVersion(name, 4, 0), 0, 4) for name in ("a", "b")]
 ROWS: Final = [(name, row) for name in ("a", "b") for row in range(4)]
-KINDS: Final = ("delta", "iceberg", "partitioned iceberg", "manifest")
-_COMMITS: Final = {
-    "delta": (DeltaSink, "_commit"),
-    "iceberg": (IcebergSink, "_commit"),
-    "partitioned iceberg": (IcebergSink, "_commit"),
-    "manifest": (Manifests, "add"),
-}
-_STEPS: Final[dict[str, tuple[type | None, str, bool]]] = {
+_STEPS: Final[dict[str, tuple[type, str, bool]]] = {
     "when the rows are in a local file": (LocalDraft, "publish", False),
     "when the file is published": (LocalDraft, "publish", True),
     "when its reader has committed": (ReaderCommits, "publish", True),
-    "before the table's commit": (None, "", False),
-    "after the table's commit": (None, "", True),
+    "before the table's commit": (DeltaSink, "_commit", False),
+    "after the table's commit": (DeltaSink, "_commit", True),
 }
 STEPS: Final = tuple(_STEPS)
 
 
 @dataclass(frozen=True)
 class OneBatch:
-    """A batch of one reader into a table of some kind below a directory."""
+    """A batch of one reader into a Delta table below a directory."""
 
-    kind: str
     root: Path
 
     @property
@@ -92,52 +80,25 @@ class OneBatch:
         list(task.read(Assignment(REF, 0, FILES, lineage=LINEAGE), Attempt()))
         commit = commits.find(REF, 0)
         assert commit is not None
-        self._sink().add(WrittenBatch.of_files(commit.written_files or (), {}))
+        DeltaSink(str(self.root / "table"), {}).add(
+            WrittenBatch.of_files(commit.written_files or (), {})
+        )
+
+    def files(self) -> list[str]:
+        """The files that the table names."""
+        return DeltaTable(str(self.root / "table")).file_uris()
 
     def rows(self) -> list[Row]:
         """What is in the table, in order."""
         found = [pa.parquet.read_table(path).to_pylist() for path in self.files()]
         return sorted((row["file"], row["row"]) for rows in found for row in rows)
 
-    def files(self) -> Sequence[str]:
-        """The files that the table names."""
-        if self.kind == "delta":
-            return DeltaTable(str(self.root / "table")).file_uris()
-        if self.kind == "manifest":
-            return Manifests(str(self.root / "manifests"), {}).paths()
-        found: Sequence[str] = self._iceberg().inspect.files()["file_path"].to_pylist()
-        return found
-
     def _writer(self, assignment: Assignment[FileSplit]) -> DataFileWriter:
         name = FileName(LINEAGE, assignment.ref, assignment.reader, secrets.token_hex(6))
-        columns = None
-        if self.kind == "partitioned iceberg":
-            columns = from_text(self._sink().columns())
-        return DataFileWriter(self.place, name, SCHEMA, WriteOptions(), None, columns)
-
-    def _sink(self) -> Any:
-        if self.kind == "delta":
-            return DeltaSink(str(self.root / "table"), {})
-        if self.kind == "manifest":
-            return Manifests(str(self.root / "manifests"), {})
-        return IcebergSink(self._iceberg())
-
-    def _iceberg(self) -> Any:
-        where = self.root / "iceberg"
-        where.mkdir(exist_ok=True)
-        catalog = SqlCatalog("x", uri=f"sqlite:///{where}/catalog.db", warehouse=str(where))
-        catalog.create_namespace_if_not_exists("lake")
-        table = catalog.create_table_if_not_exists("lake.orders", SCHEMA)
-        if self.kind == "partitioned iceberg" and table.spec().is_unpartitioned():
-            with table.update_spec() as update:
-                update.add_field("file", "identity")
-                update.add_field("row", "truncate[2]")
-        return table
+        return DataFileWriter(self.place, name, SCHEMA, WriteOptions(), None, None)
 
     def _kill_at(self, step: str) -> None:
         owner, name, after = _STEPS[step]
-        if owner is None:
-            owner, name = _COMMITS[self.kind]
         method: Callable[..., Any] = getattr(owner, name)
 
         def dies(*arguments: Any) -> None:

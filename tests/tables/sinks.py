@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
-from collections.abc import Sequence
-from multiprocessing.context import ForkServerContext, ForkServerProcess
-from multiprocessing.synchronize import Barrier
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit
-from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
+from pyspark_sluice.checkpoint_meta.documents.written_file import FileName, WrittenFile
 from pyspark_sluice.reader.direct_write.field_ids import from_text
 from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
 from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 from pyspark_sluice.tables.delta_table import DeltaSink
-from pyspark_sluice.tables.iceberg_table import IcebergSink
-from pyspark_sluice.tables.manifests import Manifests
 from pyspark_sluice.tables.written_batch import WrittenBatch
-from pyspark_sluice.tests.patience import PATIENCE
 
 LINEAGE = "0123456789abcdef"
 
@@ -65,30 +61,17 @@ def commit_of(batch: WrittenBatch, reader: int = 0, epoch: int = 1) -> ReaderCom
     )
 
 
-def add_to_delta(table: str, batch: WrittenBatch, gate: Barrier) -> None:
-    """In a process of its own: once the other one is there, too."""
-    gate.wait(PATIENCE)
-    DeltaSink(table, {}).add(batch)
-
-
-def add_to_manifests(directory: str, batch: WrittenBatch, gate: Barrier) -> None:
-    """As `add_to_delta`."""
-    gate.wait(PATIENCE)
-    Manifests(directory, {}).add(batch)
-
-
-def add_to_iceberg(catalog: dict[str, str], table: str, batch: WrittenBatch, gate: Barrier) -> None:
-    """As `add_to_delta`; both have looked at the table before one of them commits."""
-    sink: Any = IcebergSink(SqlCatalog("x", **catalog).load_table(table))
-    commit, tries = sink._commit, iter([gate])
-
-    def at_once(opened: Any, batch: WrittenBatch) -> bool:
-        for first in tries:
-            first.wait(PATIENCE)
-        return commit(opened, batch)
-
-    sink._commit = at_once
-    sink.add(batch)
+def in_place(path: Path, rows: pa.Table, lineage: str = LINEAGE) -> WrittenBatch:
+    """A batch of one file that was not written by Sluice."""
+    pq.write_table(rows, path)
+    statistics = {"numRecords": len(rows), "minValues": {}, "maxValues": {}, "nullCount": {}}
+    file = WrittenFile(
+        path=str(path),
+        rows=len(rows),
+        bytes=path.stat().st_size,
+        statistics=json.dumps(statistics),
+    )
+    return WrittenBatch.of_files([file], {}, [(lineage, 1)])
 
 
 def files_of(table: str | Path) -> set[str]:
@@ -117,15 +100,6 @@ def processes() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["pyspark_sluice.tests.tables.one_batch"])
     return context
-
-
-def finished(drivers: Sequence[ForkServerProcess]) -> None:
-    """Run them all at once, to their end."""
-    for driver in drivers:
-        driver.start()
-    for driver in drivers:
-        driver.join(PATIENCE)
-    assert [driver.exitcode for driver in drivers] == [0] * len(drivers)
 
 
 def ids(first: int, count: int = 3, **more: Any) -> pa.Table:

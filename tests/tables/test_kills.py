@@ -9,17 +9,15 @@ import pytest
 from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.tables.one_batch import KINDS, ROWS, STEPS, OneBatch
+from pyspark_sluice.tests.tables.one_batch import ROWS, STEPS, OneBatch
 from pyspark_sluice.tests.tables.sinks import processes
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.sample("delta", why="the same steps with other tables")
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_kill_at_any_step_loses_and_repeats_nothing_and_leaves_no_file(tmp_path, kind, step):
-    batch = OneBatch(kind, tmp_path)
+def test_a_kill_at_any_step_loses_and_repeats_nothing_and_leaves_no_file(tmp_path, step):
+    batch = OneBatch(tmp_path)
     chain(batch.store, 1)
     killed = processes().Process(target=batch.run, args=(step,))
     killed.start()

@@ -11,7 +11,7 @@ import pytest
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.manifests import Manifests
 from pyspark_sluice.tables.written_batch import WrittenBatch
-from pyspark_sluice.tests.tables.sinks import add_to_manifests, batch_of, finished, ids, processes
+from pyspark_sluice.tests.tables.sinks import batch_of, ids
 
 
 @pytest.fixture
@@ -45,34 +45,6 @@ def test_a_file_that_is_gone_is_named_before_there_is_a_manifest(tmp_path, manif
     with pytest.raises(TableError, match=r"data files of a batch are missing.*: 1 of"):
         manifests.add(batch)
     assert list(manifests.paths()) == []
-
-
-@pytest.mark.slow
-def test_two_drivers_that_add_one_batch_at_once_add_it_once(tmp_path, manifests):
-    context = processes()
-    where = str(tmp_path / "manifests")
-    for number in range(1, 3):
-        batch = batch_of(tmp_path / "data", number, ids(3 * number))
-        gate = context.Barrier(2)
-        arguments = (where, batch, gate)
-        finished([context.Process(target=add_to_manifests, args=arguments) for _ in range(2)])
-    assert rows_of(manifests) == [*range(3, 9)]
-
-
-def test_a_publish_whose_answer_was_lost_adds_the_rows_once(tmp_path, manifests, monkeypatch):
-    batch = batch_of(tmp_path / "data", 1, ids(0))
-    publish = manifests._store.publish
-
-    def loses(name, data):
-        publish(name, data)
-        raise OSError(5, "the answer is lost")
-
-    monkeypatch.setattr(manifests._store, "publish", loses)
-    with pytest.raises(OSError, match="the answer is lost"):
-        manifests.add(batch)
-    monkeypatch.undo()
-    manifests.add(batch)
-    assert rows_of(manifests) == [0, 1, 2]
 
 
 def test_manifests_in_a_bucket_name_each_batch_once(bucket, server):

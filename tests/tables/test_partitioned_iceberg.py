@@ -9,13 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg import expressions
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import (
@@ -33,11 +30,10 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from pyspark_sluice.checkpoint_meta.documents.written_file import WrittenFile
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.iceberg_table import IcebergSink
-from pyspark_sluice.tables.written_batch import WrittenBatch
-from pyspark_sluice.tests.tables.sinks import batch_of
+from pyspark_sluice.tests.tables.iceberg_lake import IcebergLake
+from pyspark_sluice.tests.tables.sinks import in_place
 
 # The plugin for pydantic does not know the constructors of filters.
 EqualTo: Any = expressions.EqualTo
@@ -75,42 +71,8 @@ TRANSFORMS = {
 }
 
 
-class Lake:
-    """A table with `columns`, partitioned by transforms of columns, and its sink."""
-
-    def __init__(self, folder, columns, *, version="2", **transforms):
-        where = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": str(folder / "w")}
-        self._catalog = SqlCatalog("x", **where)
-        self._catalog.create_namespace("lake")
-        self.data = folder / "data"
-        ids = {field.name: field.field_id for field in columns.fields}
-        fields = [
-            PartitionField(ids[name], 1000 + number, parse_transform(text), f"{name}_part")
-            for number, (name, text) in enumerate(transforms.items())
-        ]
-        spec = PartitionSpec(*fields)
-        properties = {"format-version": version}
-        table = self._catalog.create_table(
-            "lake.orders", columns, partition_spec=spec, properties=properties
-        )
-        self.sink = IcebergSink(table)
-
-    @property
-    def table(self):
-        return self._catalog.load_table("lake.orders")
-
-    def batch(self, number, rows, **options):
-        return batch_of(self.data, number, rows, **{"columns": self.sink.columns(), **options})
-
-    def add(self, number, rows, **options):
-        self.sink.add(self.batch(number, rows, **options))
-
-    def files(self, *expression):
-        """The data files that a scan plans."""
-        return [task.file for task in self.table.scan(*expression).plan_files()]
-
-    def ids(self, *expression):
-        return sorted(self.table.scan(*expression).to_arrow()["id"].to_pylist())
+class Lake(IcebergLake):
+    """What each data file of the table has."""
 
     def parts(self):
         """Spec, partition values and ids of each file, in the order of ids."""
@@ -158,10 +120,8 @@ def test_each_file_has_the_rows_of_one_tuple_of_partition_values(tmp_path, trans
         expected.setdefault((0, *parts), []).append(number)
     assert lake.parts() == list(expected.items())
     for position, name in enumerate(names):
-        partition = values[name].to_pylist()
         last = values[name].drop_null().to_pylist()[-1]
         for filtered, value in ((EqualTo(name, last), last), (IsNull(name), None)):
-            assert lake.ids(filtered) == [n for n, v in enumerate(partition) if v == value], name
             planned = {file.partition[position] for file in lake.files(filtered)}
             assert planned == {apply[name](plain(value))}, name
 
@@ -262,16 +222,6 @@ def test_a_partition_column_is_dropped_after_its_partition_field(tmp_path):
     assert {file.spec_id for file in lake.files()} == {0, 1}
 
 
-def test_required_partition_columns_take_rows_without_nulls(tmp_path):
-    fields = [NestedField(1, "id", LongType(), required=True), NestedField(2, "who", StringType())]
-    lake = Lake(tmp_path, Schema(*fields), id="truncate[2]", who="void")
-    with pytest.raises(TableError, match="id may be null, and is required in the table"):
-        lake.add(1, rows(0))
-    sure = pa.schema([pa.field("id", pa.int64(), nullable=False), ("who", pa.string())])
-    lake.add(1, rows(0).cast(sure))
-    assert lake.parts() == [((0, 0, None), [0, 1]), ((0, 2, None), [2, 3])]
-
-
 def test_files_without_ids_are_written_again_with_partitions(tmp_path):
     # As with Spark Connect, whose tasks do not know the table.
     lake = Lake(tmp_path, WHO, who="identity")
@@ -284,28 +234,14 @@ def test_files_without_ids_are_written_again_with_partitions(tmp_path):
     assert codecs == {"SNAPPY"}
 
 
-def test_another_engine_reads_one_partition(tmp_path, monkeypatch):
-    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
-    lake = Lake(tmp_path, WHO, who="identity")
-    lake.add(1, rows(0))
-    evolve(lake, "bucket[4]")
-    lake.add(2, rows(4))
-    frame = pl.scan_iceberg(lake.table.metadata_location, reader_override="native")
-    table = frame.filter(pl.col("who") == "u1").sort("id").collect()
-    assert table.to_dict(as_series=False) == {"id": [1, 3, 5, 7], "who": ["u1"] * 4}
-
-
 def test_what_cannot_be_partitioned_is_refused_by_name(tmp_path, monkeypatch):
     lake = Lake(tmp_path, WHO, who="identity", id="bucket[4]")
     with pytest.raises(TableError, match="no writePartitionBy"):
         lake.add(1, rows(0), partition_by="who")
     with pytest.raises(TableError, match=r"who.*int64 in the rows.*string, as in the table"):
         lake.batch(1, pa.table({"id": [1], "who": [1]}))
-    file = WrittenFile(path=str(tmp_path / "a.parquet"), rows=4, bytes=0, statistics="{}")
-    pq.write_table(rows(0), file.path)
-    file = file.model_copy(update={"bytes": (tmp_path / "a.parquet").stat().st_size})
     with pytest.raises(TableError, match="Write without writeCopy=never"):
-        lake.sink.add(WrittenBatch.of_files([file], {}, [("f" * 16, 1)]))
+        lake.sink.add(in_place(tmp_path / "a.parquet", rows(0)))
     monkeypatch.setitem(sys.modules, "pyiceberg_core", None)
     with pytest.raises(TableError, match="the package pyiceberg-core on all machines"):
         lake.batch(1, rows(0))

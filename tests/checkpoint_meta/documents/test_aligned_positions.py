@@ -43,15 +43,6 @@ class Sources:
         return {peer.name: peer.position for peer in self.of[name].look()}
 
 
-def test_each_source_sees_the_newest_position_of_the_others():
-    sources = Sources("clicks", "orders", "re-turns")
-    for position in (5, 7, 6):
-        sources.of["orders"].publish(position)
-    sources.of["re-turns"].publish(None)
-    assert sources.seen("clicks") == {"orders": 6, "re-turns": None}
-    assert sources.seen("orders") == {"re-turns": None}
-
-
 def test_a_look_costs_one_listing_and_one_read_of_each_new_message():
     sources = Sources("clicks", "orders")
     sources.of["orders"].publish(1)
@@ -60,15 +51,6 @@ def test_a_look_costs_one_listing_and_one_read_of_each_new_message():
         sources.of["clicks"].look()
     assert sources.store.requests == ["list", "read", "list", "list"]
     assert len(sources.store.objects) == 1
-
-
-def test_a_restart_continues_the_numbers_and_two_messages_stay():
-    sources = Sources("clicks", "orders")
-    for position in range(4):
-        sources.of["orders"] = sources.again("orders")
-        sources.of["orders"].publish(position)
-    assert sources.seen("clicks") == {"orders": 3}
-    assert len(sources.store.objects) == 2
 
 
 def test_an_older_incarnation_that_still_publishes_is_passed():
@@ -80,23 +62,11 @@ def test_an_older_incarnation_that_still_publishes_is_passed():
 
 
 def test_a_message_that_is_replaced_after_the_listing_is_looked_for_again():
-    sources = Sources("clicks", "orders")
-    orders = sources.of["orders"]
+    sources = Sources("clicks", "re-orders")
+    orders = sources.of["re-orders"]
     orders.publish(1)
     sources.store.after_listing = [lambda: [orders.publish(position) for position in (2, 3, 4)]]
-    assert sources.seen("clicks") == {"orders": 4}
-
-
-def test_a_source_is_idle_after_it_was_watched_for_so_long():
-    sources = Sources("clicks", "orders")
-    sources.of["orders"].publish(1)
-    clicks, looks = sources.of["clicks"], 0
-    while not any(map(clicks.is_idle, clicks.look())):
-        sources.now += IDLE / 20
-        looks += 1
-    assert looks == 20
-    sources.of["orders"].publish(2)
-    assert not any(map(clicks.is_idle, clicks.look()))
+    assert sources.seen("clicks") == {"re-orders": 4}
 
 
 def test_a_damaged_message_is_an_error_that_names_it():

@@ -8,10 +8,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import (
-    Fault,
-    FaultyStateStore,
     MemoryStateStore,
-    SimulatedCrash,
 )
 from pyspark_sluice.errors import StateCorruptError, StateVersionError
 
@@ -86,18 +83,6 @@ def test_a_version_that_an_old_listing_hides_is_found_once_its_number_is_taken()
     SchemaHistory(disk).grow(adding("theirs"))
     made = SchemaHistory(store).grow(adding("mine"))
     assert made.struct["fields"] == ["theirs", "mine"]
-
-
-@pytest.mark.parametrize("kind", ["crash before", "crash half-way", "crash after"])
-def test_a_crash_around_the_publication_leaves_a_version_or_none(kind):
-    disk = MemoryStateStore()
-    SchemaHistory(disk).grow(adding("a"))
-    store = FaultyStateStore(disk)
-    store.fault = Fault(kind, verb="publish")
-    with pytest.raises(SimulatedCrash):
-        SchemaHistory(store).grow(adding("b"))
-    assert SchemaHistory(disk).latest().version == (1 if kind == "crash after" else 0)
-    assert SchemaHistory(disk).grow(adding("b")).version == 1
 
 
 def test_a_newer_format_and_a_damaged_object_are_refused_by_name():

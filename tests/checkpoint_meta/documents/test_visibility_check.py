@@ -40,17 +40,11 @@ def test_a_process_that_sees_the_object_itself_proves_it_with_one_look(tmp_path)
     visibility = pickle.loads(pickle.dumps(publish(store)))
     visibility.check(StorageStateStore(str(tmp_path)))
     memory = MemoryStateStore()
-    visibility = publish(memory)
+    publish(memory)
+    visibility = CheckpointHistory(memory).load(REF).visibility
     faulty = FaultyStateStore(memory)
     visibility.check(faulty)
     assert faulty.operations == 1
-
-
-def test_a_seal_is_the_same_for_publisher_and_reader(tmp_path):
-    store = StorageStateStore(str(tmp_path))
-    visibility = publish(store)
-    assert CheckpointHistory(store).load(REF).visibility == visibility
-    assert len(visibility.checksum) == 64
 
 
 def test_an_empty_directory_is_named_with_host_and_path(tmp_path):

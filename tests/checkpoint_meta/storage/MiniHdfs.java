@@ -6,7 +6,6 @@ import java.io.PrintStream;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Set;
-import java.util.stream.IntStream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -110,9 +109,6 @@ public class MiniHdfs {
 
     private static String answer(String[] words) throws Exception {
         switch (words[0]) {
-            case "restart":
-                cluster.restartNameNode(true);
-                break;
             case "failover":
                 // The first one hands over, or ends; the second one takes over, and back.
                 int active = cluster.getNameNode(0) != null && cluster.getNameNode(0).isActiveState() ? 0 : 1;
@@ -156,15 +152,6 @@ public class MiniHdfs {
                 break;
             case "copies":
                 files.setReplication(new Path(words[1]), (short) Integer.parseInt(words[2]));
-                break;
-            case "fill":
-                IntStream.range(0, Integer.parseInt(words[2])).parallel().forEach(number -> {
-                    try {
-                        files.create(new Path(words[1], String.format("%06d.txt", number))).close();
-                    } catch (java.io.IOException error) {
-                        throw new java.io.UncheckedIOException(error);
-                    }
-                });
                 break;
             default:
                 return "unknown " + words[0];

@@ -10,7 +10,6 @@ import io
 import random
 import socket
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -203,17 +202,6 @@ class FaultyServer(ABC):
         list(self._served(environ, lambda *_: None))
         environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
         return []
-
-    @staticmethod
-    def hang(seconds: float) -> Answer:
-        """No answer for that long, and then a dead connection."""
-
-        def hanging(environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
-            time.sleep(seconds)
-            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
-            return []
-
-        return hanging
 
 
 def body_of(environ: dict[str, Any]) -> bytes:

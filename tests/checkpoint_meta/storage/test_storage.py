@@ -123,12 +123,12 @@ class StorageSuite:
         keys = [f"in/day={day:02}/{n}" for day in (2, 3, 5, 11) for n in range(3)]
         keys += ["in/day=03-late/x", "in/day=03.5/x", "in/day=03", "in/dax", "in/ä", "inn/x", "a"]
         names = sorted(map(self.put, keys))
-        prefixes = ("in/", "in/d", "in/day=03", "in/day=03/", "", "zz")
-        afters = ("", "in/day=03", "in/day=03/", "in/day=11/2", "in/e")
+        prefixes = ("in/", "in/day=03", "in/day=03/", "")
+        afters = ("", "in/day=03", "in/e")
         for prefix, after, until in itertools.product(
             map(self.name, prefixes),
             (text and self.name(text) for text in afters),
-            ("", self.name("in/day=05/"), self.name("in/day=05/2")),
+            ("", self.name("in/day=05/2")),
         ):
             pages = storage.pages(prefix, after=after, until=until)
             assert [name for page in pages for name in page.names] == [
@@ -156,11 +156,14 @@ class StorageSuite:
         assert list(storage.files(self.name("e"))) == [self.name("e/sub/2")]
         self.put("d/12")
         storage.persist(name)
+        for path in ("d/3", "e/sub-2"):
+            self.put(path)
         for _ in range(2):
             storage.delete(name)
+            storage.delete_tree(self.name("d/3"))
             storage.delete_tree(self.name("e/sub"))
         assert list(storage.files(self.name("d"))) == [self.name("d/12")]
-        assert not storage.exists(self.name("e/sub/2"))
+        assert list(storage.files(self.name("e"))) == [self.name("e/sub-2")]
         self.put("d/1", b"again")
 
     def test_a_rename_never_replaces_or_leaves_it_to_the_caller(self, storage):

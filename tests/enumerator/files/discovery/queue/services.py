@@ -122,8 +122,7 @@ class StorageQueues(Service):
     no_object = in_base64(blob_event("c", "in/a", "BlobTierChanged", "SetBlobTier"))
 
     def version(self, bucket, key):
-        with self.store._service() as service:
-            found = service.get_blob_client(bucket, key).get_blob_properties()
+        found = self.store._service.get_blob_client(bucket, key).get_blob_properties()
         return found.etag, found.last_modified
 
     def is_queue(self, environ):
