@@ -23,6 +23,12 @@ def test_a_range_leads_over_dead_incarnations_and_leaves_their_orphans_out(store
     assert names(found) == [("delta", 2, 1), ("delta", 3, 2), ("delta", 4, 2), ("delta", 5, 2)]
 
 
+def test_a_chain_starts_at_its_newest_base(store):
+    head = chain(store, 6, bases=(2, 4))
+    found = CheckpointHistory(store).chain(head)
+    assert names(found) == [("base", 4, 1), ("delta", 5, 1), ("delta", 6, 1)]
+
+
 def test_a_base_of_a_dead_incarnation_is_not_taken(store):
     chain(store, 4, bases=(1, 4))
     head = chain(store, 5, epoch=2, start=CheckpointRef(3, 1))

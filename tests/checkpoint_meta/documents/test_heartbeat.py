@@ -67,6 +67,13 @@ def claim(store, **changes):
     return {**document, "epoch": document["epoch"] + 1}
 
 
+def life_after_the_last_beat(store, seconds):
+    document = json.loads(store.read("epochs/0000000001.json"))
+    (beat,) = store.list("heartbeats")
+    at = without_checksum(store.read(f"heartbeats/{beat}"))["beat"]
+    return look_at(store, document, at + seconds).life
+
+
 def test_a_process_that_can_be_seen_runs_until_it_is_killed(hold, tmp_path):
     process = hold()
     store = open_store(str(tmp_path / "state"))
@@ -97,11 +104,8 @@ def test_a_query_in_another_container_of_the_same_host_name_lives_while_its_hear
     assert "its last heartbeat was" in str(owner)
     process.kill()
     process.wait(PATIENCE)
-    document = json.loads(store.read("epochs/0000000001.json"))
-    (beat,) = store.list("heartbeats")
-    at = without_checksum(store.read(f"heartbeats/{beat}"))["beat"]
-    assert look_at(store, document, at + ALIVE_SECONDS - 1).life == "unknown"
-    assert look_at(store, document, at + ALIVE_SECONDS + 1).life == "gone"
+    assert life_after_the_last_beat(store, ALIVE_SECONDS - 1) == "unknown"
+    assert life_after_the_last_beat(store, ALIVE_SECONDS + 1) == "gone"
 
 
 def test_a_copied_claim_owns_nothing_as_soon_as_no_heart_beats_in_the_copy(hold, tmp_path):
@@ -110,10 +114,7 @@ def test_a_copied_claim_owns_nothing_as_soon_as_no_heart_beats_in_the_copy(hold,
     copy = open_store(str(tmp_path / "copy"))
     assert owner_of(open_store(str(tmp_path / "state"))).runs == "running"
     assert f"of the state at {tmp_path}/state" in str(owner_of(copy))
-    document = json.loads(copy.read("epochs/0000000001.json"))
-    (beat,) = copy.list("heartbeats")
-    at = without_checksum(copy.read(f"heartbeats/{beat}"))["beat"]
-    assert look_at(copy, document, at + ALIVE_SECONDS + 1).life == "gone"
+    assert life_after_the_last_beat(copy, ALIVE_SECONDS + 1) == "gone"
 
 
 def test_one_heartbeat_is_kept_and_those_of_earlier_epochs_go():

@@ -100,9 +100,11 @@ def test_no_failover_loses_a_publish_or_doubles_one(tmp_path, root, monkeypatch)
             created.append((name, data))
             number += 1
 
-    failovers = threading.Thread(
-        target=lambda: [pair.tell(f"failover {how}") for how in ("end", "handover")]
-    )
+    def fail_over():
+        for how in ("end", "handover"):
+            pair.tell(f"failover {how}")
+
+    failovers = threading.Thread(target=fail_over)
     try:
         failovers.start()
         with ThreadPoolExecutor(4) as pool:

@@ -27,22 +27,7 @@ from pyspark_sluice.errors import StateError
 
 
 class StateStoreSuite:
-    """The contract. Subclasses make a store and read its objects behind its back."""
-
-    def make(self, tmp_path):
-        raise NotImplementedError
-
-    def raw(self, store, name):
-        raise NotImplementedError
-
-    @pytest.fixture
-    def store(self, tmp_path):
-        return self.make(tmp_path)
-
-    def test_what_is_published_can_be_read_and_is_stored_unchanged(self, store):
-        store.publish("a/b/1.json", b"one")
-        assert store.read("a/b/1.json") == b"one"
-        assert self.raw(store, "a/b/1.json") == b"one"
+    """The contract. Subclasses make the fixture `store`."""
 
     def test_a_second_publication_of_a_name_fails_and_changes_nothing(self, store):
         store.publish("a/1", b"first")
@@ -79,12 +64,9 @@ class StateStoreSuite:
 
 
 class TestStorageStateStore(StateStoreSuite):
-    def make(self, tmp_path):
+    @pytest.fixture
+    def store(self, tmp_path):
         return open_store(str(tmp_path / "deep" / "state"))
-
-    def raw(self, store, name):
-        with open(os.path.join(store.location, name), "rb") as file:
-            return file.read()
 
     def test_a_torn_publication_is_seen_by_nobody_and_does_not_block_the_name(self, store):
         store.publish("d/1", b"a")
@@ -97,11 +79,9 @@ class TestStorageStateStore(StateStoreSuite):
 
 
 class TestMemoryStateStore(StateStoreSuite):
-    def make(self, tmp_path):
+    @pytest.fixture
+    def store(self):
         return MemoryStateStore()
-
-    def raw(self, store, name):
-        return store.objects[name]
 
 
 @pytest.fixture
@@ -173,18 +153,9 @@ def test_what_is_not_there_is_no_fault_and_is_not_retried(faulty):
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "webhdfs://namenode:9870/state",
-        "ftp://host/state",
-        "sftp://host/state",
-        "smb://host/share/state",
-        "oss://bucket/state",
-        "adl://store/state",
-        "memory://state",
-        "simplecache::s3://bucket/state",
-        "dbfs:/state",
-    ],
-)
+    ["webhdfs://namenode:9870/state", "sftp://host/state", "memory://state",
+     "simplecache::s3://bucket/state", "dbfs:/state"],
+)  # fmt: skip
 def test_a_file_system_whose_create_is_not_atomic_is_refused_by_name(url):
     with pytest.raises(StateError, match="its create is not known to be atomic") as error:
         open_store(url)
