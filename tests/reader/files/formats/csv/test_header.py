@@ -11,9 +11,7 @@ import pytest
 from pyspark_sluice.errors import SchemaMismatchError
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
-from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.tests.reader.files.reading import CONTEXT, read_rows, version, whole
+from pyspark_sluice.tests.reader.files.reading import read_rows, version
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.string()), ("_rescued", pa.string())])
 BY_NAME: dict[str, Any] = {"file_format": "csv", "header": True, "enforce_schema": False}
@@ -43,15 +41,6 @@ def test_columns_by_name_refuse_a_header_that_names_one_twice(tmp_path, header, 
         with pytest.raises(SchemaMismatchError, match="names a column twice") as raised:
             read_rows(paths, pa.schema(list(SCHEMA)[:columns]), mode=mode, **BY_NAME, **more)
         assert str(path) in str(raised.value)
-
-
-@pytest.mark.parametrize("evolution", EvolutionMode)
-def test_every_evolution_mode_refuses_it(tmp_path, evolution):
-    path = _file(tmp_path, "id,n,N")
-    options = ReaderOptions(**BY_NAME, schema_evolution_mode=evolution)
-    reader = FileSplitReader(SCHEMA, options, CONTEXT, schema_is_inferred=True)
-    with pytest.raises(SchemaMismatchError, match="names a column twice"):
-        list(reader.read([whole(path)]))
 
 
 def test_inference_refuses_it(tmp_path):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import bz2
-import gzip
 import re
-from itertools import pairwise
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,16 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.reader.files.formats import record_format
-from pyspark_sluice.reader.files.formats.api import FormatContext
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
-from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
-from pyspark_sluice.reader.files.io.compressed.cut_places import KNOWN, MemoryCutPlaces
+from pyspark_sluice.reader.files.io.compressed import bzip2
+from pyspark_sluice.reader.files.io.compressed.cut_places import KNOWN
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.tests.reader.files.reading import CONTEXT, cut, read, read_rows, version, whole
+from pyspark_sluice.tests.reader.files.reading import cut, read, read_rows, version, whole
 
 pytestmark = pytest.mark.slow
 
@@ -64,8 +58,7 @@ def _records(options: dict[str, Any], count: int = 40) -> list[str]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("count", [1, len(ODD)])
-@pytest.mark.parametrize("points", [[], [3, 30, 31, 90], [60, 61, 62, 63, 200, 300]])
-def test_every_parser_reads_what_follows_the_lines(tmp_path, way, count, points):
+def test_every_parser_reads_what_follows_the_lines(tmp_path, way, count):
     options = WAYS[way]
     plain, path = tmp_path / "plain.csv", tmp_path / "preamble.csv"
     plain.write_bytes(_text(_records(options), options))
@@ -73,7 +66,7 @@ def test_every_parser_reads_what_follows_the_lines(tmp_path, way, count, points)
     expected = read_rows([plain], SCHEMA, file_format="csv", **options)
     assert len(expected) == 40
     cannot_be_cut = "multi_line" in options or "encoding" in options
-    splits = [whole(path)] if cannot_be_cut else cut(path, points)
+    splits = [whole(path)] if cannot_be_cut else cut(path, [3, 30, 31, 90, 200])
     table, _ = read(splits, SCHEMA, file_format="csv", skip_rows=count, **options)
     assert table.to_pylist() == expected
 
@@ -116,58 +109,29 @@ def test_lines_of_any_text_are_left_out_at_any_cut_of_the_file(
     path = folder / "a.csv"
     options: dict[str, Any] = HEADER if header else {}
     path.write_bytes(_text([*lines, *_records(options, 12)], options))
-    before = record_format.BLOCK_BYTES
-    record_format.BLOCK_BYTES = step
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record_format, "BLOCK_BYTES", step)
         splits = cut(path, points)
         table, _ = read(splits, SCHEMA, file_format="csv", skip_rows=len(lines), **options)
-    finally:
-        record_format.BLOCK_BYTES = before
     assert table.column("id").to_pylist() == list(range(12))
 
 
-def _of_points(path: Path, options: ReaderOptions) -> tuple[list[FileSplit], list[int]]:
-    """A split for each point of a compressed file, and the rows of all of them."""
-    file = version(path)
-    cut_places = MemoryCutPlaces()
-    made = CsvFormat(SCHEMA, options, FormatContext(cut_places=cut_places))
-    borders = [block.start for block in made.blocks(file)]
-    splits = [FileSplit(file, a, b) for a, b in pairwise([*borders, file.size])]
-    reader = FileSplitReader(SCHEMA, options, CONTEXT, cut_places=cut_places)
-    batches = [item for item in reader.read(splits) if isinstance(item, pa.RecordBatch)]
-    return splits, pa.Table.from_batches(batches, SCHEMA).column("id").to_pylist()
-
-
-def _hard_to_compress(lines: list[str]) -> list[str]:
-    draw = Random(1).randbytes
-    return [re.sub("n[0-9]+", lambda _: draw(150).hex(), line) for line in lines]
-
-
-@pytest.mark.thorough("entries into compressed files are in test_splittable_codecs.py")
 @pytest.mark.parametrize("options", [{}, HEADER], ids=str)
-def test_compressed_files_lose_them_at_any_point_of_entry(tmp_path, monkeypatch, options):
-    monkeypatch.setattr(points_of_gzip, "SPACING", 1)
-    ids = list(range(40_000))
-    data = _text([*ODD, *_hard_to_compress(_records(options, len(ids)))], {})
-    given = {"file_format": "csv", "skip_rows": len(ODD), **options}
-    packed, other = tmp_path / "a.csv.gz", tmp_path / "a.csv.bz2"
-    packed.write_bytes(gzip.compress(data, 1))
-    other.write_bytes(bz2.compress(data, 1))
-    for splits in ([whole(packed)], cut(other, [900, 100_000, 400_000])):
-        assert read(splits, SCHEMA, **given)[0].column("id").to_pylist() == ids
-    splits, found = _of_points(packed, ReaderOptions(**given))
-    assert len(splits) > 1
-    assert found == ids
-
-
-def test_lines_that_go_on_for_long_in_a_compressed_file_that_is_cut_are_named(tmp_path):
-    path = tmp_path / "a.csv.bz2"
-    records = _text(_hard_to_compress(_records({}, 40_000)), {})
-    path.write_bytes(bz2.compress(b"x" * KNOWN + b"\n" + records, 1))
-    given: dict[str, Any] = {"file_format": "csv", "skip_rows": 1}
-    assert len(read_rows([path], SCHEMA, **given)) == 40_000
-    with pytest.raises(MalformedDataError, match=r"a\.csv\.bz2, byte 921601 .*skipRows"):
-        read(cut(path, [path.stat().st_size // 2]), SCHEMA, **given)
+def test_they_are_left_out_once_in_a_compressed_file_that_is_cut(tmp_path, monkeypatch, options):
+    monkeypatch.setattr(bzip2, "NEAR", 1000)
+    path, draw = tmp_path / "a.csv.bz2", Random(1).randbytes
+    records = [
+        re.sub("n[0-9]+", lambda _: draw(150).hex(), line) for line in _records(options, 3000)
+    ]
+    path.write_bytes(bz2.compress(_text([*ODD, *records], {}), 1))
+    usual = {"file_format": "csv", "skip_rows": len(ODD), **options}
+    table, _ = read(cut(path, [900, 100_000, 300_000]), SCHEMA, **usual)
+    assert table.column("id").to_pylist() == list(range(3000))
+    path.write_bytes(bz2.compress(b"x" * KNOWN + b"\n" + _text(records, {}), 1))
+    usual["skip_rows"] = 1
+    assert len(read_rows([path], SCHEMA, **usual)) == 3000
+    with pytest.raises(MalformedDataError, match=r"a\.csv\.bz2, byte 92160\d .*skipRows"):
+        read(cut(path, [path.stat().st_size // 2]), SCHEMA, **usual)
 
 
 def test_inference_and_the_names_of_columns_begin_behind_them(tmp_path):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import MalformedDataError
+from pyspark_sluice.reader.files.formats.json import format as format_module
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat
 from pyspark_sluice.reader.files.formats.record_format import Origin
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.reader.readings.of_spark import set_for_a_while
-from pyspark_sluice.tests.reader.readings.values import with_bytes
+from pyspark_sluice.tests.reader.readings.values import comparable, with_bytes
 
 ZONE = "Europe/Berlin"
 CORRUPT = "_corrupt_record"
@@ -95,27 +96,19 @@ def our_rows(reader: JsonFormat, data: bytes) -> Rows | str:
     return plain_rows(pa.Table.from_batches([parsed.batch]))
 
 
+def exact_rows(reader: JsonFormat, data: bytes) -> Rows | str:
+    """`our_rows` without the fast parsers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(format_module, "parseable", lambda _: False)
+        return our_rows(reader, data)
+
+
 def plain_rows(table: pa.Table) -> Rows:
-    """Rows without nulls in which equal values are equal: NaN like NaN, far times as numbers."""
-    for index, field in enumerate(table.schema):
-        if pa.types.is_date32(field.type):
-            table = table.set_column(index, field.name, table.column(index).cast(pa.int32()))
-        elif pa.types.is_timestamp(field.type):
-            table = table.set_column(index, field.name, table.column(index).cast(pa.int64()))
-    return [_plain(row) for row in table.to_pylist()]
+    """`comparable` rows, without nulls."""
+    return [_without_nulls(row) for row in comparable(table)]
 
 
-def _plain(value: Any) -> Any:
+def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items() if inner is not None}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float):
-        return f"float {value!r}"
-    if isinstance(value, bool):
-        return f"bool {value}"
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC)
-    return value
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [*map(_without_nulls, value)] if isinstance(value, list) else value

@@ -10,24 +10,24 @@ from functools import partial
 import pytest
 
 from pyspark_sluice.errors import MalformedDataError
-from pyspark_sluice.reader.files.formats.json import format as json_format
 from pyspark_sluice.tests.reader.files.formats.json.comparing import (
     ALL,
     BORDER,
     CORRUPT,
     NESTED,
     ZONE,
+    exact_rows,
+    json_format,
     our_rows,
     plain_rows,
     spark_files,
     spark_lines,
 )
-from pyspark_sluice.tests.reader.files.formats.json.comparing import json_format as reader_of
 from pyspark_sluice.tests.reader.files.formats.json.records import record
 from pyspark_sluice.tests.reader.files.reading import read, whole
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
-RECORDS = 150
+RECORDS = 100
 MALFORMED = b'{"s":"cut off","a"'
 WRAPS_AROUND = re.compile(rb'"ts" ?:[ \t]?-?\d{13,}')
 """Seconds beyond the type: another time in Spark, no time here. See docs/differences.md."""
@@ -50,12 +50,12 @@ def test_a_record_gives_the_rows_of_spark_next_to_any_other(spark_answers, tmp_p
         return [[n, rows] for n, rows in enumerate(dropped) if rows != kept[n]]
 
     assert spark_answers(otherwise_dropped, records, ddl) == []
-    permissive, dropping = reader_of(schema), reader_of(schema, mode="DROPMALFORMED")
-    failing = reader_of(schema, mode="FAILFAST")
+    permissive, dropping = json_format(schema), json_format(schema, mode="DROPMALFORMED")
+    failing = json_format(schema, mode="FAILFAST")
     border, malformed = our_rows(permissive, BORDER), our_rows(permissive, MALFORMED)
     for data, rows, good in zip(records, expected, kept, strict=True):
         assert our_rows(permissive, data) == rows, data
-        assert _exact(permissive, data) == rows, data
+        assert exact_rows(permissive, data) == rows, data
         packed = BORDER + b"\n" + data + b"\n" + BORDER + b"\n"
         assert our_rows(permissive, packed) == [*border, *rows, *border], data
         beside = our_rows(permissive, data + b"\n" + MALFORMED)
@@ -63,12 +63,6 @@ def test_a_record_gives_the_rows_of_spark_next_to_any_other(spark_answers, tmp_p
         assert our_rows(dropping, data) == good, data
         is_bad = any(CORRUPT in row for row in rows)
         assert our_rows(failing, data) == ("malformed" if is_bad else rows), data
-
-
-def _exact(reader, data):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_format, "parseable", lambda _: False)
-        return our_rows(reader, data)
 
 
 NEST = b'{"s":%s}'
@@ -118,8 +112,8 @@ TEXTS = {
     ],
 }  # fmt: skip
 LONG_STRINGS = [
-    (b'{"s":"%s","l":1}', b"x", 20_000_000), (b'{"s":"%s","l":1}', b"x", 20_000_001), (b'{"s":["%s"],"l":1,"u":"%s"}', b"x", 20_000_001),
-    (b'{"s":"%s","l":1}', "\U0001f600".encode(), 10_000_001), (b'{"s":"q","l":"%s","a":"a"}', b"1", 20_000_001),
+    (b'{"s":"%s","l":1}', b"x", 20_000_000), (b'{"s":"%s","l":1}', "\U0001f600".encode(), 10_000_001),
+    (b'{"s":["%s"],"l":1,"u":"%s"}', b"x", 20_000_001),
 ]  # fmt: skip
 WIDE = ["utf-16-le", "utf-16-be", "utf-16", "utf-32-le", "utf-32-be"]
 CASES = [text for texts in TEXTS.values() for text in texts]
@@ -127,14 +121,13 @@ CASES = [text for texts in TEXTS.values() for text in texts]
 
 def test_texts_that_parsers_differ_in_are_read_as_by_spark_in_lines(spark_answers, tmp_path):
     schema = arrow_schema(NESTED)
-    for mode in ("PERMISSIVE", "DROPMALFORMED"):
-        ask = partial(spark_lines, folder=tmp_path, records=CASES, ddl=NESTED, mode=mode)
-        expected = spark_answers(ask, CASES, NESTED, mode)
-        reader = reader_of(schema, mode=mode)
-        for data, rows in zip(CASES, expected, strict=True):
-            assert our_rows(reader, data) == rows, (mode, data[:80])
+    ask = partial(spark_lines, folder=tmp_path, records=CASES, ddl=NESTED)
+    expected = spark_answers(ask, CASES, NESTED, "PERMISSIVE")
+    reader = json_format(schema)
+    for data, rows in zip(CASES, expected, strict=True):
+        assert our_rows(reader, data) == rows, data[:80]
     # What is expected above is what the letters say: nothing that is valid is malformed.
-    valid = reader_of(schema, mode="FAILFAST")
+    valid = json_format(schema, mode="FAILFAST")
     assert [data for data in TEXTS["y"] if our_rows(valid, data) == "malformed"] == []
     assert [data for data in TEXTS["n"] if our_rows(valid, data) != "malformed"] == []
 
@@ -154,12 +147,11 @@ def test_texts_that_parsers_differ_in_are_read_as_by_spark_in_documents(spark_an
     marked = [MARK + text for text in (b"{", b'[{"a":1},{"a":"x"}]', b"[", b" ")]
     documents = [*CASES, *pretty, *wide, *deep, *marked]
     paths = _written(tmp_path, documents)
-    for mode in ("PERMISSIVE", "DROPMALFORMED"):
-        ask = partial(spark_files, folder=tmp_path, ddl=NESTED, mode=mode, multiLine="true")
-        expected = spark_answers(ask, documents, NESTED, mode)
-        for path, data, rows in zip(paths, documents, expected, strict=True):
-            table, _ = read([whole(path)], schema, time_zone=ZONE, mode=mode, multi_line=True)
-            assert plain_rows(table) == rows, (mode, data[:80])
+    ask = partial(spark_files, folder=tmp_path, ddl=NESTED, multiLine="true")
+    expected = spark_answers(ask, documents, NESTED, "PERMISSIVE")
+    for path, data, rows in zip(paths, documents, expected, strict=True):
+        table, _ = read([whole(path)], schema, time_zone=ZONE, mode="PERMISSIVE", multi_line=True)
+        assert plain_rows(table) == rows, data[:80]
 
 
 def _written(folder, documents):
@@ -180,7 +172,7 @@ MARKED = {
 }
 
 
-@pytest.mark.parametrize("ddl", [ALL["flat"], NESTED, ALL["maps"]], ids=["flat", "nested", "maps"])
+@pytest.mark.parametrize("ddl", [ALL["flat"], NESTED], ids=["flat", "nested"])
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
 def test_lines_of_nothing_but_a_byte_order_mark_are_what_they_are_in_spark(
     spark_answers, tmp_path, ddl, mode
@@ -208,7 +200,7 @@ def _rows(schema, paths, mode):
 def test_strings_of_more_than_twenty_million_characters_are_malformed_where_they_are_asked_for(
     spark_answers, tmp_path
 ):
-    reader = reader_of(arrow_schema(ALL["strings"]))
+    reader = json_format(arrow_schema(ALL["strings"]))
     for text, value, times in LONG_STRINGS:
         data = text.replace(b"%s", value * times)
         # One after the other: Spark needs ten times their size.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import random
 from typing import Any
 
 import pyarrow as pa
@@ -94,72 +92,33 @@ def test_an_error_does_not_depend_on_where_the_content_is_cut(path, content, cou
         assert text == kept
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_rows_are_those_of_the_same_records_as_lines(tmp_path, seed):
-    chance = random.Random(seed)
-    texts = ["x", '"[{', "\\", "ä\n", "'", ""]
-    rows = [
-        {"s": chance.choice(texts), "a": n, "o": [{"Records": [n]}] * chance.randint(0, 3)}
-        for n in range(3000)
-    ]
-    lines, nested = tmp_path / "lines.json", tmp_path / "nested.json.gz"
-    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    documents, left = "", rows
-    while left:
-        count = chance.randint(0, 900)
-        others = [("A", [left[:5]]), ("Records", left[:count]), ("z", {"Records": [{"a": 1}]})]
-        chance.shuffle(others)
-        documents += json.dumps(dict(others), indent=chance.choice([None, 1]))
-        left = left[count:]
-    nested.write_bytes(gzip.compress(documents.encode()))
-    expected = read_rows([lines], SCHEMA)
-    assert read_rows([nested], SCHEMA, batch_bytes="64k", **RECORDS) == expected
-    nested.write_bytes(gzip.compress("".join(map(json.dumps, rows)).encode()))
-    assert read_rows([nested], SCHEMA, batch_bytes="64k", **JOINED) == expected
+MISFIT = '{"a":"x","s":"kept"}'
 
 
 @pytest.mark.parametrize(
-    ("options", "content", "place"),
+    ("options", "content", "place", "text", "values"),
     [
-        (RECORDS, '{"Records":[{"a":1},\n{"a":"x","s":"kept"},{"a":3}]}', 20),
-        (JOINED, '{"a":1}{"a":"x","s":"kept"}{"a":3}', 7),
+        (RECORDS, f'{{"Records":[{{"a":1}},\n{MISFIT},{{"a":3}}]}}', 20, MISFIT, [1, None, 3]),
+        (JOINED, f'{{"a":1}}{MISFIT}{{"a":3}}', 7, MISFIT, [1, None, 3]),
+        (RECORDS, '{"Records":[{"a":1}]}\n{"O":1}', 22, '{"O":1}', [1, None]),
     ],
+    ids=["element", "joined", "document without the array"],
 )
-def test_a_bad_record_takes_no_other_with_it(tmp_path, options, content, place):
+def test_a_bad_record_takes_no_other_with_it(tmp_path, options, content, place, text, values):
     path = tmp_path / "a.json"
     path.write_text(content)
-    text = '{"a":"x","s":"kept"}'
     with pytest.raises(MalformedDataError, match=rf"a\.json, byte {place};"):
         read_rows([path], SCHEMA, **options)
     rows = read_rows([path], SCHEMA, mode="PERMISSIVE", **options)
-    assert [row["a"] for row in rows] == [1, None, 3]
-    assert rows[1]["s"] == "kept"
+    assert [row["a"] for row in rows] == values
+    assert rows[1]["s"] == ("kept" if text == MISFIT else None)
     assert rows[1]["_corrupt_record"].strip() == text
     table, (report,) = read([whole(path)], SCHEMA, mode="DROPMALFORMED", **options)
-    assert (table.column("a").to_pylist(), report.dropped_records) == ([1, 3], 1)
-    (bad,) = bad_records(path, **options)
-    assert (bad.path, bad.position, bad.record.strip()) == (str(path), f"byte {place}", text)
-
-
-def bad_records(path, **options):
+    assert (table.column("a").to_pylist(), report.dropped_records) == ([v for v in values if v], 1)
     chosen = ReaderOptions(bad_records_path="/bad", mode="DROPMALFORMED", **options)
     decoded = make_format(chosen, SCHEMA).decode(whole(path))
-    return [bad for parsed in decoded for bad in parsed.bad]
-
-
-def test_a_document_without_the_array_is_one_malformed_record(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text('{"Records":[{"a":1},{"a":2}]}\n{"Error":"throttled"}')
-    with pytest.raises(MalformedDataError, match=rf"a\.json, byte 30; found {NO_ARRAY}"):
-        read_rows([path], SCHEMA, **RECORDS)
-    rows = read_rows([path], SCHEMA, mode="PERMISSIVE", **RECORDS)
-    assert [(row["a"], row["_corrupt_record"]) for row in rows] == [
-        (1, None), (2, None), (None, '{"Error":"throttled"}'),
-    ]  # fmt: skip
-    table, (report,) = read([whole(path)], SCHEMA, mode="DROPMALFORMED", **RECORDS)
-    assert (table.num_rows, report.dropped_records) == (2, 1)
-    (bad,) = bad_records(path, **RECORDS)
-    assert (bad.reason, bad.position) == (NO_ARRAY, "byte 30")
+    (bad,) = [bad for parsed in decoded for bad in parsed.bad]
+    assert (bad.path, bad.position, bad.record.strip()) == (str(path), f"byte {place}", text)
 
 
 def test_a_member_that_is_left_out_may_be_longer_than_a_record(tmp_path):

@@ -1,7 +1,9 @@
-"""What shows each row of the table of differences in docs/differences.md: values or a function."""
+"""What shows each row of XML in docs/differences.md: values or a function."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,111 +22,64 @@ from pyspark_sluice.tests.reader.files.formats.xml.two_readers import (
 from pyspark_sluice.tests.reader.files.reading import read_rows
 
 FAILS = "the task fails"
-
-
 REFUSED = "refused by name"
-
-
 BAD = "_corrupt_record"
 
-
-# Name of the row -> schema, bytes, and the rows of both.
-CASES: dict[str, tuple[str, bytes, Any, Any]] = {
-    "a record that is not well-formed": (
-        "a int",
-        b"<rs><r><a>1</b></r><r><a>2</a></r></rs>",
-        [{"a": None, BAD: "<rs><r><a>1</b></r><r><a>2</a></r></rs>"}],
-        [{"a": None, BAD: "<r><a>1</b></r>"}, {"a": 2, BAD: None}],
-    ),
-    "markup between records that is not well-formed": (
-        "a int",
-        b"<rs><r><a>1</a></r> & << <r><a>2</a></r></rs>",
-        [{"a": 1, BAD: None}, {"a": None, BAD: "<rs><r><a>1</a></r> & << <r><a>2</a></r></rs>"}],
-        [{"a": 1, BAD: None}, {"a": 2, BAD: None}],
-    ),
-    "several root elements": (
-        "a int",
-        b"<r><a>1</a></r><r><a>2</a></r>",
-        [{"a": 1, BAD: None}, {"a": None, BAD: "<r><a>1</a></r><r><a>2</a></r>"}],
-        [{"a": 1, BAD: None}, {"a": 2, BAD: None}],
-    ),
-    "fields behind a value that does not fit": (
-        "a int, b int, n struct<x:int,b:int>",
-        b"<rs><r><n><x>x</x><b>1</b></n><b>2</b><a>3</a></r></rs>",
-        [{"a": None, "b": 1, "n": None,
-          BAD: "<rs><r><n><x>x</x><b>1</b></n><b>2</b><a>3</a></r></rs>"}],
-        [{"a": 3, "b": 2, "n": {"x": None, "b": 1},
-          BAD: "<r><n><x>x</x><b>1</b></n><b>2</b><a>3</a></r>"}],
-    ),
-    "an attribute of the record that does not fit": (
-        "_a int, b int",
-        b"<rs><r a='x'><b>1</b></r></rs>",
-        FAILS,
-        [{"_a": None, "b": 1, BAD: "<r a='x'><b>1</b></r>"}],
-    ),
-    "text of the record that does not fit": (
-        "_VALUE int, b int",
-        b"<rs><r>x<b>1</b></r></rs>",
-        FAILS,
-        [{"_VALUE": None, "b": 1, BAD: "<r>x<b>1</b></r>"}],
-    ),
-    "the least int": (
-        "a int",
-        b"<rs><r><a>-2147483648</a></r></rs>",
-        [{"a": None, BAD: "<rs><r><a>-2147483648</a></r></rs>"}],
-        [{"a": -2147483648, BAD: None}],
-    ),
-    "the least long": (
-        "a long",
-        b"<rs><r><a>-9223372036854775808</a></r></rs>",
-        [{"a": None, BAD: "<rs><r><a>-9223372036854775808</a></r></rs>"}],
-        [{"a": -9223372036854775808, BAD: None}],
-    ),
-    "two signs": (
-        "a int",
-        b"<rs><r><a>--5</a></r></rs>",
-        [{"a": 5, BAD: None}],
-        [{"a": None, BAD: "<r><a>--5</a></r>"}],
-    ),
-    "text behind a number": (
-        "a double",
-        b"<rs><r><a>12abc</a></r></rs>",
-        [{"a": 12.0, BAD: None}],
-        [{"a": None, BAD: "<r><a>12abc</a></r>"}],
-    ),
-    "bytes that are not UTF-8": (
-        "a string",
-        b"<rs><r><a>\xff</a></r><r><a>2</a></r></rs>",
-        FAILS,
-        [{"a": None, BAD: "<r><a>\ufffd</a></r>"}, {"a": "2", BAD: None}],
-    ),
-    "an array of arrays": ("a array<array<int>>", b"<rs><r><a>1</a></r></rs>", FAILS, REFUSED),
-    "a map of arrays": (
-        "a map<string,array<int>>",
-        b"<rs><r><a><k>1</k></a></r></rs>",
-        FAILS,
-        REFUSED,
-    ),
-    "a binary column": (
-        "a binary",
-        b"<rs><r><a>x</a></r></rs>",
-        [{"a": None, BAD: "<rs><r><a>x</a></r></rs>"}],
-        REFUSED,
-    ),
-    "a wildcard column of numbers": (
-        "a int, xs_any int",
-        b"<rs><r><a>1</a><q>7</q></r></rs>",
-        [{"a": 1, "xs_any": None, BAD: "<rs><r><a>1</a><q>7</q></r></rs>"}],
-        REFUSED,
-    ),
-}  # fmt: skip
+# Row of the table, as its first cell begins; schema, bytes, and the rows of both.
+CASES: list[tuple[str, str, bytes, Any, Any]] = [
+    ("a record, or text between two records, that is not well-formed", "a int",
+     b"<rs><r><a>1</b></r><r><a>2</a></r></rs>",
+     [{"a": None, BAD: "<rs><r><a>1</b></r><r><a>2</a></r></rs>"}],
+     [{"a": None, BAD: "<r><a>1</b></r>"}, {"a": 2, BAD: None}]),
+    ("a record, or text between two records, that is not well-formed", "a int",
+     b"<rs><r><a>1</a></r> & << <r><a>2</a></r></rs>",
+     [{"a": 1, BAD: None}, {"a": None, BAD: "<rs><r><a>1</a></r> & << <r><a>2</a></r></rs>"}],
+     [{"a": 1, BAD: None}, {"a": 2, BAD: None}]),
+    ("a record, or text between two records, that is not well-formed", "a int",
+     b"<r><a>1</a></r><r><a>2</a></r>",
+     [{"a": 1, BAD: None}, {"a": None, BAD: "<r><a>1</a></r><r><a>2</a></r>"}],
+     [{"a": 1, BAD: None}, {"a": 2, BAD: None}]),
+    ("text of a malformed record", "a int", b"<rs><r><a>1</b></r><r><a>2</a></r></rs>",
+     [{"a": None, BAD: "<rs><r><a>1</b></r><r><a>2</a></r></rs>"}],
+     [{"a": None, BAD: "<r><a>1</b></r>"}, {"a": 2, BAD: None}]),
+    ("fields after a value that does not fit", "a int, b int, n struct<x:int,b:int>",
+     b"<rs><r><n><x>x</x><b>1</b></n><b>2</b><a>3</a></r></rs>",
+     [{"a": None, "b": 1, "n": None,
+       BAD: "<rs><r><n><x>x</x><b>1</b></n><b>2</b><a>3</a></r></rs>"}],
+     [{"a": 3, "b": 2, "n": {"x": None, "b": 1},
+       BAD: "<r><n><x>x</x><b>1</b></n><b>2</b><a>3</a></r>"}]),
+    ("an attribute or text of the record itself", "_a int, b int",
+     b"<rs><r a='x'><b>1</b></r></rs>",
+     FAILS, [{"_a": None, "b": 1, BAD: "<r a='x'><b>1</b></r>"}]),
+    ("an attribute or text of the record itself", "_VALUE int, b int", b"<rs><r>x<b>1</b></r></rs>",
+     FAILS, [{"_VALUE": None, "b": 1, BAD: "<r>x<b>1</b></r>"}]),
+    ("the smallest `int` and `long`", "a int", b"<rs><r><a>-2147483648</a></r></rs>",
+     [{"a": None, BAD: "<rs><r><a>-2147483648</a></r></rs>"}], [{"a": -2147483648, BAD: None}]),
+    ("the smallest `int` and `long`", "a long", b"<rs><r><a>-9223372036854775808</a></r></rs>",
+     [{"a": None, BAD: "<rs><r><a>-9223372036854775808</a></r></rs>"}],
+     [{"a": -9223372036854775808, BAD: None}]),
+    ("two signs", "a int", b"<rs><r><a>--5</a></r></rs>",
+     [{"a": 5, BAD: None}], [{"a": None, BAD: "<r><a>--5</a></r>"}]),
+    ("`float` and `double`: text after a number", "a double", b"<rs><r><a>12abc</a></r></rs>",
+     [{"a": 12.0, BAD: None}], [{"a": None, BAD: "<r><a>12abc</a></r>"}]),
+    ("bytes that are not UTF-8", "a string", b"<rs><r><a>\xff</a></r><r><a>2</a></r></rs>",
+     FAILS, [{"a": None, BAD: "<r><a>\ufffd</a></r>"}, {"a": "2", BAD: None}]),
+    ("arrays of arrays, maps of arrays", "a array<array<int>>", b"<rs><r><a>1</a></r></rs>",
+     FAILS, REFUSED),
+    ("arrays of arrays, maps of arrays", "a map<string,array<int>>",
+     b"<rs><r><a><k>1</k></a></r></rs>", FAILS, REFUSED),
+    ("`binary` columns", "a binary", b"<rs><r><a>x</a></r></rs>",
+     [{"a": None, BAD: "<rs><r><a>x</a></r></rs>"}], REFUSED),
+    ("a wildcard column (`xs_any`)", "a int, xs_any int", b"<rs><r><a>1</a><q>7</q></r></rs>",
+     [{"a": 1, "xs_any": None, BAD: "<rs><r><a>1</a><q>7</q></r></rs>"}], REFUSED),
+]  # fmt: skip
 
 
 def _encoding(answers, tmp_path):
     [path] = written(tmp_path / "in", [b"<rs><r><a>\xe9</a></r></rs>"])
     ddl = f"a string, {BAD} string"
     given = {"encoding": "ISO-8859-1"}
-    assert _outcome(lambda: _by_spark(answers, path, ddl, **given)) == FAILS
+    assert outcome(lambda: _by_spark(answers, path, ddl, **given)) == FAILS
     assert own_rows(path, ddl, **given) == [{"a": "é", BAD: None}]
     path.write_bytes(b"<?xml version='1.0' encoding='ISO-8859-1'?>" + path.read_bytes())
     assert _by_spark(answers, path, ddl) == own_rows(path, ddl)
@@ -216,7 +171,7 @@ def _variants_and_multi_line(answers, tmp_path):
             own_rows(path, ddl, **options)
 
 
-def _outcome(read):
+def outcome(read):
     try:
         return read()
     except OptionError:
@@ -225,31 +180,14 @@ def _outcome(read):
         return FAILS
 
 
-# Row of the table, as its first cell begins -> what shows it: names of CASES, or a function.
-ROWS: dict[str, Any] = {
+# The other rows of the table -> what shows them.
+OTHERS: dict[str, Callable[[Any, Path], None]] = {
     "default `mode`": _default_mode,
     "a second value where the schema has no array": _second_value,
-    "a record, or text between two records, that is not well-formed": (
-        "a record that is not well-formed",
-        "markup between records that is not well-formed",
-        "several root elements",
-    ),
-    "text of a malformed record": ("a record that is not well-formed",),
-    "fields after a value that does not fit": ("fields behind a value that does not fit",),
-    "an attribute or text of the record itself": (
-        "an attribute of the record that does not fit",
-        "text of the record that does not fit",
-    ),
-    "the smallest `int` and `long`": ("the least int", "the least long"),
-    "two signs": ("two signs",),
-    "`float` and `double`: text after a number": ("text behind a number",),
     "a signed number whose digits equal `nullValue`": _number_with_a_sign,
-    "bytes that are not UTF-8": ("bytes that are not UTF-8",),
     "`encoding`": _encoding,
-    "arrays of arrays, maps of arrays": ("an array of arrays", "a map of arrays"),
-    "`binary` columns": ("a binary column",),
-    "a wildcard column (`xs_any`)": ("a wildcard column of numbers",),
     "order of inferred columns": _order_of_inferred_columns,
     "inferred type of a time without a date": _inferred_times,
     "`multiLine`, `singleVariantColumn`, variant columns": _variants_and_multi_line,
 }
+ROWS = dict.fromkeys(row for row, *_ in CASES) | OTHERS

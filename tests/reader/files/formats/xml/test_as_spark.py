@@ -104,27 +104,21 @@ def test_text_and_attributes_in_different_files_are_one_column_as_in_spark(
     expected = spark_answers(
         lambda spark: _inferred_by_spark(spark, tmp_path / "in", given), paths, given
     )
-    options = ReaderOptions(
-        file_format="xml",
-        row_tag="r",
-        value_tag="text",
-        attribute_prefix="",
-        infer_column_types=True,
-    )
+    options = ReaderOptions(file_format="xml", infer_column_types=True, **given)
     ours = inferred_schema([version(path) for path in paths], options)
     assert _sorted(pa.struct(list(ours))) == expected
 
 
 GENERATED: list[tuple[int, dict[str, str]]] = [
-    (80, {}),
-    (80, LEGACY),
-    (40, {"ignoreSurroundingSpaces": "false", **LEGACY}),
-    (40, {"nullValue": "x"}),
-    (40, {"nullValue": ""}),
-    (40, {"ignoreNamespace": "true"}),
-    (40, {"excludeAttribute": "true"}),
-    (40, {"valueTag": "y", "attributePrefix": "n"}),
-    (40, {"wildcardColName": "t"}),
+    (48, {}),
+    (48, LEGACY),
+    (24, {"ignoreSurroundingSpaces": "false", **LEGACY}),
+    (24, {"nullValue": "x"}),
+    (24, {"nullValue": ""}),
+    (24, {"ignoreNamespace": "true"}),
+    (24, {"excludeAttribute": "true"}),
+    (24, {"valueTag": "y", "attributePrefix": "n"}),
+    (24, {"wildcardColName": "t"}),
 ]
 
 

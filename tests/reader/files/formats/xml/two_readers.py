@@ -31,11 +31,7 @@ def of_spark(spark, folder: Path, ddl: str, **options: str) -> dict[str, list[di
 
 
 def own_rows(path: Path, ddl: str, **options: str) -> list[dict[str, Any]]:
-    given = {"fileFormat": "xml", "path": str(path), "rowTag": "r", "timeZone": "UTC"}
-    parsed = parse_options(
-        given | {"mode": "PERMISSIVE"} | {k: v for k, v in options.items() if k not in LEGACY},
-        streaming=False,
-    )
-    chosen = parsed.model_dump(include=parsed.model_fields_set & set(type(parsed).model_fields))
-    known = {k: v for k, v in chosen.items() if k not in ("path", "paths")}
-    return read_rows([path], arrow_schema(ddl), **known)
+    given = {"fileFormat": "xml", "rowTag": "r", "timeZone": "UTC", "mode": "PERMISSIVE"}
+    given |= {name: value for name, value in options.items() if name not in LEGACY}
+    parse_options({"path": str(path), **given}, streaming=False)
+    return read_rows([path], arrow_schema(ddl), **given)
