@@ -78,6 +78,8 @@ LINES = st.lists(st.tuples(RECORDS, ENDS), max_size=6).map(
 @example(data=b'\n{"a":1}\n \n')
 @example(data=b'{"m":{"x":"p","x":"q"},"n":{"x":1}}\n{"m":null}\n{"m":{"x":"a:b"}}\n')
 @example(data=b'{"n":{"x":1}}\n{"n":{"x":1,"x":2}}\n{"m":{"x":"p:","x" : "q"}}\n')
+@example(data=b'{"small":1}\n{"small":128}\n')
+@example(data=b'{"a":1}\n{"a":-9223372036854775809}\n')
 @example(data=b'{"at":9223372036854775807}\n{"at":5}\n{"at":"999999-01-01T00:00:00Z"}\n')
 def test_with_and_without_the_fast_parsers_the_rows_are_the_same(
     data: bytes, schema: pa.Schema
