@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pyspark_sluice.tests.patience import PATIENCE, wait_until
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END
 
 SCHEMA = "id long, text string"
@@ -50,17 +50,7 @@ class Lake:
         usual = {"fileFormat": "json", "checkpointLocation": str(self.checkpoint)}
         usual |= FOR_RUNS_THAT_END
         reader = self.spark.readStream.format("sluice").schema(SCHEMA)
-        for key, value in {**usual, **options}.items():
-            if value is not None:
-                reader = reader.option(key, str(value))
-        return reader.load(str(self.source))
-
-    def start(self, trigger: dict[str, Any], **options: Any) -> Any:
-        """A query into the Parquet sink."""
-        if "availableNow" not in trigger:
-            options.setdefault("availableNow", None)
-        writer = self.frame(**options).writeStream.format("parquet").trigger(**trigger)
-        return self.run(writer.option("checkpointLocation", str(self.checkpoint)), str(self.sink))
+        return reader.options(**{**usual, **options}).load(str(self.source))
 
     def run(self, writer: Any, *arguments: str) -> Any:
         """Start a writer; the query is stopped when the test ends."""
@@ -68,10 +58,12 @@ class Lake:
         self._queries.append(query)
         return query
 
-    def drain(self, seconds: float = PATIENCE, **options: Any) -> Any:
-        """An AvailableNow run to its end; raises what the query raised."""
-        query = self.start({"availableNow": True}, **options)
-        assert query.awaitTermination(seconds), "the run did not end in time"
+    def drain(self, **options: Any) -> Any:
+        """An AvailableNow run into the Parquet sink, to its end; raises what the query raised."""
+        writer = self.frame(**options).writeStream.format("parquet").trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        query = self.run(writer, str(self.sink))
+        assert query.awaitTermination(PATIENCE), "the run did not end in time"
         return query
 
     def ingested(self) -> Counter[int]:
@@ -87,15 +79,6 @@ class Lake:
         assert ingested - self.landed == Counter(), "duplicated or invented rows"
         assert self.landed - ingested == Counter(), "lost rows"
 
-    def batches(self) -> list[int]:
-        """Number of splits of each checkpoint that Spark knows of."""
-        from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-        from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-
-        history = CheckpointHistory(open_store(str(self.state)))
-        known = {ref.checkpoint: ref for ref in history.checkpoints()}
-        return [history.load(ref).header.assigned_splits for ref in known.values()]
-
     def close(self) -> None:
         for query in self._queries:
             query.stop()
@@ -106,9 +89,3 @@ def lake(spark: Any, tmp_path: Path) -> Iterator[Lake]:
     made = Lake(spark, tmp_path)
     yield made
     made.close()
-
-
-@pytest.fixture
-def until() -> Callable[..., None]:
-    """Wait for a condition, with a bound."""
-    return wait_until

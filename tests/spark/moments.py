@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pyspark_sluice.examples.demo.watch import Checkpoint, Watch
 
-FILES = 30
-"""Five batches: a moment that needs the third one has three to come in."""
-
+FILES = 24
+"""Four batches: a moment that needs the third one has two to come in."""
 
 ROWS = 25
 

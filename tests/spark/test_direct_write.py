@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice import tables
 from pyspark_sluice.tests.patience import PATIENCE
@@ -32,10 +27,7 @@ def files_of(lake, **options):
         "writeSchema": SCHEMA,
         **FOR_RUNS_THAT_END,
     }
-    reader = lake.spark.readStream.format("sluice")
-    for key, value in {**usual, **options}.items():
-        if value is not None:
-            reader = reader.option(key, str(value))
+    reader = lake.spark.readStream.format("sluice").options(**{**usual, **options})
     return reader.load(str(lake.source))
 
 
@@ -62,56 +54,8 @@ def test_rows_are_in_the_table_once_over_many_batches_and_runs(lake):
     assert lake.spark.read.parquet(str(lake.sink)).count() == 70
 
 
-@pytest.mark.thorough("tables in buckets have tests without Spark")
-def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_is_given(
-    lake, tmp_path, bucket, server
-):
-    storage = server.options
-    properties = {
-        "uri": f"sqlite:///{tmp_path}/catalog.db",
-        "warehouse": f"s3://{bucket}/lake",
-        "s3.endpoint": server.url,
-        "s3.region": storage["client_kwargs"]["region_name"],
-        "s3.access-key-id": storage["key"],
-        "s3.secret-access-key": storage["secret"],
-    }
-    catalog = SqlCatalog("x", **properties)
-    catalog.create_namespace("lake")
-    table = catalog.create_table("lake.orders", pa.schema([("id", pa.int64())]))
-    with table.update_spec() as update:
-        update.add_field("id", "bucket[2]")
-    sink = tables.iceberg(table, storage_options=storage)
-    options = {"writeTo": f"s3://{bucket}/rows", "storageOptions": json.dumps(storage)}
-    for number in range(2):
-        lake.land(f"{number}.json", range(number * 10, number * 10 + 10))
-        land(lake, sink, **options)
-    table = catalog.load_table("lake.orders")
-    rows = table.scan().to_arrow()
-    assert Counter(rows["id"].to_pylist()) == lake.landed
-    assert rows.column_names == ["id", "text"]
-    parts = Counter(part["id_bucket_2"] for part in table.inspect.files()["partition"].to_pylist())
-    assert parts == {0: 2, 1: 2}
-    # The tasks wrote them so, and nothing was written again at the commit.
-    names = [path.rpartition("/")[2] for path in table.inspect.files()["file_path"].to_pylist()]
-    assert not [name for name in names if name.startswith("ids-")]
-
-
-@pytest.mark.thorough("manifests have tests without Spark")
-def test_manifests_give_spark_exactly_the_files_of_their_batches(lake, tmp_path):
-    lake.land("0.json", range(10), folder="who=a")
-    lake.land("1.json", range(10, 20), folder="who=b")
-    manifests = tables.manifest(str(tmp_path / "manifests"))
-    more = {"writeSchema": f"{SCHEMA}, who string", "writePartitionBy": "who"}
-    land(lake, manifests, maxFilesPerTrigger=1, **more)
-    # What somebody else has put there is in no batch.
-    pq.write_table(pa.table({"id": [99], "text": ["x"]}), lake.sink / "who=a" / "other.parquet")
-    rows = tables.read(str(tmp_path / "manifests")).collect()
-    assert Counter(row.id for row in rows) == lake.landed
-    assert {row.id: row.who for row in rows} == {i: "ab"[i // 10] for i in range(20)}
-
-
-@pytest.mark.thorough("partition values have tests without Spark")
-def test_partition_values_mean_the_same_in_every_session(lake, tmp_path):
+@pytest.mark.thorough("partition values and manifests have tests without Spark")
+def test_partition_values_and_manifests_mean_the_same_in_every_session(lake, tmp_path):
     spark, zone = lake.spark, "spark.sql.session.timeZone"
     lake.land("0.json", range(3), folder="who=01/at=2024-01-02 03%3A04%3A05")
     manifests = tables.manifest(str(tmp_path / "manifests"))
@@ -120,8 +64,12 @@ def test_partition_values_mean_the_same_in_every_session(lake, tmp_path):
     try:
         spark.conf.set(zone, "America/New_York")
         land(lake, manifests, **more)
+        # What somebody else has put there is in no batch.
+        (written,) = lake.sink.glob("*/*/*.parquet")
+        pq.write_table(pa.table({"id": [99]}), written.with_name("other.parquet"))
         spark.conf.set(zone, "Asia/Tokyo")
         rows = tables.read(str(tmp_path / "manifests"))
+        assert sorted(row.id for row in rows.collect()) == [0, 1, 2]
         named = spark.read.schema(f"{SCHEMA}, who string, at timestamp").parquet(str(lake.sink))
         for frame in (rows, named):
             found = frame.selectExpr("who", "unix_seconds(cast(at as timestamp)) at").distinct()
@@ -166,39 +114,3 @@ def test_parquet_files_that_need_no_change_become_part_of_a_table_where_they_are
     assert table.history()[0]["version"] >= (4 if HAS_READ_LIMITS else 1)
     actions = table.get_add_actions(flatten=True)
     assert {"min.id", "num_records"} <= set(actions.schema.names)
-
-
-@pytest.mark.thorough("manifests have tests without Spark")
-def test_spark_reads_a_batch_s_files_through_a_reader_of_its_own(lake):
-    (lake.source / "odd {name}.xml").write_text("<r><b><t>one</t></b><b><t>two</t></b></r>")
-    seen = []
-    reader = lake.spark.readStream.format("sluice").option("fileFormat", "binaryFile")
-    reader = reader.option("checkpointLocation", str(lake.checkpoint))
-    frame = reader.schema("path string, length long").load(str(lake.source))
-
-    def sink(batch, _):
-        seen.extend(tables.frame(batch, "xml", {"rowTag": "b"}, schema="t string").collect())
-
-    writer = frame.writeStream.foreachBatch(sink).trigger(availableNow=True)
-    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-    assert query.awaitTermination(PATIENCE)
-    assert [row.t for row in seen] == ["one", "two"]
-
-
-@pytest.mark.spark
-@pytest.mark.drivers
-@pytest.mark.thorough("the page's program; its steps are tested here one by one")
-def test_the_example_goes_from_an_empty_directory_to_a_table_that_another_engine_reads(tmp_path):
-    program = Path(tables.__file__).parent.parent / "examples/quickstart_table/quickstart_table.py"
-    ran = subprocess.run(
-        [sys.executable, program, str(tmp_path / "home")],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-    assert ran.stdout.strip().endswith("1000 rows in the table")
-    files = DeltaTable(str(tmp_path / "home" / "table")).file_uris()
-    assert duckdb.read_parquet(files).aggregate("count(*), sum(order_id)").fetchall() == [
-        (1000, 499500)
-    ]

@@ -35,10 +35,3 @@ def test_a_query_with_state_data_and_sink_on_hdfs_goes_on_where_it_stopped(hdfs,
     # What the first run has read was moved; what the newest batch has read may be read again.
     assert f"{root}/archive/0 %.json" in set(files.files(f"{root}/archive"))
     assert spark.read.format("sluice").option("fileFormat", "json").load(f"{home}/in").count() > 0
-
-
-def test_files_that_spark_is_writing_are_not_taken_for_finished(hdfs, spark):
-    home = f"hdfs://{hdfs.authority}/written"
-    spark.range(1000).write.parquet(f"{home}/in")
-    frame = spark.read.format("sluice").option("fileFormat", "parquet").load(f"{home}/in")
-    assert frame.count() == 1000

@@ -16,8 +16,6 @@ import pyspark
 import pytest
 from pyspark.sql.streaming import DataStreamReader
 
-from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.query.spark_checkpoint import offsets_referred
 from pyspark_sluice.tests.pages import ROOT, blocks
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
@@ -27,7 +25,6 @@ pytestmark = pytest.mark.spark
 
 SPARK = tuple(map(int, pyspark.__version__.split(".")[:2]))
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-OFFSET_LOG = "spark.sql.streaming.offsetLog.formatVersion"
 
 
 @pytest.fixture
@@ -60,7 +57,7 @@ def run_union(lake, *names):
     assert query.awaitTermination(PATIENCE)
 
 
-@pytest.mark.thorough("sources that change places are in test_identity.py")
+@pytest.mark.thorough("sources that change places without names are in test_protocol_in_spark.py")
 @pytest.mark.skipif(not hasattr(DataStreamReader, "name"), reason="Spark 4.2 adds names of sources")
 def test_named_sources_change_places_come_and_go(lake, conf):
     conf(EVOLUTION, "true")
@@ -76,42 +73,6 @@ def test_named_sources_change_places_come_and_go(lake, conf):
     run_union(lake, "a", "c")
     lake.check_exactly_once()
     assert (lake.checkpoint / "offsets" / "0").read_text().startswith("v2\n")
-
-
-@pytest.mark.thorough("batch_log has both versions without Spark")
-@pytest.mark.skipif(SPARK < (4, 2), reason="Spark 4.2 adds version 2 of the offset log")
-def test_commands_read_the_second_version_of_the_offset_log(lake, conf):
-    conf(OFFSET_LOG, "2")
-    for at in range(2):
-        lake.land(f"{at}.json", range(at * 10, at * 10 + 10))
-        lake.drain()
-    lake.check_exactly_once()
-    assert (lake.checkpoint / "offsets" / "1").read_text().startswith("v2\n")
-    from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-
-    found = offsets_referred(str(lake.checkpoint), open_store(str(lake.state)), {})
-    assert [ref.checkpoint for ref in found] == [1, 2]
-    assert main(["verify", str(lake.checkpoint)]) == 0
-
-
-@pytest.mark.thorough("doctor and verify name it without Spark")
-@pytest.mark.skipif(SPARK < (4, 2), reason="Spark 4.2 refuses a checkpoint without metadata")
-def test_a_checkpoint_without_metadata_is_refused_and_goes_on_when_it_is_back(lake, capsys):
-    lake.land("0.json", range(10))
-    lake.drain()
-    metadata = lake.checkpoint / "metadata"
-    content = metadata.read_bytes()
-    metadata.unlink()
-    (lake.checkpoint / ".metadata.crc").unlink(missing_ok=True)
-    lake.land("1.json", range(10, 20))
-    with pytest.raises(Exception, match=r"[Mm]etadata|METADATA"):
-        lake.drain()
-    for command in ("verify", "doctor"):
-        assert main([command, str(lake.checkpoint)]) == 1
-        assert "metadata" in capsys.readouterr().out
-    metadata.write_bytes(content)
-    lake.drain()
-    lake.check_exactly_once()
 
 
 @pytest.mark.thorough("a Spark of its own; the page's program")

@@ -11,10 +11,14 @@ import prometheus_client
 import pytest
 
 from pyspark_sluice.connector.session.prometheus import PrometheusListener
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
 from pyspark_sluice.tests.spark.versions import REPORTS
 
-pytestmark = [pytest.mark.spark, REPORTS]
+pytestmark = [
+    pytest.mark.spark,
+    REPORTS,
+    pytest.mark.thorough("the figures have tests without Spark"),
+]
 
 
 def _scraped(port: int) -> dict[str, float]:
@@ -40,7 +44,7 @@ def port(lake: Any) -> Iterator[int]:
     thread.join(PATIENCE)
 
 
-def test_a_running_query_s_figures_are_scraped_and_stay_when_it_has_ended(lake, until, port):
+def test_a_running_query_s_figures_are_scraped_and_stay_when_it_has_ended(lake, port):
     for i in range(4):
         lake.land(f"{i}.json", range(i * 10, i * 10 + 10))
     writer = lake.frame(maxFilesPerTrigger=2).writeStream.format("noop").queryName("figures")
@@ -48,15 +52,14 @@ def test_a_running_query_s_figures_are_scraped_and_stay_when_it_has_ended(lake, 
     at, of = '{query="figures",source="0"}', '{query="figures"}'
     try:
         # The checkpoint that a report names can be one ahead of the batch.
-        until(lambda: _scraped(port).get(f"sluice_batches_total{of}") == 2, "second batch")
+        wait_until(lambda: _scraped(port).get(f"sluice_batches_total{of}") == 2, "second batch")
+        lake.land("4.json", range(40, 50))
+        wait_until(lambda: _scraped(port).get(f"sluice_batches_total{of}") == 3, "third batch")
         found = _scraped(port)
-        assert found[f"sluice_files_seen{at}"] == 4
+        assert found[f"sluice_files_seen{at}"] == 5
         assert found[f"sluice_backlog_splits{at}"] == 0
         assert found[f"sluice_checkpoint{at}"] >= 2
         assert f"sluice_batch_seconds{at}" in found
-        lake.land("4.json", range(40, 50))
-        until(lambda: _scraped(port).get(f"sluice_batches_total{of}") == 3, "third batch")
-        found = _scraped(port)
         # What a batch has read is counted with the next one, or with the one after that.
         assert found[f"sluice_read_rows_total{at}"] in (20, 40)
         assert found[f"sluice_up{of}"] == 1
@@ -68,6 +71,6 @@ def test_a_running_query_s_figures_are_scraped_and_stay_when_it_has_ended(lake, 
         assert "@" in source["description"]
     finally:
         query.stop()
-    until(lambda: _scraped(port)[f"sluice_up{of}"] == 0, "the end")
+    wait_until(lambda: _scraped(port)[f"sluice_up{of}"] == 0, "the end")
     assert not any(name.startswith("sluice_last_error") for name in _scraped(port))
     assert _scraped(port)[f"sluice_files_seen{at}"] == 5
