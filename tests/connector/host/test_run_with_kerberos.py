@@ -232,14 +232,6 @@ def due(count):
     return Counter(range(10 * count))
 
 
-def test_a_ticket_in_the_cache_is_taken(query):
-    query.put(0, 1)
-    assert query.run()[::2] == (0, "")
-    query.put(2)
-    assert query.run("--workers", "2")[::2] == (0, "")
-    assert query.ids() == due(3)
-
-
 def test_without_a_ticket_the_error_says_so_and_nothing_is_lost(query, tmp_path):
     query.put(0)
     assert query.run()[0] == 0
@@ -248,7 +240,7 @@ def test_without_a_ticket_the_error_says_so_and_nothing_is_lost(query, tmp_path)
     assert code == 1
     assert "GSS_S_NO_CRED" in errors
     assert "Repair access" in errors
-    assert query.run()[0] == 0
+    assert query.run("--workers", "2")[::2] == (0, "")
     assert query.ids() == due(2)
 
 
@@ -277,18 +269,18 @@ def test_tickets_of_a_keytab_are_renewed_while_a_run_goes_on(kdc, cluster, tmp_p
     process = query.start(
         f"--option=storageOptions={options}", "--every=1s", KRB5CCNAME=str(tmp_path / "none")
     )
-    for number in range(1, 5):
+    for number in (1, 2):
         time.sleep(15)
         assert process.poll() is None, process.communicate()
         land(number)
-    time.sleep(15)
+    time.sleep(5)
     os.killpg(process.pid, signal.SIGTERM)
     assert (process.communicate(timeout=60)[1], process.returncode) == ("", 0)
     # What landed last, if it was not there in time.
     kdc.cache(keytab, brief)
     assert query.run()[::2] == (0, "")
     kdc.cache(keytab, brief)
-    assert query.ids() == due(5)
+    assert query.ids() == due(3)
 
 
 def test_delegation_tokens_of_a_file_are_taken(query, cluster, tmp_path):
@@ -300,23 +292,20 @@ def test_delegation_tokens_of_a_file_are_taken(query, cluster, tmp_path):
     assert query.ids() == due(1)
 
 
-def test_a_query_of_spark_takes_a_ticket_or_a_keytab(query, kdc, keytab):
+def test_a_query_of_spark_takes_a_ticket_and_a_keytab(query, kdc, keytab):
     in_jvm = f"-Djava.security.krb5.conf={kdc.configuration}"
     arguments = f"--driver-java-options {in_jvm} --conf spark.executor.extraJavaOptions={in_jvm}"
     spark = {"PYSPARK_SUBMIT_ARGS": f"{arguments} pyspark-shell"}
-    query.put(0, 1)
-    code, _, errors = query.run("--spark", "local[2]", is_alone=False, **spark)
-    assert code == 0, errors
     # Spark's own part of the checkpoint asks with the ticket, Sluice's with the keytab.
     options = json.dumps({"kerberos_principal": FEED, "kerberos_keytab": str(keytab)})
-    query.put(2)
+    query.put(0, 1)
     code, _, errors = query.run(
         *("--spark", "local-cluster[1,1,1024]", f"--option=storageOptions={options}"),
         is_alone=False,
         **spark,
     )
     assert code == 0, errors
-    assert query.ids() == due(3)
+    assert query.ids() == due(2)
 
 
 def test_a_user_acts_for_another_one(query):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
 
 import pytest
 
@@ -100,43 +99,6 @@ def test_times_in_paths_are_in_the_zone_of_the_option_and_so_are_bounds():
         assert bounds.start == event_times(options).of(path)
 
 
-VALUES = {
-    "availableNow": "true",
-    "startingState": "/ck/sluice/source@3",
-    "fileOrder": "name",
-    "onOverwrite": "fail",
-    "onSplitError": "return",
-    "discoveryMode": "incremental",
-    "cleanSource": "delete",
-    "includeExistingFiles": "false",
-    "allowUnreadBatches": "true",
-    "cleanSourceWhileRetained": "true",
-    "freshShare": "0.5",
-    "checkpointsAhead": "3",
-    "onLateFile": "quarantine",
-    "maxEventTimeSkew": "60000",
-    "onMissingEventTime": "mtime",
-    "eventTimeUnit": "ms",
-    "alignmentGroup": "shop",
-}
-TOGETHER = {
-    "onMissingEventTime": {"fileOrder": "eventTime"},
-    "eventTimeColumn": {"fileOrder": "eventTime", "fileFormat": "parquet"},
-    "eventTimeUnit": {"fileOrder": "eventTime", "fileFormat": "orc", "eventTimeColumn": "at"},
-    "alignmentGroup": {"fileOrder": "eventTime"},
-    "alignmentIdleTimeout": {"fileOrder": "eventTime", "alignmentGroup": "shop"},
-    "maxEventTimeSkew": {"fileOrder": "eventTime"},
-    "onLateFile": {"fileOrder": "eventTime"},
-    "maxRowsPerTrigger": {"fileFormat": "parquet"},
-    "queueUrl": {"discoveryMode": "notifications", "path": "s3://bucket/in"},
-    "deadLetterQueueUrl": {
-        "discoveryMode": "notifications",
-        "path": "s3://bucket/in",
-        "queueUrl": "https://queue",
-    },
-}
-"""Options that an option requires."""
-
 IN_BATCHES_TOO = {
     "path", "paths", "checkpoint_location", "state_location", "source_name", "source",
     "source_options", "log_level", "fail_on_missing_path", "path_glob_filter",
@@ -148,20 +110,6 @@ IN_BATCHES_TOO = {
 """Which files there are, how they are spread over tasks, and what names the query."""
 
 
-@pytest.mark.parametrize("name", sorted(ONLY_STREAMS))
-def test_what_only_a_stream_can_do_is_refused_and_its_default_is_not(name):
-    alias = str(SluiceOptions.model_fields[name].alias)
-    url = "https://queue" if alias.endswith("Url") else "5"
-    given = {"path": "/in", **TOGETHER.get(alias, {}), alias: VALUES.get(alias, url)}
-    options = parse_options(given, streaming=False)
-    with pytest.raises(OptionError, match=rf"(?i)  - {alias}: found {given[alias]} in a batch"):
-        refuse_streaming_options(options)
-    default = getattr(SluiceOptions(), name)
-    if default is not None:
-        text = default.value if isinstance(default, Enum) else str(default)
-        refuse_streaming_options(parse_options({"path": "/in", alias: text}, streaming=False))
-
-
 def test_each_option_is_for_streams_only_or_counts_in_batches_too():
     of_rows = ReaderOptions.model_fields.keys() | WriteOptions.model_fields.keys()
     of_rows -= {"bad_records_path"}  # Of reading, and a batch read has no commit to name them.
@@ -169,7 +117,9 @@ def test_each_option_is_for_streams_only_or_counts_in_batches_too():
     assert not ONLY_STREAMS & IN_BATCHES_TOO
 
 
-def test_all_of_them_are_listed_at_once_with_the_way_out():
+def test_all_of_them_are_listed_at_once_with_the_way_out_and_no_default_is():
+    defaults = {"fileOrder": "mtime", "cleanSource": "off", "checkpointsAhead": "1"}
+    refuse_streaming_options(parse_options({"path": "/in", **defaults}, streaming=False))
     given = {"path": "/in", "maxFilesPerTrigger": "5", "cloudFiles.maxBytesPerTrigger": "1m"}
     with pytest.raises(OptionError) as caught:
         refuse_streaming_options(parse_options(given, streaming=False))

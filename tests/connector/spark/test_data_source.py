@@ -7,7 +7,6 @@ from importlib.util import find_spec
 import pytest
 from pyspark.sql.types import StructType
 
-from pyspark_sluice import options
 from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 from pyspark_sluice.errors import OptionError, SluiceError
 from pyspark_sluice.reader.files.reader import FileSplitReader
@@ -39,18 +38,9 @@ def test_all_that_is_wrong_is_reported_at_the_first_call_and_nothing_is_claimed(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda source: source.schema(),
-        lambda source: source.reader(SCHEMA).partitions(),
-        lambda source: source.streamReader(SCHEMA).initialOffset(),
-    ],
-)
-def test_a_query_must_name_the_format_of_its_files(call, tmp_path):
-    given = {"path": "/in", "statelocation": str(tmp_path)}
+def test_a_query_must_name_the_format_of_its_files():
     with pytest.raises(OptionError, match="fileFormat: found nothing; expected one of json, csv"):
-        call(SluiceDataSource(given))
+        SluiceDataSource({"path": "/in"}).schema()
 
 
 @pytest.mark.parametrize(
@@ -85,19 +75,6 @@ def test_what_the_options_alone_do_not_show_is_named_before_anything_is_read(
 def test_a_batch_read_of_an_empty_directory_has_no_rows(tmp_path):
     reader = SluiceDataSource({"path": str(tmp_path), "fileformat": "text"}).reader(SCHEMA)
     assert [batch for part in reader.partitions() for batch in reader.read(part)] == []
-
-
-def test_a_batch_read_refuses_limits_and_reads_without_them(tmp_path):
-    (tmp_path / "a.txt").write_text("one\ntwo\n")
-    given = {"path": str(tmp_path), "fileformat": "text"}
-    limited = SluiceDataSource({**given, "maxfilespertrigger": "1", "cleansource": "delete"})
-    with pytest.raises(OptionError) as error:
-        limited.reader(SCHEMA).partitions()
-    assert "maxFilesPerTrigger: found 1 in a batch read" in str(error.value)
-    assert "cleanSource: found delete in a batch read" in str(error.value)
-    reader = SluiceDataSource({**given, **options(checkpointsAhead=1)}).reader(SCHEMA)
-    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
-    assert [row for batch in batches for row in batch.column("value").to_pylist()] == ["one", "two"]
 
 
 def test_a_batch_read_closes_its_reader_also_after_an_error_and_after_a_limit(

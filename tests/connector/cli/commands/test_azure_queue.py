@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import uuid
 
 import pytest
 
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import AzureQueueServer
 from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.enumerator.files.discovery.queue.services import blob_event
 from pyspark_sluice.tests.patience import PATIENCE
@@ -52,22 +50,6 @@ def test_each_role_is_on_what_the_query_uses_it_for(capsys):
         "queueServices/default/queues/told": "Storage Queue Data Contributor",
         "queueServices/default/queues/told-dead-letters": "Storage Queue Data Message Sender",
     }
-
-
-@pytest.mark.slow
-def test_the_service_takes_the_names_of_the_queues(capsys, azurite_queues):
-    server, name = AzureQueueServer(azurite_queues), f"q-{uuid.uuid4().hex[:8]}"
-    try:
-        made = [
-            call[call.index("--name") + 1]
-            for call in commands(capsys, "--queue", name)
-            if call[:2] == ["storage", "queue"]
-        ]
-        assert made == [name, f"{name}-dead-letters"]
-        for queue in made:
-            server.client(queue).create_queue()
-    finally:
-        server.close()
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,6 @@ from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.offline_state import Compaction, OfflineClaim
 from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.connector.queries import Query, carried_out, drained, in_memory
-from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -103,7 +102,7 @@ def test_two_bases_and_a_short_index_are_left(made):
     assert {n: d for n, d in store.objects.items() if "epochs" not in n} == written
 
 
-@pytest.mark.parametrize(("more", "time"), [(1, "0"), (100, "0"), (0, "7d")])
+@pytest.mark.parametrize(("more", "time"), [(100, "0"), (0, "7d")])
 def test_more_may_be_asked_to_stay_than_is_there(made, more, time):
     store = in_memory(made)
     kept = retained(store)
@@ -114,35 +113,27 @@ def test_more_may_be_asked_to_stay_than_is_there(made, more, time):
     assert verified(store)["findings"] == []
 
 
-@pytest.mark.parametrize(
-    ("verb", "step"),
-    sampled(
-        [("publish", 1), ("delete", 12), ("delete", 1)],
-        [("delete", 12)].__contains__,
-        reason="a kill at every change; every twelfth deletion is in make test",
-    ),
-)
-def test_killed_at_every_change_it_leaves_what_spark_asks_for(made, verb, step):
+@pytest.mark.parametrize(("verb", "step"), [("publish", 3), ("delete", 12)])
+def test_killed_between_changes_it_leaves_what_spark_asks_for(made, verb, step):
     """What is only looked at between two changes makes no difference."""
     kept = retained(in_memory(made))
     expected = states(in_memory(made), kept)
     at, has_finished = 0, False
     while not has_finished:
-        for kind in ("crash before", "crash half-way"):
-            inner = in_memory(made)
-            store = FaultyStateStore(inner)
-            store.fault = Fault(kind, after=at, verb=verb)
-            try:
-                compacted(store)
-                has_finished = True
-            except SimulatedCrash:
-                assert states(inner, kept) == expected, (kind, at)
-                if at % (3 * step) == 0:
-                    compacted(inner)
-                    assert states(inner, kept) == expected, (kind, at)
-                    assert compacting.sizes(inner)["bases"] == 2
+        inner = in_memory(made)
+        store = FaultyStateStore(inner)
+        store.fault = Fault("crash half-way", after=at, verb=verb)
+        try:
+            compacted(store)
+            has_finished = True
+        except SimulatedCrash:
+            assert states(inner, kept) == expected, at
+            if at % (3 * step) == 0:
+                compacted(inner)
+                assert states(inner, kept) == expected, at
+                assert compacting.sizes(inner)["bases"] == 2
         at += step
-    assert at > 5
+    assert at > step
 
 
 def test_a_query_goes_on_after_it_as_if_nothing_had_been(made, tmp_path):

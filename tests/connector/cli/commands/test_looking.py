@@ -73,11 +73,6 @@ def test_the_status_names_the_schema_of_data_files(tmp_path, capsys):
     assert "id long" in told(capsys, "status", str(made.location)).out
 
 
-def test_the_directory_itself_the_location_above_and_its_name_mean_the_same(query, capsys):
-    places = (query.state, str(query.location), str(query.location / "sluice"))
-    assert len({told(capsys, "checkpoints", place, "--json").out for place in places}) == 1
-
-
 def test_files_are_filtered_by_state_and_pattern(query, capsys):
     rows = run(capsys, "files", query.state)
     assert {row["path"].rpartition("/")[2] for row in rows} == {"a.json", "b.json", "c.json"}
@@ -143,29 +138,6 @@ def test_where_there_is_no_state_the_places_that_were_looked_at_are_named(tmp_pa
     assert "Traceback" not in found.err
 
 
-def test_several_sources_are_distinguished_by_name(query, tmp_path, capsys):
-    other = Query(tmp_path, state=str(tmp_path / "ck" / "sluice" / "flights"))
-    other.land("x.json")
-    other.batch()
-    other.coordinator.close()
-    error = told(capsys, "status", str(tmp_path / "ck"), code=3).err
-    assert "Pass --source-name with one of: flights" in error
-    status = run(capsys, "status", str(tmp_path / "ck"), "--source-name", "flights")
-    assert status["files_seen"] == 1
-
-
-def test_damage_is_code_3_and_a_message_without_traceback(query, tmp_path, capsys):
-    import shutil
-
-    state = tmp_path / "state"
-    shutil.copytree(query.state, state)
-    newest = max((state / "checkpoints").iterdir())
-    newest.write_bytes(newest.read_bytes()[:-1])
-    error = told(capsys, "status", str(state), code=3).err
-    assert error.startswith("StateCorruptError: a checkpoint is damaged")
-    assert error.count("\n") == 1
-
-
 def test_storage_options_that_do_not_parse_are_not_repeated(query, capsys):
     error = told(capsys, "status", query.state, "--storage-options", "{secret", code=2).err
     assert "a JSON object" in error
@@ -180,10 +152,6 @@ def test_it_starts_without_spark(query):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
-    command = [sys.executable, "-m", "pyspark_sluice", "--help"]
-    shown = subprocess.run(command, capture_output=True, check=False, text=True)
-    assert shown.returncode == 0
-    assert "status" in shown.stdout
 
 
 def test_a_state_that_no_row_is_ever_in_is_refused(query, capsys):

@@ -41,7 +41,7 @@ from pyspark_sluice.tests.connector.queries import SCHEMA, Query
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 from pyspark_sluice.tests.protocol.numbers import Harness
 
-FLIPS = 12
+FLIPS = 4
 """Of each object; each at another bit of its byte."""
 
 

@@ -43,22 +43,6 @@ def looked(capsys, *arguments, code=0):
     return {each["what"]: each for each in report["findings"]}
 
 
-def in_a_process(*arguments, before="", **environment):
-    program = (
-        f"{before}\nimport sys\nfrom pyspark_sluice.connector.cli.app import main\n"
-        f"sys.exit(main(['doctor', '--json', *{list(arguments)!r}]))"
-    )
-    surroundings = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True, text=True, check=False, env={**surroundings, **environment},
-    )  # fmt: skip
-    assert done.stdout, done.stderr
-    report = json.loads(done.stdout)
-    assert done.returncode == (1 if report["failed"] else 0)
-    return {each["what"]: each for each in report["findings"]}
-
-
 def test_what_is_expected_is_what_the_package_asks_for():
     packaging = configparser.ConfigParser()
     packaging.read(ROOT / "setup.cfg")
@@ -144,40 +128,58 @@ def test_the_release_of_java_is_looked_at(tmp_path, capsys, monkeypatch, script,
 
 @pytest.mark.thorough("makes an environment")
 @pytest.mark.slow
-def test_the_interpreter_that_spark_starts_is_asked_what_it_has(tmp_path):
+def test_the_interpreter_that_spark_starts_is_asked_what_it_has(tmp_path, capsys, monkeypatch):
+    def found_with(code=1, **environment):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        found = looked(capsys, code=code)
+        for name in environment:
+            monkeypatch.delenv(name)
+        return found
+
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
     python = str(bare / "bin" / "python")
-    found = in_a_process(PYSPARK_PYTHON=python)["python of Spark"]
+    found = found_with(PYSPARK_PYTHON=python)["python of Spark"]
     assert found["verdict"] == "failed"
     assert "No module named 'pyspark_sluice'" in found["found"]
     assert "PYSPARK_PYTHON" in found["way_out"]
     # The package is there, and Spark is not.
-    away = in_a_process(PYSPARK_PYTHON=python, PYTHONPATH=str(ROOT / ".venv" / "typing"))
+    away = found_with(PYSPARK_PYTHON=python, PYTHONPATH=str(ROOT / ".venv" / "typing"))
     if (ROOT / ".venv" / "typing" / "pyspark_sluice").exists():
         assert "No module named 'pyspark'" in away["python of Spark"]["found"]
-    gone = in_a_process(PYSPARK_DRIVER_PYTHON=str(tmp_path / "none"))["python of Spark"]
+    gone = found_with(PYSPARK_DRIVER_PYTHON=str(tmp_path / "none"))["python of Spark"]
     assert gone["verdict"] == "failed"
     assert "cannot be run" in gone["found"]
     # Nothing is named: the program's own, and what others would come by.
     shadow = tmp_path / "path"
     shadow.mkdir()
     (shadow / "python3").symlink_to(python)
-    found = in_a_process(PATH=f"{shadow}:{os.environ['PATH']}")
+    found = found_with(0, PATH=f"{shadow}:{os.environ['PATH']}")
     assert found["python of Spark"]["verdict"] != "failed"
     assert found["python3 of the PATH"]["verdict"] == "warning"
 
 
 @pytest.mark.slow
-def test_it_starts_where_spark_is_not_installed_well(tmp_path):
-    found = in_a_process(before="import sys; sys.modules['pyspark'] = None")
-    assert found["python"]["verdict"] == "ok"
+def test_it_starts_where_spark_is_not_installed_well():
+    program = (
+        "import sys; sys.modules['pyspark'] = None; "
+        "from pyspark_sluice.connector.cli.app import main; main(['doctor', '--json'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    found = {each["what"]: each["verdict"] for each in json.loads(done.stdout)["findings"]}
+    assert found["python"] == "ok"
     assert "pyspark" in found
 
 
-@pytest.mark.thorough("imports every client in processes of their own")
-@pytest.mark.slow
-def test_the_client_of_a_queue_is_looked_for_by_the_kind_of_the_queue():
+def leave_out(monkeypatch, *modules):
+    for name in modules:
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_the_client_of_a_queue_is_looked_for_by_the_kind_of_the_queue(capsys, monkeypatch):
     pytest.importorskip("azure.storage.queue")
     azure, amazon = "https://a.queue.core.windows.net/q", "https://sqs.eu-west-1.amazonaws.com/1/q"
     paths = {"s3": "s3://bucket/in", "abfs": "abfss://c@a.dfs.core.windows.net/in"}
@@ -186,33 +188,29 @@ def test_the_client_of_a_queue_is_looked_for_by_the_kind_of_the_queue():
     cases += [("", amazon, "s3"), ("", azure, "abfs")]
     missing = {"s3": "boto3", "abfs": "azure.identity"}
     # Without its client no place is looked at.
-    without = ("obstore", *missing.values())
+    leave_out(monkeypatch, "obstore", *missing.values())
     for path, url, kind in cases:
-        place = ("--path", path) if path else ()
-        found = in_a_process(
-            *place, "--option", "discoveryMode=notifications", "--option", f"queueUrl={url}",
-            before=f"import sys; sys.modules.update(dict.fromkeys({without!r}))",
-        )["discoveryMode=notifications"]  # fmt: skip
+        given = ["--option", "discoveryMode=notifications", "--option", f"queueUrl={url}"]
+        place = ["--path", path] if path else []
+        found = looked(capsys, *place, *given, code=1)["discoveryMode=notifications"]
         assert found["found"] == f"not installed: {missing[kind]}", (path, url)
         assert f"[{BY_SCHEME[kind].extra}]" in found["way_out"]
 
 
-@pytest.mark.thorough("imports every client in processes of their own")
-@pytest.mark.slow
-def test_packages_that_places_and_options_need_are_looked_for():
-    blocked = "import sys; sys.modules['obstore'] = None; sys.modules['fastavro'] = None"
-    found = in_a_process(
-        "s3://bucket/ck", "--path", "s3a://bucket/in", "--option", "fileFormat=avro", before=blocked
-    )
+def test_packages_that_places_and_options_need_are_looked_for(capsys, monkeypatch):
+    leave_out(monkeypatch, "obstore", "fastavro")
+    places = ["s3://bucket/ck", "--path", "s3a://bucket/in"]
+    found = looked(capsys, *places, "--option", "fileFormat=avro", code=1)
     client = found["client for s3://"]
     assert (client["verdict"], client["found"]) == ("failed", "not installed: obstore")
     assert "pyspark-sluice[s3]" in client["way_out"]
     assert "pyspark-sluice[avro]" in found["fileFormat=avro"]["way_out"]
     # What cannot work is not tried.
     assert "state from the driver" not in found
-    other = in_a_process("nosuch://host/ck")
+    other = looked(capsys, "nosuch://host/ck", code=1)
     assert other["client for nosuch://"]["verdict"] == "failed"
-    assert in_a_process("webhdfs://host/ck")["state from the driver"]["verdict"] == "failed"
+    other = looked(capsys, "webhdfs://host/ck", code=1)
+    assert other["state from the driver"]["verdict"] == "failed"
 
 
 def test_a_bucket_is_tried_like_a_directory(any_server, any_bucket, capsys):
