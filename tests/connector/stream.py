@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,15 +66,23 @@ class Stream:
         end = next_offset(self.reader, self.at)
         return end, [] if end == self.at else list(self.reader.partitions(self.at, end))
 
+    def await_plan(self) -> list[Any]:
+        """The partitions of the next batch that has any; the stream goes on after it."""
+        deadline, partitions = time.monotonic() + PATIENCE, list[Any]()
+        while not partitions:
+            assert time.monotonic() < deadline, "nothing was found"
+            self.at, partitions = self.plan()
+        return partitions
+
+    def read(self, partitions: Iterable[Any]) -> list[int]:
+        """The first column of each row; may be asked again, as Spark may."""
+        batches = [batch for part in partitions for batch in self.reader.read(part)]
+        return [row for batch in batches for row in batch.column(0).to_pylist()]
+
     def batch(self) -> list[int]:
         """One batch, from its planning to its end: the rows."""
         end, partitions = self.plan()
-        rows = [
-            row
-            for partition in partitions
-            for batch in self.reader.read(partition)
-            for row in batch.column(0).to_pylist()
-        ]
+        rows = self.read(partitions)
         if partitions:
             self.reader.commit(end)
         self.at = end

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import signal
@@ -10,15 +9,13 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
-from pyiceberg.catalog.sql import SqlCatalog
 
-from pyspark_sluice import run, tables
+from pyspark_sluice import run
 from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
 from pyspark_sluice.errors import FencedError, SluiceError
@@ -130,37 +127,25 @@ def test_of_two_hosts_the_older_one_stops_with_an_error(query):
 
 
 @pytest.mark.thorough("starts many processes; one that dies between tasks is replaced below")
-def test_a_worker_that_dies_is_replaced_and_one_that_always_dies_is_an_error(
-    query, tmp_path, monkeypatch
-):
+def test_a_worker_that_always_dies_is_an_error(query, tmp_path, monkeypatch):
     # A module that the processes import as the user's own.
-    (tmp_path / "fatal.py").write_text(
-        "import os, pathlib\n"
-        f"tries = pathlib.Path({str(tmp_path)!r}) / 'tries'\n"
-        "def once(rows):\n"
-        "    if not tries.exists():\n"
-        "        tries.touch()\n"
-        "        os.kill(os.getpid(), 9)\n"
-        "    return rows\n"
-        "def always(rows):\n"
-        "    os.kill(os.getpid(), 9)\n"
-    )
+    (tmp_path / "fatal.py").write_text("import os\ndef die(_):\n    os.kill(os.getpid(), 9)\n")
     monkeypatch.syspath_prepend(tmp_path)
     query.land("0.json", range(10))
-
-    def read(function):
-        transform = {
-            "writeTransform": f"fatal:{function}",
-            "writeTransformSchema": "id long, text string",
-        }
-        return run(options_of(query, **transform), to=f"delta:{query.table}", workers=1)
-
+    transform = {"writeTransform": "fatal:die", "writeTransformSchema": "id long, text string"}
     with pytest.raises(SluiceError, match=r"died each time it ran.*signal 9, signal 9"):
-        read("always")
+        run(options_of(query, **transform), to=f"delta:{query.table}", workers=1)
     assert query.in_table() == {}
-    assert read("once").rows == 10
-    assert (tmp_path / "tries").exists()
-    assert query.in_table() == query.landed
+
+
+def test_a_batch_that_another_host_has_begun_is_refused(query):
+    query.land("0.json", range(10))
+    batches = batches_of(query, every=0.1)
+    assert next(batches).rows == 10
+    (query.checkpoint / "offsets" / "1").write_text("v1\n{}\n-")
+    query.land("1.json", range(10, 20))
+    with pytest.raises(FencedError, match="has taken over this checkpoint"):
+        next(batches)
 
 
 def test_a_worker_that_dies_between_two_tasks_is_replaced(query):
@@ -174,32 +159,6 @@ def test_a_worker_that_dies_between_two_tasks_is_replaced(query):
     os.waitid(os.P_PID, worker, os.WEXITED | os.WNOWAIT)
     assert [batch.rows for batch in batches] == [10]
     assert query.in_table() == query.landed
-
-
-def test_readers_that_meet_different_columns_in_one_batch_agree_on_an_iceberg_table(
-    query, tmp_path
-):
-    catalog = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w")
-    catalog.create_namespace("lake")
-    columns = pa.schema([("id", pa.int64()), ("at", pa.struct([("zip", pa.int64())]))])
-    table = catalog.create_table("lake.events", columns)
-    rows: list[dict[str, Any]] = [{"id": n, "at": {"zip": n}} for n in range(6)]
-    for row, more in zip(rows, [{}, {"a": 1}, {"b": 1}, {}, {"a": 2}, {}], strict=True):
-        row.update(more)
-    for row in rows[3:]:
-        row["at"]["city"] = f"city {row['id']}"
-    for row in rows:
-        (query.source / f"{row['id']}.json").write_text(json.dumps(row) + "\n" * (1 + row["id"]))
-    options = options_of(query, inferColumnTypes=True, writeTo=f"{tmp_path}/w/lake/events/data")
-    del options["writeSchema"]
-    # Of a sample of one file no reader knows what the others have.
-    hints = {"schemaHints": "id long, at struct<zip long>", "inferSampleFiles": 1}
-    assert (
-        run({**options, **hints, "parallelism": 6}, to=tables.iceberg(table), workers=2).rows == 6
-    )
-    found = table.refresh().scan().to_arrow().sort_by("id").to_pylist()
-    expected = [{"a": None, "b": None, **row, "at": {"city": None, **row["at"]}} for row in rows]
-    assert found == expected
 
 
 def test_a_function_gets_the_data_files_and_a_reader_of_their_rows(query, tmp_path):
@@ -299,3 +258,13 @@ def test_a_terminal_shows_the_tasks_of_the_running_batch(query, tmp_path, monkey
     assert (process.returncode, output.startswith("batch 0: 4 splits, 40 rows")) == (0, True)
     assert "tasks of the batch" in shown
     assert "25%" in shown
+
+
+def test_files_checkpoint_and_table_may_be_in_a_bucket(server, bucket):
+    url, options = f"s3://{bucket}", server.options
+    place = {"path": f"{url}/in", "checkpointLocation": f"{url}/ck", "storageOptions": options}
+    server.put(bucket, "in/0.json", b'{"id": 0}\n')
+    report = run({**place, "fileFormat": "json", "writeSchema": "id long"}, to=f"delta:{url}/table")
+    assert [(batch.number, batch.rows) for batch in report.batches] == [(0, 1)]
+    assert server.keys(bucket, "ck/commits/")
+    assert server.keys(bucket, "table/_delta_log/")

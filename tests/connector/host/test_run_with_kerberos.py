@@ -244,17 +244,6 @@ def test_without_a_ticket_the_error_says_so_and_nothing_is_lost(query, tmp_path)
     assert query.ids() == due(2)
 
 
-def test_a_state_belongs_to_its_owner(query, kdc, cluster):
-    other = f"other@{REALM}"
-    query.put(0)
-    assert query.run()[0] == 0
-    cache = kdc.cache(kdc.keytab("other", other), other)
-    query.put(1)
-    code, _, errors = query.run(KRB5CCNAME=str(cache))
-    assert code == 1
-    assert "Permission denied: user=other, access=WRITE" in errors
-
-
 def test_tickets_of_a_keytab_are_renewed_while_a_run_goes_on(kdc, cluster, tmp_path):
     brief = f"brief@{REALM}"
     keytab = kdc.keytab("brief", brief, life="15 seconds")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import pyspark_sluice
-from pyspark_sluice.connector.options.call import checked
+from pyspark_sluice.connector.options.call import checked, inferred_types
 from pyspark_sluice.connector.options.model import option_names, parse_options
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tools import option_types
@@ -106,3 +106,9 @@ def test_the_types_for_editors_are_those_of_the_model():
     assert set(option_names().values()) <= set(re.findall(r"^    (\w+): ", types, re.MULTILINE))
     parameters = inspect.signature(pyspark_sluice.options).parameters
     assert "Unpack[OptionTypes]" in str(parameters["values"].annotation)
+
+
+def test_types_are_inferred_for_formats_whose_files_may_have_any():
+    assert inferred_types("Feather") == inferred_types("json") == {"inferColumnTypes": "true"}
+    for name in ("text", "TEXT", "binaryFile", "package.module:Format"):
+        assert inferred_types(name) == {}

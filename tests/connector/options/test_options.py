@@ -12,19 +12,8 @@ from pyspark_sluice.connector.options.model import SluiceOptions, option_names, 
 from pyspark_sluice.connector.options.validation import instant
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.errors import OptionError
-from pyspark_sluice.reader.files.options import FileFormatName
 
 GOOD = {"path": "/in", "checkpointlocation": "/ck"}
-
-
-def test_options_arrive_in_any_case_and_are_typed():
-    options = parse_options(
-        {**GOOD, "MAXFILESPERTRIGGER": "7", "maxbytespertrigger": "2m", "fileFormat": "CSV"},
-        streaming=True,
-    )
-    assert (options.max_files_per_trigger, options.max_bytes_per_trigger) == (7, 2 * 1024 * 1024)
-    assert options.file_format == "csv"
-    assert options.parallelism is None
 
 
 def test_all_problems_are_listed_at_once_each_with_option_found_and_expected():
@@ -43,13 +32,6 @@ def test_all_problems_are_listed_at_once_each_with_option_found_and_expected():
     assert re.search(r"onSplitError: found 'ignore'; expected: one of fail, return", text)
     assert "maxFilePerTrigger: unknown option; did you mean maxFilesPerTrigger?" in text
     assert "checkpointLocation: found nothing; expected the same path as in writeStream" in text
-
-
-def test_a_missing_checkpoint_location_says_why_it_is_needed():
-    with pytest.raises(OptionError, match="Spark does not tell a Python source where"):
-        parse_options({"path": "/in"}, streaming=True)
-    parse_options({"path": "/in"}, streaming=False)
-    parse_options({"path": "/in", "statelocation": "/state"}, streaming=True)
 
 
 def test_a_missing_path_is_named():
@@ -105,12 +87,6 @@ def test_a_filter_is_checked_against_the_whole_schema_before_anything_runs():
 def test_what_is_not_supported_is_refused_by_name(given):
     with pytest.raises(OptionError, match=f"(?i){next(iter(given))}"):
         parse_options({**GOOD, **given}, streaming=True)
-
-
-@pytest.mark.parametrize("name", ["feather", "IPC", "Arrow"])
-def test_arrow_files_go_by_all_their_names(name):
-    options = parse_options({**GOOD, "fileformat": name}, streaming=True)
-    assert options.file_format == FileFormatName.ARROW
 
 
 def test_several_paths_are_one_text_whichever_way_they_are_given():

@@ -48,6 +48,15 @@ BY_FSSPEC = {**NOTIFICATIONS, "storageOptions": '{"client": "fsspec"}'}
             {"fileOrder": "eventTime", "freshShare": "0.5"},
             "freshShare: found with fileOrder=eventTime",
         ),
+        (
+            {"badRecordsPath": "/bad", "mode": "FAILFAST"},
+            "found with mode=FAILFAST; expected no mode or mode=DROPMALFORMED",
+        ),
+        (
+            {"badRecordsPath": "/bad", "columnNameOfCorruptRecord": "bad"},
+            "found with columnNameOfCorruptRecord",
+        ),
+        ({"badRecordsPath": "/in/bad"}, "badRecordsPath: found '/in/bad'"),
         ({"startAt": "yesterday"}, "startAt: found 'yesterday'; expected a time such as"),
         ({"startAt": "yesterday"}, "or a name after path:"),
         ({"startAt": "2026-01-02", "endAt": "2026-01-02"}, "which is not after it"),

@@ -45,7 +45,7 @@ def dots(svg):
     return [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', svg)]
 
 
-def test_a_gap_of_two_minutes_is_forty_times_as_wide_as_one_of_three_seconds():
+def test_equal_distances_are_equal_times_and_a_line_is_interrupted_where_a_query_was_idle():
     drawn = charts_of(figures([0, 3, 6, 126, 129]))
     for title, svg in drawn.items():
         series = 2 if title.startswith("Skew") else 1
@@ -53,19 +53,13 @@ def test_a_gap_of_two_minutes_is_forty_times_as_wide_as_one_of_three_seconds():
         first, second, third, fourth, _ = at
         assert (fourth - third) / (second - first) == pytest.approx(40, rel=0.01), title
         assert third - second == pytest.approx(second - first, rel=0.01)
-
-
-def test_plots_below_each_other_have_the_same_time_at_the_same_place():
-    drawn = charts_of(figures([0, 3, 6, 126, 129]))
+    # Plots below each other have the same time at the same place.
     places = {tuple(dict.fromkeys(dots(svg))) for svg in drawn.values()}
     origins = {
         match for svg in drawn.values() for match in re.findall(r'(<g [^>]*class="plot">)', svg)
     }
     assert len(places) == len(origins) == 1
-
-
-def test_a_query_that_was_idle_interrupts_the_line():
-    svg = charts_of(figures([0, 3, 6, 126, 129]))["Throughput: rows per second"]
+    svg = drawn["Throughput: rows per second"]
     assert len(re.findall(r'<path d="M[^"]+ L[^"]+" class="line', svg)) == 2
 
 
@@ -81,12 +75,9 @@ def backlog(of, *files):
     return replace(of, batches=batches)
 
 
-def test_a_query_that_runs_and_keeps_up_is_good():
+def test_a_backlog_that_grows_is_to_be_watched_and_one_that_shrinks_is_not():
     found = verdict_of(figures([0, 3]))
     assert (found.level, found.sentences) == ("good", ("The query runs.", "There is no backlog."))
-
-
-def test_a_backlog_that_grows_is_to_be_watched_and_one_that_shrinks_is_not():
     grows, shrinks = (verdict_of(backlog(figures([0, 3]), *of)) for of in ((1, 5), (5, 1)))
     assert grows.level == "watch"
     assert grows.sentences[1] == (
@@ -106,9 +97,6 @@ def test_quarantine_and_a_batch_that_nobody_finishes_are_bad():
     )
     ended = verdict_of(figures([0], owner=GONE))
     assert (ended.level, ended.sentences[0]) == ("watch", "No query runs.")
-
-
-def test_files_that_were_skipped_are_said():
     assert verdict_of(figures([0], files={"skipped": (2, 10)})).sentences[-1] == "2 files skipped."
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from pyspark_sluice.connector.session.prometheus import PrometheusListener
 from pyspark_sluice.tests.connector.queries import Query
 from pyspark_sluice.tests.connector.session.prometheus_rules import Alert, Labels, Scrapes
 
-TICK = 30.0
+TICK = 60.0
 """Seconds between two scrapes, and two evaluations of the rules."""
 
 BEGIN = 1_000_000.0
@@ -126,10 +126,10 @@ class MonitoredQuery:
         }
         self.listener.onQueryTerminated(QueryTerminatedEvent.fromJson(event))
 
-    def wait(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
+    def wait(self, seconds: float) -> None:
         """Time passes; Prometheus scrapes and evaluates."""
         end = self.now + seconds
-        while self.now < end and not until():
+        while self.now < end:
             self.now += TICK
             self.scrapes.scrape(self.now, self.scraped() if self.is_reachable else "")
             self.firing = {

@@ -30,53 +30,45 @@ class Scrapes:
 
     def scrape(self, now: float, text: str) -> None:
         """Store an answer of the target; an empty one is a target that does not answer."""
-        found: Vector = {}
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                if sample.name.endswith("_created"):
-                    continue
-                found[frozenset({**sample.labels, "__name__": sample.name}.items())] = sample.value
-        self.taken.append((now, found))
-
-    def instant(self, now: float) -> Vector:
-        """A series that the newest scrape lacks is stale at once."""
-        at, found = self.taken[-1]
-        assert at == now
-        return found
+        samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
+        vector = {
+            frozenset({**sample.labels, "__name__": sample.name}.items()): sample.value
+            for sample in samples
+            if not sample.name.endswith("_created")
+        }
+        self.taken.append((now, vector))
 
     def ranges(self, now: float, seconds: float) -> dict[Labels, list[float]]:
         """The values of each series in a window that ends now."""
-        found: dict[Labels, list[float]] = {}
-        for at, vector in reversed(self.taken):
-            if at < now - seconds:
-                break
+        in_window = itertools.takewhile(lambda each: each[0] >= now - seconds, self.taken[::-1])
+        values: dict[Labels, list[float]] = {}
+        for _, vector in in_window:
             for labels, value in vector.items():
-                found.setdefault(labels, []).insert(0, value)
-        return found
+                values.setdefault(labels, []).insert(0, value)
+        return values
 
 
-def evaluated(expression: Any, scrapes: Scrapes, now: float) -> Vector | float:
-    """The value of a parsed expression at the time of the newest scrape."""
+def evaluated(expression: Any, scrapes: Scrapes, now: float) -> Any:
+    """The value of a parsed expression at the time of the newest scrape: a number or a Vector."""
     match expression:
         case promql.NumberLiteral():
             return float(expression.val)
         case promql.ParenExpr():
             return evaluated(expression.expr, scrapes, now)
         case promql.VectorSelector():
-            return {
-                labels: value
-                for labels, value in scrapes.instant(now).items()
-                if _matches(expression, dict(labels))
-            }
+            # A series that the newest scrape lacks is stale at once.
+            _, newest = scrapes.taken[-1]
+            return _selected(expression, newest)
         case promql.Call():
             return _called(expression, scrapes, now)
         case promql.BinaryExpr():
-            left, right = (
-                evaluated(expression.lhs, scrapes, now),
-                evaluated(expression.rhs, scrapes, now),
-            )
-            return _combined(expression, left, right)
+            sides = (evaluated(side, scrapes, now) for side in (expression.lhs, expression.rhs))
+            return _combined(expression, *sides)
     raise NotImplementedError(f"{type(expression).__name__}: {expression}")
+
+
+def _selected(selector: Any, series: Mapping[Labels, Any]) -> Any:
+    return {k: v for k, v in series.items() if _matches(selector, dict(k))}
 
 
 def _called(node: Any, scrapes: Scrapes, now: float) -> Vector | float:
@@ -85,16 +77,13 @@ def _called(node: Any, scrapes: Scrapes, now: float) -> Vector | float:
         return now
     (argument,) = node.args
     windows = scrapes.ranges(now, argument.range.total_seconds())
-    chosen = {k: v for k, v in windows.items() if _matches(argument.vector_selector, dict(k))}
+    chosen = _selected(argument.vector_selector, windows)
     if name == "max_over_time":
         return {_without_name(labels): max(values) for labels, values in chosen.items()}
     if name == "increase":
         # Prometheus also extrapolates to the ends of the window, so its value is a little larger.
-        return {
-            _without_name(labels): _growth(values)
-            for labels, values in chosen.items()
-            if len(values) > 1
-        }
+        grown = {labels: values for labels, values in chosen.items() if len(values) > 1}
+        return {_without_name(labels): _growth(values) for labels, values in grown.items()}
     raise NotImplementedError(name)
 
 
@@ -116,14 +105,13 @@ def _matches(selector: Any, labels: Mapping[str, str]) -> bool:
     return True
 
 
-def _combined(node: Any, left: Vector | float, right: Vector | float) -> Vector | float:
+def _combined(node: Any, left: Any, right: Any) -> Vector:
     operator = str(node.op)
     if isinstance(left, dict) and isinstance(right, dict):
         return _joined(node, operator, left, right)
     if operator == "-" and isinstance(right, dict):
-        assert isinstance(left, float)
         return {_without_name(labels): left - value for labels, value in right.items()}
-    if isinstance(left, dict) and isinstance(right, float):
+    if isinstance(left, dict):
         return {labels: value for labels, value in left.items() if _holds(operator, value, right)}
     raise NotImplementedError(str(node))
 
@@ -137,18 +125,15 @@ def _joined(node: Any, operator: str, left: Vector, right: Vector) -> Vector:
         return frozenset(pair for pair in labels if pair[0] in modifier.matching.labels)
 
     there = {key(labels): value for labels, value in right.items()}
-    if operator == "and":
-        return {labels: value for labels, value in left.items() if key(labels) in there}
-    if operator == "unless":
-        return {labels: value for labels, value in left.items() if key(labels) not in there}
     if operator == "or":
         known = {key(labels) for labels in left}
         return left | {k: v for k, v in right.items() if key(k) not in known}
-    return {
-        labels: value
-        for labels, value in left.items()
-        if key(labels) in there and _holds(operator, value, there[key(labels)])
-    }
+    if operator == "unless":
+        return {labels: value for labels, value in left.items() if key(labels) not in there}
+    common = {labels: value for labels, value in left.items() if key(labels) in there}
+    if operator == "and":
+        return common
+    return {k: value for k, value in common.items() if _holds(operator, value, there[key(k)])}
 
 
 def _holds(operator: str, left: float, right: float) -> bool:
@@ -166,31 +151,22 @@ class Alert:
     name: str
     expression: Any
     patience: float
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
     since: dict[Labels, float] = field(default_factory=dict)
 
     def firing(self, scrapes: Scrapes, now: float) -> set[Labels]:
         """Evaluate once; the label sets that have fulfilled the rule for long enough."""
-        found = evaluated(self.expression, scrapes, now)
-        assert isinstance(found, dict)
-        self.since = {labels: self.since.get(labels, now) for labels in map(_without_name, found)}
+        series = evaluated(self.expression, scrapes, now)
+        self.since = {labels: self.since.get(labels, now) for labels in map(_without_name, series)}
         return {labels for labels, began in self.since.items() if now - began >= self.patience}
 
 
 def alerts_of(path: Path) -> list[Alert]:
     """The alerts of a rules file."""
     groups = yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
     return [
-        Alert(
-            rule["alert"],
-            promql.parse(rule["expr"]),
-            _seconds(rule.get("for", "0s")),
-            rule["labels"],
-            rule["annotations"],
-        )
-        for group in groups
-        for rule in group["rules"]
+        Alert(rule["alert"], promql.parse(rule["expr"]), _seconds(rule.get("for", "0s")))
+        for rule in rules
     ]
 
 

@@ -77,6 +77,12 @@ def test_a_batch_read_of_an_empty_directory_has_no_rows(tmp_path):
     assert [batch for part in reader.partitions() for batch in reader.read(part)] == []
 
 
+def test_a_batch_read_refuses_what_only_a_stream_can_do(tmp_path):
+    given = {"path": str(tmp_path), "fileformat": "text", "cleansource": "delete"}
+    with pytest.raises(OptionError, match="cleanSource: found delete in a batch read"):
+        SluiceDataSource(given).reader(SCHEMA).partitions()
+
+
 def test_a_batch_read_closes_its_reader_also_after_an_error_and_after_a_limit(
     tmp_path, monkeypatch
 ):

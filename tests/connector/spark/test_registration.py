@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_sluice.connector.spark.registration import register, use_this_interpreter
+from pyspark_sluice.connector.spark.registration import use_this_interpreter
 
 
 @pytest.fixture
@@ -38,12 +38,3 @@ def test_what_somebody_has_said_counts(path, monkeypatch, name):
     use_this_interpreter()
     assert os.environ[name] == "/opt/python3"
     assert os.environ["PYSPARK_PYTHON"] in ("", "/opt/python3")
-
-
-@pytest.mark.thorough("a Spark of its own; what is registered is asked above")
-def test_a_source_that_spark_has_found_by_itself_may_be_registered(spark, tmp_path):
-    (tmp_path / "a.json").write_text('{"id": 1}\n')
-    session = spark.newSession()
-    register(session)
-    read = session.read.format("sluice").schema("id long").option("fileFormat", "json")
-    assert read.load(str(tmp_path)).count() == 1

@@ -110,31 +110,6 @@ def test_skipped_returned_and_quarantined_say_why(tmp_path):
     query.coordinator.close()
 
 
-def test_what_was_given_up_on_in_the_last_batch_of_a_run_is_in_the_views_when_it_ends(tmp_path):
-    query = Query(tmp_path, onSplitError="return", mode="FAILFAST")
-    query.land("good.json")
-    query.land("bad.json", "worse.json", text='{"id": "\n')
-    query.settings["max_split_attempts"] = 1
-    query.start()
-    query.batch()
-    # As at the end of an AvailableNow run: Spark asks until there is nothing new.
-    while (ref := query.coordinator.latest(query.done)) != query.done:
-        assert query.read(ref) == []
-        query.done = ref
-    assert query.coordinator.report()["quarantinedSplits"] == 2
-    query.coordinator.close()
-    names = {
-        row["path"].rpartition("/")[2] for row in table_of(query.store, "quarantine").to_pylist()
-    }
-    assert names == {"bad.json", "worse.json"}
-    assert states(query.store) == {
-        "good.json": "read",
-        "bad.json": "quarantined",
-        "worse.json": "quarantined",
-    }
-    assert status_of(query.store)["quarantined"] == 2
-
-
 def test_a_file_that_vanished_is_in_the_view_of_what_was_skipped(tmp_path):
     query = Query(tmp_path, ignoreMissingFiles="true")
     query.land("a.json", "b.json")
@@ -276,9 +251,8 @@ def test_a_base_whose_index_is_damaged_is_done_without_as_a_restore_does(tmp_pat
 
 def test_where_no_query_has_been_the_place_is_named(tmp_path):
     query = Query(tmp_path)
-    for view in VIEWS:
-        with pytest.raises(StateMissingError, match=re.escape(query.state)):
-            table_of(query.store, view)
+    with pytest.raises(StateMissingError, match=re.escape(query.state)):
+        table_of(query.store, "files")
 
 
 def test_an_unknown_view_is_refused_by_name_with_those_there_are():

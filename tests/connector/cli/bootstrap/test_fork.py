@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.errors import SluiceError, StateError
@@ -41,7 +38,7 @@ def forked(query, capsys, *arguments, name="new"):
     return report, Query(query.data.parent, state=str(new / "sluice" / "source"))
 
 
-@pytest.mark.parametrize(("at", "ids"), [("1", [1, 2, 3]), ("2", [2, 3]), ("3", [3])])
+@pytest.mark.parametrize(("at", "ids"), [("1", [1, 2, 3]), ("3", [3])])
 def test_a_fork_reads_what_the_checkpoint_had_not_assigned(query, capsys, at, ids):
     before = sorted(p for p in query.location.rglob("*") if p.is_file())
     told, new = forked(query, capsys, "--at", at, "--yes")
@@ -179,13 +176,3 @@ def test_a_damaged_seed_stops_the_query_and_is_found(query, capsys):
     assert "seed.json" in capsys.readouterr().out
     with pytest.raises(StateError, match="was not completed"):
         new.coordinator.latest(NO_CHECKPOINT)
-
-
-def test_it_goes_from_a_directory_into_a_bucket_and_back(query, server, bucket, capsys):
-    url, options = f"s3://{bucket}/fork", json.dumps(server.options)
-    arguments = ["--storage-options", options, "--yes"]
-    assert main(["fork", str(query.location), url, "--at", "1", *arguments]) == 0
-    assert find_seed(open_store(f"{url}/sluice/source", server.options)).purpose == "fork"
-    back = query.data.parent / "back"
-    assert main(["fork", url, str(back), *arguments]) == 0
-    assert drained(Query(query.data.parent, state=str(back / "sluice" / "source"))) == [1, 2, 3]

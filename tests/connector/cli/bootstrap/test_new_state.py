@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -31,13 +29,10 @@ from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.offline_state import offline_state
 from pyspark_sluice.errors import FencedError, OptionError, StateError
 from pyspark_sluice.reader.files.io.compressed.cut_places import object_of
-from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.connector.queries import Query, carried_out, drained, in_memory
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
 pytestmark = pytest.mark.slow
-
-GOLDEN = Path(__file__).parents[3] / "checkpoint_meta" / "golden"
 
 
 @pytest.fixture(scope="module")
@@ -141,10 +136,6 @@ def test_of_two_that_prepare_one_place_the_later_one_counts(old):
     seed = find_seed(store)
     assert (seed.purpose, seed.ref) == ("fork", CheckpointRef(1, 2))
     assert drained(begun(old, store)) == [2, 3, 4]
-    with pytest.raises(OptionError, match="the target directory is not empty"):
-        write_seed(target, "fork", {}, {}, lambda _: offline_state(
-            OfflineFileSource(), RestoredState()
-        ))  # fmt: skip
 
 
 def test_of_a_query_and_a_fork_that_begin_at_the_same_place_one_is_refused(old):
@@ -221,10 +212,6 @@ def test_a_fork_takes_the_schema_and_the_points_of_cut_files_along(tmp_path):
     assert SchemaHistory(store).latest() == grown
 
 
-WHOLE = sorted(str(path.parent.relative_to(GOLDEN)) for path in GOLDEN.rglob("FORMAT"))
-"""Others have a single checkpoint, which has lost its parent."""
-
-
 def test_what_a_reader_has_sent_back_is_pending_and_its_attempts_are_counted(tmp_path):
     query = Query(tmp_path, onSplitError="return")
     query.land("a.json", rows=1)
@@ -239,23 +226,6 @@ def test_what_a_reader_has_sent_back_is_pending_and_its_attempts_are_counted(tmp
     assert told["pending"][0]["path"].endswith("bad.json")
     header = CheckpointHistory(store).load(CheckpointRef(1, 1)).header
     assert list(header.attempts.values()) == [1]
-
-
-@pytest.mark.parametrize("version", WHOLE)
-def test_a_state_of_every_released_version_can_be_forked(version, tmp_path, capsys):
-    shutil.copytree(GOLDEN / version, tmp_path / "old")
-    newest = max(CheckpointHistory(open_store(str(tmp_path / "old"))).checkpoints())
-    new = tmp_path / "new"
-    at = ["--at", f"{newest.checkpoint}-{newest.epoch}"]
-    report = run(capsys, "fork", str(tmp_path / "old"), str(new), *at, "--yes")
-    assert report["counts"]["files_seen"] > 0
-    assert main(["verify", str(new)]) == 0
-    capsys.readouterr()
-    status = run(capsys, "status", str(new))
-    assert status["files_seen"] == report["counts"]["files_seen"]
-    assert status["pending"]["splits"] == report["counts"]["pending_splits"]
-    for command in ("files", "checkpoints"):
-        assert main([command, str(new)]) == 0
 
 
 def test_retention_deletes_a_seed_when_a_base_replaces_it(old, tmp_path):

@@ -43,6 +43,22 @@ def looked(capsys, *arguments, code=0):
     return {each["what"]: each for each in report["findings"]}
 
 
+def in_a_process(*arguments, before="", **environment):
+    program = (
+        f"{before}\nimport sys\nfrom pyspark_sluice.connector.cli.app import main\n"
+        f"sys.exit(main(['doctor', '--json', *{list(arguments)!r}]))"
+    )
+    surroundings = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, check=False, env={**surroundings, **environment},
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert done.returncode == (1 if report["failed"] else 0)
+    return {each["what"]: each for each in report["findings"]}
+
+
 def test_what_is_expected_is_what_the_package_asks_for():
     packaging = configparser.ConfigParser()
     packaging.read(ROOT / "setup.cfg")
@@ -128,49 +144,34 @@ def test_the_release_of_java_is_looked_at(tmp_path, capsys, monkeypatch, script,
 
 @pytest.mark.thorough("makes an environment")
 @pytest.mark.slow
-def test_the_interpreter_that_spark_starts_is_asked_what_it_has(tmp_path, capsys, monkeypatch):
-    def found_with(code=1, **environment):
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        found = looked(capsys, code=code)
-        for name in environment:
-            monkeypatch.delenv(name)
-        return found
-
-    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+def test_the_interpreter_that_spark_starts_is_asked_what_it_has(tmp_path):
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
     python = str(bare / "bin" / "python")
-    found = found_with(PYSPARK_PYTHON=python)["python of Spark"]
+    found = in_a_process(PYSPARK_PYTHON=python)["python of Spark"]
     assert found["verdict"] == "failed"
     assert "No module named 'pyspark_sluice'" in found["found"]
     assert "PYSPARK_PYTHON" in found["way_out"]
     # The package is there, and Spark is not.
-    away = found_with(PYSPARK_PYTHON=python, PYTHONPATH=str(ROOT / ".venv" / "typing"))
+    away = in_a_process(PYSPARK_PYTHON=python, PYTHONPATH=str(ROOT / ".venv" / "typing"))
     if (ROOT / ".venv" / "typing" / "pyspark_sluice").exists():
         assert "No module named 'pyspark'" in away["python of Spark"]["found"]
-    gone = found_with(PYSPARK_DRIVER_PYTHON=str(tmp_path / "none"))["python of Spark"]
+    gone = in_a_process(PYSPARK_DRIVER_PYTHON=str(tmp_path / "none"))["python of Spark"]
     assert gone["verdict"] == "failed"
     assert "cannot be run" in gone["found"]
     # Nothing is named: the program's own, and what others would come by.
     shadow = tmp_path / "path"
     shadow.mkdir()
     (shadow / "python3").symlink_to(python)
-    found = found_with(0, PATH=f"{shadow}:{os.environ['PATH']}")
+    found = in_a_process(PATH=f"{shadow}:{os.environ['PATH']}")
     assert found["python of Spark"]["verdict"] != "failed"
     assert found["python3 of the PATH"]["verdict"] == "warning"
 
 
 @pytest.mark.slow
-def test_it_starts_where_spark_is_not_installed_well():
-    program = (
-        "import sys; sys.modules['pyspark'] = None; "
-        "from pyspark_sluice.connector.cli.app import main; main(['doctor', '--json'])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    found = {each["what"]: each["verdict"] for each in json.loads(done.stdout)["findings"]}
-    assert found["python"] == "ok"
+def test_it_starts_where_spark_is_not_installed_well(tmp_path):
+    found = in_a_process(before="import sys; sys.modules['pyspark'] = None")
+    assert found["python"]["verdict"] == "ok"
     assert "pyspark" in found
 
 
@@ -213,12 +214,11 @@ def test_packages_that_places_and_options_need_are_looked_for(capsys, monkeypatc
     assert other["state from the driver"]["verdict"] == "failed"
 
 
-def test_a_bucket_is_tried_like_a_directory(any_server, any_bucket, capsys):
-    any_server.put(any_bucket, "in/a.json", b"{}")
-    options = ["--storage-options", json.dumps(any_server.options)]
-    url = f"{any_server.scheme}://{any_bucket}"
+def test_a_bucket_is_tried_like_a_directory(server, bucket, capsys):
+    server.put(bucket, "in/a.json", b"{}")
+    options = ["--storage-options", json.dumps(server.options)]
+    url = f"s3://{bucket}"
     found = looked(capsys, f"{url}/ck", "--path", f"{url}/in", *options)
-    client = f"client for {any_server.path_scheme}://"
-    looks = (client, "state from the driver", "create only once, from the driver")
+    looks = ("client for s3://", "state from the driver", "create only once, from the driver")
     assert [found[what]["verdict"] for what in (*looks, "files of the path")] == ["ok"] * 4
-    assert any_server.keys(any_bucket) == ["in/a.json"]
+    assert server.keys(bucket) == ["in/a.json"]

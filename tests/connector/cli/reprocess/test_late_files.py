@@ -51,6 +51,7 @@ def test_a_late_file_is_read_and_named_in_the_status_and_in_the_report(ordered, 
     assert ordered.coordinator.report()["eventTime"]["lateFiles"] == 1
 
 
+@pytest.mark.effect_of("onLateFile")
 def test_a_late_file_in_quarantine_survives_a_restart_and_is_read_when_a_person_orders_it(
     ordered, capsys
 ):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 from functools import partial
@@ -15,7 +14,6 @@ from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
     with_checksum,
     without_checksum,
 )
-from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.orders import Orders
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
@@ -26,8 +24,7 @@ from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.coordinator.start_position import newest_acknowledged
 from pyspark_sluice.errors import StateError, StateVersionError
 from pyspark_sluice.tests.connector.cli.command_line import drained, land, quarantine, run
-from pyspark_sluice.tests.connector.queries import Query, in_memory
-from pyspark_sluice.tests.patience import wait_until
+from pyspark_sluice.tests.connector.queries import Query
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +74,7 @@ def test_a_query_without_spark_s_checkpoint_reads_everything_again_once(query, c
 def _newest_read(query):
     ref = newest_acknowledged(query.store)
     assert ref is not None
-    return StartingState(query.store, ref)
+    return StartingState(open_store(f"{query.state}/"), ref)
 
 
 def test_old_orders_are_not_carried_out_after_another_state(query, tmp_path, capsys):
@@ -111,50 +108,6 @@ def test_an_order_of_a_newer_release_is_refused_by_both_versions(query, capsys):
         drained(query)
 
 
-def test_cleaning_up_waits_until_a_file_was_read_again(query, capsys):
-    query.settings |= {"retained_checkpoints": 2}
-    query.settings["limits"] = BatchLimits(files=1)
-    cleaning = {"cleanSource": "delete", "cleanSourceRetention": "0s"}
-    query.options |= {**cleaning, "fileOrder": "newestFirst"}
-    for at in range(6):
-        land(query, **{f"more{at}": 10 + at})
-        os.utime(query.data / f"more{at}.json", (1000 + at, 1000 + at))
-    land(query, a=1)
-    query.start()
-    assert query.batch() == [1]
-    query.coordinator.close()
-    run(capsys, "requeue", query.state, "--matching", "*/a*", "--yes")
-    # It comes last, and long before that the checkpoint that has read it first is due.
-    query.options["fileOrder"] = "mtime"
-    query.start()
-    for at in range(6):
-        assert query.batch() == [10 + at]
-        query.coordinator.commit(query.done)
-    await_gone(query, "more2.json")
-    assert (query.data / "a.json").exists()
-    assert query.batch() == [1]
-    # What was cleaned after the last mark would be looked for again.
-    wait_until(lambda: marked_files(query) == 4)
-    # A crash, and the mark that was made says nothing of it either.
-    query.restart()
-    for at in range(3):
-        land(query, **{f"last{at}": 20 + at})
-        assert query.batch() == [20 + at]
-        query.coordinator.commit(query.done)
-    await_gone(query, "a.json")
-    assert query.coordinator.report()["cleaned"]["gone"] == 0
-
-
-def marked_files(query):
-    """How many files were cleaned up by what the newest mark says."""
-    marks = CleanupMarks(query.store, 1).found()
-    return marks[0].state["done"]["files"] if marks else 0
-
-
-def await_gone(query, name):
-    wait_until(lambda: not (query.data / name).exists())
-
-
 def test_a_state_that_is_made_small_keeps_what_is_ordered(query, capsys):
     for at, name in enumerate("abc"):
         land(query, **{name: at})
@@ -177,8 +130,7 @@ def test_a_fork_begins_with_what_is_ordered_and_carried_out_and_with_orders_of_i
     land(query, a=1, b=2)
     assert drained(query) == [1, 2]
     run(capsys, "requeue", query.state, "--matching", "*", "--yes")
-    query.coordinator.close()
-    query.start()
+    query.restart()
     query.coordinator.prepare_available_now()
     first = query.batch()
     query.coordinator.close()
@@ -195,34 +147,7 @@ def test_a_fork_begins_with_what_is_ordered_and_carried_out_and_with_orders_of_i
     other.coordinator.close()
 
 
-def test_a_query_that_lost_sparks_checkpoint_and_begins_in_its_own_state_does_what_is_ordered(
-    query, capsys
-):
-    land(query, a=1, b=2)
-    drained(query)
-    run(capsys, "requeue", query.state, "--matching", "*/a*", "--yes")
-    assert drained(query) == [1]
-    run(capsys, "requeue", query.state, "--matching", "*/b*", "--yes")
-    stood, query.done = query.done, NO_CHECKPOINT
-    same = open_store(f"{query.state}/")
-    query.settings["starting_state"] = lambda: StartingState(same, stood)
-    # The first order is in that checkpoint, the second one is not.
-    assert drained(query) == [2]
-    assert drained(query) == []
-
-
-def test_orders_in_a_bucket_and_about_objects(query, server, bucket, capsys):
-    land(query, a=1)
-    drained(query)
-    url, options = f"s3://{bucket}/ck/sluice/source", json.dumps(server.options)
-    store = open_store(url, server.options)
-    for name, data in in_memory(query).objects.items():
-        store.publish(name, data)
-    where = [f"s3://{bucket}/ck", "--storage-options", options]
-    assert run(capsys, "requeue", *where, "--matching", "*", "--yes")["order"] == 1
-    assert run(capsys, "rewind", *where, "--to", "1", "--yes", code=1)["order"] is None
-    assert [row["state"] for row in run(capsys, "orders", *where)] == ["waiting"]
-    assert run(capsys, "verify", *where)["findings"] == []
+def test_an_order_about_objects_names_the_versions_that_are_there(server, bucket):
     client = server.client()
     client.put_object(Bucket=bucket, Key="in/a.json", Body=b"0123456789")
     found = client.head_object(Bucket=bucket, Key="in/a.json")
