@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +30,14 @@ SCHEMA = pa.schema([("id", pa.int64())])
 class Query:
     """One incarnation after the other over `<root>/ck/sluice/source`."""
 
-    def __init__(self, root: Path, state: str | None = None, **options: str) -> None:
+    def __init__(
+        self,
+        root: Path,
+        state: str | None = None,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        **options: str,
+    ) -> None:
+        """`settings` are of `CoordinatorSettings`."""
         self.data = root / "data"
         self.data.mkdir(parents=True, exist_ok=True)
         self.location = root / "ck"
@@ -40,6 +49,7 @@ class Query:
             "parallelism": 2,
             "commit_patience": 0.0,
             "background_interval": 0.05,
+            **settings,
         }
         self.start()
 

@@ -50,9 +50,12 @@ class Page(HTMLParser):
 def state(tmp_path_factory):
     """Six batches of four files; one of them is torn, and more land than are read."""
     root = tmp_path_factory.mktemp("report") / "landing <b>"
-    query = Query(root, mode="FAILFAST", onSplitError="return")
-    query.settings |= {"limits": BatchLimits(files=4), "parallelism": 3, "max_split_attempts": 1}
-    query.restart()
+    query = Query(
+        root,
+        mode="FAILFAST",
+        onSplitError="return",
+        settings={"limits": BatchLimits(files=4), "parallelism": 3, "max_split_attempts": 1},
+    )
     landed = 0
     for number in range(6):
         for _ in range(4 + number % 3):

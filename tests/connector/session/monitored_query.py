@@ -38,9 +38,7 @@ class MonitoredQuery:
     ) -> None:
         self.now = BEGIN
         self.alerts = alerts
-        self.query = Query(root, **options)
-        self.query.settings |= settings
-        self.query.restart()
+        self.query = Query(root, settings=settings, **options)
         self.registry = prometheus_client.CollectorRegistry()
         self.listener = PrometheusListener(self.registry, clock=lambda: self.now)
         self.scrapes = Scrapes()

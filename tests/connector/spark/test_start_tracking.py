@@ -27,9 +27,10 @@ class Query:
             **options,
         }
         self.rows = []
-        self.start()
+        self.reader = StartTrackingReader(self.options, SCHEMA)
 
-    def start(self):
+    def restart(self):
+        self.reader.stop()
         self.reader = StartTrackingReader(self.options, SCHEMA)
 
     def land(self, *ids):
@@ -77,8 +78,7 @@ def test_being_asked_again_proves_that_the_batch_before_is_complete(query):
 def test_a_restart_resumes_after_the_newest_offset_of_the_log(query):
     query.land(1, 2, 3)
     newest = fresh_batches(query, 2)[-1]
-    query.reader.stop()
-    query.start()
+    query.restart()
     assert query.reader.partitions(newest, newest) == []
     end = query.reader.latestOffset()
     query.read(newest, end)
@@ -88,26 +88,12 @@ def test_a_restart_resumes_after_the_newest_offset_of_the_log(query):
 def test_a_restart_repeats_the_batch_that_spark_has_not_committed(query):
     query.land(1, 2, 3)
     offsets = fresh_batches(query, 2)
-    query.reader.stop()
-    query.start()
+    query.restart()
     query.reader.partitions(offsets[2], offsets[2])
     query.read(offsets[1], offsets[2])
     assert query.rows == [1, 2, 2]
     query.read(offsets[2], query.reader.latestOffset())
     assert query.rows == [1, 2, 2, 3]
-
-
-def test_the_first_batch_is_repeated_from_the_initial_offset(query):
-    query.land(1)
-    first = query.reader.initialOffset()
-    end = query.reader.latestOffset()
-    query.reader.stop()
-    query.start()
-    query.reader.partitions(end, end)
-    assert query.reader.initialOffset() == first
-    query.read(first, end)
-    assert query.rows == [1]
-    assert query.reader.latestOffset() == end
 
 
 @pytest.mark.effect_of("availableNow")
@@ -123,9 +109,8 @@ def test_available_now_plans_everything_as_checkpoints_within_the_limits(tmp_pat
     query.read(start, end)
     assert sorted(query.rows) == list(range(7))
     assert query.reader.latestOffset() == end
-    query.reader.stop()
     query.land(7)
-    query.start()
+    query.restart()
     query.reader.partitions(end, end)
     query.read(end, query.reader.latestOffset())
     assert sorted(query.rows) == list(range(8))
@@ -136,9 +121,9 @@ def test_a_run_that_repeats_a_batch_says_that_it_ends_with_it(tmp_path, caplog):
     query = Query(tmp_path, availablenow="true")
     query.land(1)
     first, end = query.reader.initialOffset(), query.reader.latestOffset()
-    query.reader.stop()
-    query.start()
+    query.restart()
     query.reader.partitions(end, end)
+    assert query.reader.initialOffset() == first
     with caplog.at_level(logging.WARNING, "pyspark_sluice"):
         query.read(first, end)
     assert "Start the query again to read the rest" in caplog.text

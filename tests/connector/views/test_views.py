@@ -65,10 +65,8 @@ def test_a_file_goes_from_assigned_to_read_to_committed(query):
 
 
 def test_what_a_batch_had_no_room_for_is_pending(tmp_path):
-    query = Query(tmp_path)
+    query = Query(tmp_path, settings={"limits": BatchLimits(files=1)})
     query.land(*(f"{at}.json" for at in range(6)))
-    query.settings["limits"] = BatchLimits(files=1)
-    query.start()
     query.batch()
     query.plan()
     rows = by_name(query.store)
@@ -82,12 +80,10 @@ def test_what_a_batch_had_no_room_for_is_pending(tmp_path):
 
 
 def test_skipped_returned_and_quarantined_say_why(tmp_path):
-    query = Query(tmp_path, onSplitError="return")
+    attempts = {"max_split_attempts": 2}
+    query = Query(tmp_path, settings=attempts, onSplitError="return", mode="FAILFAST")
     query.land("good.json")
     query.land("bad.json", text='{"id": "\n')
-    query.options["mode"] = "FAILFAST"
-    query.settings["max_split_attempts"] = 2
-    query.start()
     query.batch()
     row = by_name(query.store)["bad.json"]
     assert row["state"] == "returned"
@@ -140,9 +136,7 @@ def test_a_reader_that_spark_went_on_without_is_abandoned(query):
 
 
 def test_files_whose_checkpoints_are_gone_are_done_and_still_known(tmp_path):
-    query = Query(tmp_path)
-    query.settings |= {"deltas_per_base": 2, "retained_checkpoints": 1}
-    query.start()
+    query = Query(tmp_path, settings={"deltas_per_base": 2, "retained_checkpoints": 1})
     # When a base is written, and with it what may go, is the background's affair.
     names, retained, deadline = list[str](), {1}, time.monotonic() + PATIENCE
     while 1 in retained:
@@ -229,9 +223,7 @@ def test_damage_is_an_error_by_name_and_no_smaller_table(query):
 
 
 def test_a_base_whose_index_is_damaged_is_done_without_as_a_restore_does(tmp_path):
-    query = Query(tmp_path)
-    query.settings |= {"deltas_per_base": 2}
-    query.start()
+    query = Query(tmp_path, settings={"deltas_per_base": 2})
     landed = 0
     # A base begins when a batch ends, and not while another is written.
     while len(query.store.list("bases")) < 2:

@@ -18,9 +18,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def query(tmp_path):
     """Three batches of a file each, with an index next to its bases; then a file in no batch."""
-    made = Query(tmp_path)
-    made.settings["deltas_per_base"] = 2
-    made.restart()
+    made = Query(tmp_path, settings={"deltas_per_base": 2})
     for at, name in enumerate(("a", "b", "c")):
         made.land(f"{name}.json", text=f'{{"id": {at}}}\n')
         made.batch()
@@ -96,9 +94,7 @@ def test_only_what_matches_is_read_and_the_rest_of_what_is_known_counts_as_seen(
 
 
 def test_pending_ranges_that_do_not_match_count_as_seen(tmp_path, capsys):
-    query = Query(tmp_path)
-    query.settings["limits"] = BatchLimits(files=1)
-    query.restart()
+    query = Query(tmp_path, settings={"limits": BatchLimits(files=1)})
     query.land("a.json", "b.json", "c.json", rows=1)
     query.batch()
     query.coordinator.close()

@@ -38,9 +38,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def old(tmp_path_factory):
     """Three batches with bases and runs, a stored schema, then two files in no batch."""
-    query = Query(tmp_path_factory.mktemp("old"))
-    query.settings |= {"deltas_per_base": 2, "limits": BatchLimits(files=1)}
-    query.restart()
+    settings = {"deltas_per_base": 2, "limits": BatchLimits(files=1)}
+    query = Query(tmp_path_factory.mktemp("old"), settings=settings)
     for at in range(3):
         query.land(f"{at}.json", text=f'{{"id": {at}}}\n')
         query.batch()
@@ -194,9 +193,7 @@ class BeginsInBetween(MemoryStateStore):
 
 
 def test_a_fork_takes_the_schema_and_the_points_of_cut_files_along(tmp_path):
-    query = Query(tmp_path)
-    query.settings["limits"] = BatchLimits(bytes=20)
-    query.restart()
+    query = Query(tmp_path, settings={"limits": BatchLimits(bytes=20)})
     query.land("a.json", rows=10)
     query.batch()
     query.coordinator.close()
@@ -231,9 +228,8 @@ def test_what_a_reader_has_sent_back_is_pending_and_its_attempts_are_counted(tmp
 def test_retention_deletes_a_seed_when_a_base_replaces_it(old, tmp_path):
     store = open_store(str(tmp_path / "new"))
     fork_into(old, store)
-    query = Query(tmp_path, state=str(tmp_path / "new"))
-    query.settings |= {"deltas_per_base": 2, "retained_checkpoints": 2}
-    query.restart()
+    settings = {"deltas_per_base": 2, "retained_checkpoints": 2}
+    query = Query(tmp_path, str(tmp_path / "new"), settings)
     deadline, at = time.monotonic() + PATIENCE, 0
     while CheckpointRef(1, 1) in CheckpointHistory(store).checkpoints():
         assert time.monotonic() < deadline
@@ -258,9 +254,8 @@ def test_what_a_seed_has_for_read_is_never_cleaned_up_by_its_query(tmp_path, cap
         "cleanSourceRetention": "0s",
         "cleanSourceWhileRetained": "true",
     }
-    query = Query(tmp_path, state=str(tmp_path / "new" / "sluice" / "source"), **options)
-    query.settings |= {"clean_while_retained": True}
-    query.restart()
+    state, settings = str(tmp_path / "new/sluice/source"), {"clean_while_retained": True}
+    query = Query(tmp_path, state, settings, **options)
     for name in ("c.json", "d.json"):
         query.land(name, rows=1)
         assert query.batch() == [0]

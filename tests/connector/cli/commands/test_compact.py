@@ -40,9 +40,8 @@ RETAINED = 4
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Twelve batches and several bases with runs; the last one handed out and not read."""
-    query = Query(tmp_path_factory.mktemp("state"))
-    query.settings |= {"deltas_per_base": 3, "limits": BatchLimits(files=1)}
-    query.restart()
+    settings = {"deltas_per_base": 3, "limits": BatchLimits(files=1)}
+    query = Query(tmp_path_factory.mktemp("state"), settings=settings)
     for at in range(12):
         query.land(f"{at:02}.json", text=f'{{"id": {at}}}\n')
         query.batch()

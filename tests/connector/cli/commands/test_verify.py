@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from itertools import count
 
 import pytest
@@ -25,13 +24,12 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.commands.verify import Verification, verified
-from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.enumerator.coordinator.restore import restore
+from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.connector.cli.command_line import run
-from pyspark_sluice.tests.connector.queries import SCHEMA, Query
+from pyspark_sluice.tests.connector.queries import Query, in_memory
 from pyspark_sluice.tests.protocol.numbers import Harness
 
 FLIPS = 4
@@ -41,9 +39,7 @@ FLIPS = 4
 @pytest.fixture(scope="module")
 def query(tmp_path_factory):
     """Two incarnations; bases, runs of the index, an abandoned reader, schemas."""
-    made = Query(tmp_path_factory.mktemp("state"))
-    made.settings |= {"deltas_per_base": 2}
-    made.start()
+    made = Query(tmp_path_factory.mktemp("state"), settings={"deltas_per_base": 2})
     for at in range(5):
         made.land(f"{at}-a.json", f"{at}-b.json")
         if at == 3:
@@ -63,7 +59,7 @@ def query(tmp_path_factory):
     made.await_base(2)
     for version in range(3):
         schema = {"type": "struct", "fields": [version]}
-        SchemaHistory(made.store).grow(partial(_grown, schema))
+        SchemaHistory(made.store).grow(lambda _, schema=schema: (schema, "inferred"))
     made.coordinator.close()
     for number in range(2):
         order = Order(
@@ -80,13 +76,7 @@ def query(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(query):
-    root = query.location / "sluice" / "source"
-    files = [path for path in root.rglob("*") if path.is_file()]
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
-
-
-def _grown(schema, _before):
-    return schema, "inferred"
+    return in_memory(query).objects
 
 
 def store_of(objects):
@@ -98,8 +88,7 @@ def store_of(objects):
 def restored(store, ref):
     """Everything that a query would go on with."""
     history, attachments = CheckpointHistory(store), Attachments(store, 0)
-    options = parse_options({"path": "/in"}, streaming=False)
-    state = restore(history, ref, FileSource(options, SCHEMA), attachments).state
+    state = restore(history, ref, OfflineFileSource(), attachments).state
     assert state is not None
     pending = sorted(map(str, (row for b in state.changes for row in b.to_pylist())))
     seen = SeenKeys.merge([part.keys.bare() for part in (*state.runs, *state.tails)])

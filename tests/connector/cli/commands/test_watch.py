@@ -84,9 +84,7 @@ def test_no_end_is_estimated_of_a_query_that_does_not_run(behind):
 
 
 def test_no_end_is_estimated_of_a_backlog_that_grows(tmp_path):
-    query = Query(tmp_path)
-    query.settings["limits"] = BatchLimits(files=1)
-    query.restart()
+    query = Query(tmp_path, settings={"limits": BatchLimits(files=1)})
     query.land("a.json", "b.json", "c.json")
     query.batch()
     backlog = watch.Backlog()
