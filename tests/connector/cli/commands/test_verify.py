@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import count
 
 import pytest
@@ -59,7 +60,7 @@ def query(tmp_path_factory):
     made.await_base(2)
     for version in range(3):
         schema = {"type": "struct", "fields": [version]}
-        SchemaHistory(made.store).grow(lambda _, schema=schema: (schema, "inferred"))
+        SchemaHistory(made.store).grow(partial(_grown, schema))
     made.coordinator.close()
     for number in range(2):
         order = Order(
@@ -77,6 +78,10 @@ def query(tmp_path_factory):
 @pytest.fixture(scope="module")
 def whole(query):
     return in_memory(query).objects
+
+
+def _grown(schema, _before):
+    return schema, "inferred"
 
 
 def store_of(objects):
