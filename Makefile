@@ -63,7 +63,7 @@ simulate: $(READY)  ## Search for a run of the protocol that must not be (SIMULA
 prove:  ## Search a model of the protocol to its end (needs SPIN and a C compiler; PROVE="--short")
 	@python3 tests/protocol/model/prove.py $(PROVE)
 
-fuzz: $(READY)  ## Compare five readings of generated files of all formats (FUZZ="--minutes 60 --formats csv json --seed 7")
+fuzz: $(READY)  ## Compare five readings of generated files of the text formats (FUZZ="--minutes 60 --formats csv json --seed 7")
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 		exec $(BIN)/python -m pyspark_sluice.tests.reader.readings $(FUZZ)
 

@@ -1,4 +1,4 @@
-"""`make fuzz`: reads generated files of all formats for a given time.
+"""`make fuzz`: reads generated files of the text formats for a given time.
 
 Prints each new difference, and in the end, or when it is interrupted,
 how many readings were compared; fails if a difference is not documented.

@@ -41,13 +41,12 @@ def described(difference: Difference, source: str) -> str:
         "options": dict(group.options),
         "only_spark": dict(group.only_spark),
     }
-    data = repr(_brief(difference.data)) if group.is_text else f"{len(difference.data)} bytes"
     return "\n".join(
         (
             f"--- {group.file_format}, {difference.mode}, {difference.reading}",
             f"    column   {difference.column}",
             f"    {json.dumps(replay, ensure_ascii=False)}",
-            f"    file     {data} {difference.label} {group.suffix}",
+            f"    file     {_brief(difference.data)!r} {group.suffix}",
             *_both(difference),
             f"    again    {source}",
         )

@@ -49,12 +49,6 @@ class Group:
     line_end: bytes = b""
     """What ends a record, where records can be put behind each other; empty where not."""
 
-    written: tuple[Outcome, ...] = ()
-    """The rows that the writer was given, where they are known; `refused` if some do not fit."""
-
-    labels: tuple[str, ...] = ()
-    """Who wrote each file, and how."""
-
     only_spark: Mapping[str, str] = field(default_factory=dict)
     """Options that only Spark has."""
 
@@ -62,11 +56,6 @@ class Group:
     def has_modes(self) -> bool:
         """True if a record can be malformed on its own."""
         return self.file_format in ("csv", "json", "xml")
-
-    @property
-    def is_text(self) -> bool:
-        """True if a part of a file is a file."""
-        return self.has_modes or self.file_format == "text"
 
     def name(self, number: int) -> str:
         """The file's name; its number makes it unique."""
@@ -84,7 +73,7 @@ class Group:
 
     def with_files(self, files: tuple[bytes, ...]) -> Group:
         """The same for other bytes."""
-        return replace(self, files=files, names=(), written=(), labels=())
+        return replace(self, files=files, names=())
 
 
 @dataclass
@@ -99,7 +88,6 @@ class Difference:
     data: bytes
     expected: Outcome
     found: Outcome
-    label: str = ""
 
     @property
     def column(self) -> str:

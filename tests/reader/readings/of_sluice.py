@@ -77,7 +77,8 @@ class Ours:
             return None
         if where is Splittability.BLOCKS:
             try:
-                borders = self._starts(path)
+                # Blocks are a million bytes apart, but may begin with any record.
+                borders = starts(version(path), self.options, 1)
             except SplitReadError:
                 return None
         splits = cut(path, borders)
@@ -88,9 +89,3 @@ class Ours:
             return self.read(splits, FileSplitReader(self.schema, self.options, CONTEXT))
         finally:
             record_format.BLOCK_BYTES = usual
-
-    def _starts(self, path: Path) -> list[int]:
-        if self.options.file_format == "xml":
-            # Blocks are a million bytes apart, but may begin with any record.
-            return starts(version(path), self.options, 1)
-        return [block.start for block in self._format.blocks(version(path))]

@@ -63,26 +63,6 @@ def _variant(value: bytes, metadata: bytes) -> str:
         return f"variant {value.hex()} {metadata.hex()}"
 
 
-def same_values(one: Any, other: Any) -> bool:
-    """True if the two mean the same in values of any types."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same_values(one[k], other[k]) for k in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same_values, one, other))
-    return one == other or (_number(one) is not None and _number(one) == _number(other))
-
-
-def _number(value: Any) -> object:
-    if isinstance(value, int):
-        return Decimal(value)
-    text = value.partition(" ") if isinstance(value, str) else ("", "", "")
-    if text[0] in ("decimal", "float"):
-        # A float is shortest as text, which is not its value to the last digit.
-        number = Decimal(float(text[2])) if text[0] == "float" else Decimal(text[2])
-        return "NaN" if number.is_nan() else number
-    return None
-
-
 def with_bytes(kind: Any) -> Any:
     """Spark's type with binary for string, so that text that is not UTF-8 can be collected."""
     from pyspark.sql import types

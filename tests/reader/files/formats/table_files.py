@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import ipc, orc
 
-from pyspark_sluice.tests.reader.readings.block_files import avro_file
+from pyspark_sluice.tests.reader.files.formats.avro_tables import avro_file
 
 
 def write_table(kind: str, path: Path, table: pa.Table, block_rows: int = 1000) -> None:

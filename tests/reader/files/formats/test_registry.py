@@ -26,9 +26,9 @@ from pyspark_sluice.reader.files.formats.registry import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.tests.reader.files.formats.avro_tables import avro_file
 from pyspark_sluice.tests.reader.files.formats.table_files import write_table
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
-from pyspark_sluice.tests.reader.readings.block_files import avro_file
 from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
