@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 # ruff: noqa: E501 - the texts of one type are on one line
-from datetime import UTC, date, datetime
-
 import pyarrow as pa
 import pytest
 
@@ -140,15 +138,6 @@ def test_a_column_that_is_twice_in_a_path_is_refused(tmp_path):
         read_rows([path], _schema("int"))
 
 
-def test_a_timestamp_in_a_path_is_in_the_sessions_zone_and_a_filter_finds_it(tmp_path):
-    texts = ["2024-01-02 03%3A04%3A05", "2024-01-02 04%3A04%3A05"]
-    paths = _tree(tmp_path, "timestamp", texts)
-    rows = read_rows(
-        paths, _schema("timestamp"), time_zone=ZONE, filter="k = '2024-01-02 03:04:05'"
-    )
-    assert rows == [{"a": 0, "k": datetime(2024, 1, 2, 2, 4, 5, tzinfo=UTC)}]
-
-
 # Conditions that Spark takes as well: its text and ours are the same.
 LITERALS = {
     "string": "'a/b'|'1'|'ä'|''",
@@ -211,18 +200,6 @@ def test_a_literal_that_is_no_time_is_refused_with_its_place(literal):
     schema = pa.schema([("k", pa.timestamp("us", "UTC"))])
     with pytest.raises(OptionError, match=r"character \d+ of .*a value of type timestamp"):
         Predicate.parse(f"k > {literal}", schema)
-
-
-def test_dates_far_from_pythons_calendar_are_read_and_filtered(tmp_path):
-    paths = _tree(tmp_path, "date", ["+12024-01-02", "2024-01-02"])
-    assert read_rows(paths, _schema("date"), filter="k < '2030-01-01'") == [
-        {"a": 1, "k": date(2024, 1, 2)}
-    ]
-    table, reports = read(
-        [whole(path) for path in paths], _schema("date"), filter="k > '9999-12-31'"
-    )
-    assert table.column("k").cast(pa.int32()).to_pylist() == [3672149]
-    assert [report.rows for report in reports] == [1, 0]
 
 
 @pytest.mark.parametrize("name", ["json", "text"])

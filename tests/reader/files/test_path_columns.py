@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
@@ -30,18 +31,6 @@ def _tree(root, count=3):
             path.write_text(f'{{"a":{number}}}\n' * 2)
             paths.append(path)
     return paths
-
-
-def test_partition_columns_come_from_the_path_and_are_typed_by_the_schema(tmp_path):
-    root = tmp_path / "region=wrong"
-    paths = _tree(root)
-    schema = pa.schema([("region", pa.string()), *DATA, ("day", pa.date32())])
-    rows = read_rows(paths, schema, base_path=str(root))
-    assert len(rows) == 18
-    assert {row["region"] for row in rows} == {"a/b"}
-    assert [row["day"] for row in rows] == (
-        [date(2026, 1, 1)] * 6 + [date(2026, 1, 2)] * 6 + [None] * 6
-    )
 
 
 def test_a_filter_prunes_files_by_partition_and_rows_by_value(tmp_path):
@@ -144,6 +133,23 @@ def test_a_metadata_field_that_is_not_known_is_refused_with_the_known_ones(tmp_p
         read_rows([tmp_path / "a.csv"], schema, file_format="csv")
 
 
+def test_files_that_cannot_be_entered_in_the_middle_are_declared_whole(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("1,x\n")
+    gzipped = version(path)._replace(path=str(path) + ".gz")
+
+    def kind(file=None, **options):
+        made = make_format(ReaderOptions(file_format="csv", **options), AB)
+        return made.splittability(file or version(path))
+
+    assert kind() is Splittability.RECORDS
+    assert kind(encoding="latin-1") is Splittability.RECORDS
+    assert kind(gzipped) is Splittability.WHOLE
+    assert kind(multi_line=True) is Splittability.WHOLE
+    assert kind(encoding="utf-16") is Splittability.WHOLE
+    assert kind(line_sep="||") is Splittability.WHOLE
+
+
 def test_a_column_that_may_not_be_null_is_checked(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('{"a":1,"b":"x"}\n{"a":1}\n')
@@ -188,3 +194,14 @@ def test_with_recursive_lookup_no_column_is_taken_from_the_path(tmp_path):
     assert row["day"] == date(2020, 2, 2)
     (row,) = read_rows(paths, schema, base_path=str(tmp_path))
     assert row["day"] == date(2026, 1, 1)
+
+
+@pytest.mark.parametrize("header", ["a", "a,b,c"])
+def test_a_header_of_another_length_is_refused_with_both_named(tmp_path, header):
+    paths = [tmp_path / f"{i}.csv" for i in range(3)]
+    for path in paths:
+        path.write_text("a,b\n1,x\n")
+    paths[-1].write_text(header + "\n1,x\n")
+    expected = f"{re.escape(str(paths[-1]))}, byte 0; found .*; expected a, b"
+    with pytest.raises(SchemaMismatchError, match=expected):
+        read_rows(paths, AB, file_format="csv", header=True)

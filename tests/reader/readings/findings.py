@@ -46,15 +46,11 @@ def described(difference: Difference, source: str) -> str:
             f"--- {group.file_format}, {difference.mode}, {difference.reading}",
             f"    column   {difference.column}",
             f"    {json.dumps(replay, ensure_ascii=False)}",
-            f"    file     {_brief(difference.data)!r} {group.suffix}",
+            f"    file     {difference.data!r:.1200} {group.suffix}",
             *_both(difference),
             f"    again    {source}",
         )
     )
-
-
-def _brief(data: bytes) -> bytes:
-    return data if len(data) < 1200 else data[:600] + b" ... " + data[-600:]
 
 
 def _both(difference: Difference) -> list[str]:

@@ -229,8 +229,8 @@ WITH_MAPS = [
 def test_maps_are_read_the_same_where_their_new_fields_are_rescued(tmp_path):
     path = tmp_path / "file"
     path.write_text("".join(f'{{"id":1,{texts}}}\n' for texts, *_ in WITH_MAPS))
-    rescuing = {"schema_evolution_mode": "rescue", "rescued_data_column": "_rescued_data"}
-    plain, rows = read(path, MAPS), read(path, MAPS, **rescuing)
+    plain = read(path, MAPS)
+    rows = read(path, MAPS, schema_evolution_mode="rescue", rescued_data_column="_rescued_data")
     assert [row.pop("_rescued_data") for row in rows] == [rescued for *_, rescued in WITH_MAPS]
     assert [tuple(row.values()) for row in rows] == [(1, *columns) for _, columns, _ in WITH_MAPS]
     assert [{**row, "_rescued_data": None} for row in rows] == plain
