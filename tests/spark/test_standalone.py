@@ -15,11 +15,9 @@ import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.standalone import BUCKET, standalone
-from pyspark_sluice.tests.spark_home import quick_environment
 
 pytestmark = pytest.mark.thorough("a second cluster; test_cluster.py kills an executor on one")
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAM = Path(__file__).parent / "programs" / "standalone_query.py"
 
 
@@ -44,29 +42,6 @@ def _run(master: str, home: Path, queries: list[dict[str, Any]]) -> list[dict[st
     return [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
 
 
-def _submit(master: str, recipe: str, *arguments: Path) -> None:
-    """A recipe of the examples, unchanged."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
-    small = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.executor.memory": "512m",
-    }
-    ran = subprocess.run(
-        [
-            *(str(Path(sys.executable).with_name("spark-submit")), "--master", master),
-            *(f"--conf={key}={value}" for key, value in small.items()),
-            *(str(EXAMPLES / recipe), *map(str, arguments)),
-        ],
-        env={**environment, **quick_environment(), "PYSPARK_PYTHON": sys.executable},
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert ran.returncode == 0, ran.stderr[-4000:]
-
-
 @pytest.mark.spark
 @pytest.mark.drivers
 def test_state_is_shared_by_a_cluster_or_the_query_fails_by_name(tmp_path):
@@ -76,8 +51,7 @@ def test_state_is_shared_by_a_cluster_or_the_query_fails_by_name(tmp_path):
     for number in range(6):
         ids = range(number * 10, number * 10 + 10)
         (landing / f"{number}.json").write_bytes(_lines(ids))
-    bad = landing / "bad.json"
-    bad.write_bytes(b'{"id": 1, "te')
+    (landing / "bad.json").write_bytes(b'{"id": 1, "te')
     in_s3 = {
         "source": f"s3a://{BUCKET}/in",
         "sink": str(tmp_path / "sink-s3"),
@@ -106,9 +80,6 @@ def test_state_is_shared_by_a_cluster_or_the_query_fails_by_name(tmp_path):
             {**elsewhere, "options": sent_back},
         ]
         first, second, third = _run(cluster.url, home, queries)
-        bad.unlink()
-        table, checkpoint = tmp_path / "table", tmp_path / "checkpoint"
-        _submit(cluster.url, "parquet_table/parquet_table.py", landing, table, checkpoint)
         kinds = Counter(path.split("/")[3] for path in server.files.find(f"{BUCKET}/state"))
     assert (first["error"], second["error"]) == ("", "")
     assert (kinds["checkpoints"], kinds["epochs"], kinds["abandoned"]) == (2, 1, 0)
@@ -124,5 +95,3 @@ def test_state_is_shared_by_a_cluster_or_the_query_fails_by_name(tmp_path):
     assert "this executor does not see the state that the driver writes" in third["error"]
     assert "/proc/self/cwd/elsewhere/sluice/source/checkpoints/" in third["error"]
     assert not (tmp_path / "sink-elsewhere" / "_spark_metadata" / "0").exists()
-    ingested = pq.read_table(table, columns=["id"]).column("id").to_pylist()
-    assert Counter(ingested) == Counter(range(60))
