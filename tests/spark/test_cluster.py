@@ -19,14 +19,17 @@ from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.spark_sink import rows_of_sink
 from pyspark_sluice.tests.spark.wheel import write_zip
 
-pytestmark = pytest.mark.drivers
+pytestmark = [
+    pytest.mark.drivers,
+    pytest.mark.thorough("the simulator loses tasks, runs them again and runs them twice"),
+]
 PROGRAM = Path(__file__).parent / "programs" / "cluster.py"
 
 
 def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(tmp_path):
     landing = tmp_path / "landing"
     landing.mkdir()
-    for i in range(36):
+    for i in range(24):
         lines = [json.dumps({"id": i * 10 + k, "text": "x" * 50}) for k in range(10)]
         (landing / f"{i}.json").write_text("\n".join(lines) + "\n")
     package = write_zip(tmp_path / "pyspark_sluice.zip")
@@ -47,4 +50,4 @@ def test_an_executor_killed_in_the_middle_of_a_batch_costs_no_row(tmp_path):
     where = (tmp_path / "where").read_text()
     assert ".zip" in where, where
     ids = Counter(rows_of_sink(tmp_path / "sink")["id"].to_pylist())
-    assert ids == Counter(range(360))
+    assert ids == Counter(range(240))

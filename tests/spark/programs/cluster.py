@@ -1,6 +1,6 @@
 """Ingests a directory on a cluster of two executors and kills one in the middle of a batch.
 
-Usage: cluster.py ROOT ZIP. ROOT/landing is read into ROOT/sink; ZIP is shipped as --py-files.
+Usage: cluster.py ROOT ZIP. ROOT/landing is read into ROOT/sink; ZIP is shipped by addPyFile.
 Prints `killed <pid>` and where the executors import the package from.
 """
 
@@ -15,32 +15,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from pyspark_sluice.examples.demo.driver import descendants
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
-
-
-def children(pid: int) -> list[int]:
-    """Processes below `pid`, all generations."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(fields[1])
-    found, frontier = [], [pid]
-    while frontier:
-        parent = frontier.pop()
-        below = [child for child, its in parents.items() if its == parent]
-        found += below
-        frontier += below
-    return found
 
 
 def executors() -> list[int]:
     """Executor processes of this driver."""
     found = []
-    for pid in children(os.getpid()):
+    for pid in descendants(os.getpid()):
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
@@ -88,7 +70,8 @@ def main(root: Path, archive: str) -> None:
         .config("spark.speculation.minTaskRuntime", "100ms")
         .config("spark.local.dir", str(root / "local"))
     )
-    spark = builder.config("spark.submit.pyFiles", archive).getOrCreate()
+    spark = builder.getOrCreate()
+    spark.sparkContext.addPyFile(archive)
     spark.sparkContext.setLogLevel("ERROR")
     import pyspark_sluice
 
@@ -113,7 +96,7 @@ def main(root: Path, archive: str) -> None:
         spark.readStream.format("sluice")
         .option("fileFormat", "json")
         .option("checkpointLocation", str(checkpoint))
-        .option("maxFilesPerTrigger", "12")
+        .option("maxFilesPerTrigger", "8")
         .option("parallelism", "4")
         .schema(schema)
         .load(str(root / "landing"))
