@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import polars as pl
 import pyarrow as pa
@@ -149,6 +150,27 @@ def test_partition_values_are_read_back_with_any_characters(tmp_path):
     assert pl.read_delta(str(tmp_path)).sort("id")["who"].to_list() == names
 
 
+def test_conditions_skip_no_file_that_has_a_row(tmp_path):
+    sink = DeltaSink(str(tmp_path), {})
+    for number in range(4):
+        values = [Decimal(number) + Decimal("0.25"), Decimal(number)]
+        table = pa.table(
+            {
+                "id": [2 * number, 2 * number + 1],
+                "text": ["x" * 40 + str(number), "a"],
+                "v": [float("nan") if number == 2 else float(number), -1.0],
+                "d": pa.array(values, pa.decimal128(10, 2)),
+            }
+        )
+        sink.add(batch_of(tmp_path, number + 1, table))
+    frame = pl.scan_delta(str(tmp_path))
+    assert frame.filter(pl.col("text") > "x" * 40).collect()["id"].sort().to_list() == [0, 2, 4, 6]
+    assert frame.filter(pl.col("v") >= 3.0).filter(pl.col("v").is_not_nan()).collect()[
+        "id"
+    ].to_list() == [6]
+    assert frame.filter(pl.col("d") == Decimal("3.25")).collect()["id"].to_list() == [6]
+
+
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("is_lost_answer", [False, True])
 def test_a_batch_that_another_writer_or_a_lost_answer_has_added_is_not_added_again(
@@ -160,10 +182,10 @@ def test_a_batch_that_another_writer_or_a_lost_answer_has_added_is_not_added_aga
     commit = late._commit
 
     def overtaken(table, batch):
+        monkeypatch.undo()
         if is_lost_answer:
             commit(table, batch)
             raise OSError(5, "the answer is lost")
-        monkeypatch.undo()
         early.add(batch)
         commit(table, batch)
 

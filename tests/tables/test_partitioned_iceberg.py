@@ -160,6 +160,7 @@ def test_the_spec_may_evolve_between_two_batches(tmp_path, version):
     ]
     assert lake.ids(EqualTo("who", "u1")) == [*range(1, 12, 2)]
     assert [file.record_count for file in lake.files(EqualTo("id", 5))] == [4]
+    assert len(lake.table.snapshots()) == 3
 
 
 def test_files_of_an_earlier_spec_are_written_again_for_the_current_one(tmp_path):

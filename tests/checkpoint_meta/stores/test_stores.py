@@ -163,6 +163,22 @@ def test_a_file_system_whose_create_is_not_atomic_is_refused_by_name(url):
     assert "a local path or one of s3, gs, gcs, abfs, az, hdfs" in str(error.value)
 
 
+def test_a_failed_precondition_of_any_server_means_that_the_object_is_there():
+    class Answer(Exception):
+        def __init__(self):
+            self.response = {"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 412}}
+
+    class Server:
+        def pipe_file(self, path, data, mode):
+            raise OSError(22, "At least one of the pre-conditions did not hold") from Answer()
+
+    store = StorageStateStore("memory://any")
+    store._storage = FsspecStorage(fsspec.filesystem("memory"))
+    store._storage._files = Server()
+    with pytest.raises(FileExistsError):
+        store.publish("a/1", b"")
+
+
 # Local file systems of all kinds ------------------------------------------------------------
 
 
