@@ -69,6 +69,18 @@ def test_a_message_that_is_replaced_after_the_listing_is_looked_for_again():
     assert sources.seen("clicks") == {"re-orders": 4}
 
 
+def test_a_source_is_idle_after_it_was_watched_for_so_long():
+    sources = Sources("clicks", "orders")
+    sources.of["orders"].publish(1)
+    clicks, looks = sources.of["clicks"], 0
+    while not any(map(clicks.is_idle, clicks.look())):
+        sources.now += IDLE / 20
+        looks += 1
+    assert looks == 20
+    sources.of["orders"].publish(2)
+    assert not any(map(clicks.is_idle, clicks.look()))
+
+
 def test_a_damaged_message_is_an_error_that_names_it():
     sources = Sources("clicks", "orders")
     sources.of["orders"].publish(1_234)

@@ -60,9 +60,13 @@ def test_a_store_that_refuses_fails_the_query_at_once(listed, server, bucket, st
     at_once(listed, SourceUnavailable, said, f"s3://{bucket}/in", server.options)
 
 
-def test_an_answer_that_may_pass_is_tried_again(listed, server, bucket):
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [("400 Bad Request", "RequestTimeout"), ("409 Conflict", "OperationAborted")],
+)
+def test_an_answer_that_may_pass_is_tried_again(listed, server, bucket, status, code):
     server.put(bucket, "in/a.json", b'{"id": 1}')
-    server.fail_next(server.refuse("400 Bad Request", "RequestTimeout"), times=2)
+    server.fail_next(server.refuse(status, code), times=2)
     before = len(server.requests)
     assert listed(f"s3://{bucket}/in", server.options) != NO_CHECKPOINT
     # Two were refused; who repeats them, the storage or the listing, is a matter of time.
