@@ -50,7 +50,6 @@ PACKERS = {
     ".zip": zipped,
     ".tar": tarred,
     ".tar.gz": lambda contents: gzip.compress(tarred(contents), 1, mtime=0),
-    ".tgz": lambda contents: gzip.compress(tarred(contents), 1, mtime=0),
     ".tar.bz2": lambda contents: bz2.compress(tarred(contents), 1),
     ".7z": seven_zipped,
 }

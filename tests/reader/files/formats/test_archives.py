@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import lzma
 import random
 import sys
@@ -76,16 +75,6 @@ def test_the_member_of_a_row_is_in_its_metadata(archive, tmp_path):
     ]
 
 
-def test_a_part_goes_on_within_a_member(archive):
-    path = archive({f"{n}.json": lines(10_000 * n, 10_000) for n in range(3)})
-    parts = list(
-        read_parts([whole(path)], ID, repeat(PartBudget(rows=3_700), 20), file_format="json")
-    )
-    assert [table.num_rows for table, _ in parts] == [3_700] * 8 + [400]
-    found = [row for table, _ in parts for row in table["id"].to_pylist()]
-    assert found == list(range(30_000))
-
-
 def test_a_part_ends_when_its_bytes_are_spent(tmp_path):
     path = tmp_path / "a.zip"
     path.write_bytes(zipped({f"{n}.json": lines(10_000 * n, 10_000) for n in range(8)}))
@@ -128,17 +117,17 @@ def test_each_method_of_7z_is_read_and_blocks_share_members(tmp_path):
         "bcj of lzma": [{"id": py7zr.FILTER_X86}, {"id": lzma.FILTER_LZMA1, "preset": 0}],
         "delta": [{"id": lzma.FILTER_DELTA, "dist": 4}, lzma2],
     }
-    contents = {f"{n}.json": lines(5_000 * n, 5_000) for n in range(4)}
+    contents = {f"{n}.json": lines(500 * n, 500) for n in range(4)}
     for method, filters in methods.items():
         path = tmp_path / f"{method}.7z"
         path.write_bytes(seven_zipped(contents, filters))
         table, _ = read([whole(path)], ID, file_format="json")
-        assert table["id"].to_pylist() == list(range(20_000)), method
+        assert table["id"].to_pylist() == list(range(2_000)), method
         # The first member of the block is not read, and the part begins in the middle of it.
-        budgets, options = repeat(PartBudget(rows=2_200), 99), {"archive_path_filter": "[13].json"}
+        budgets, options = repeat(PartBudget(rows=220), 99), {"archive_path_filter": "[13].json"}
         parts = read_parts([whole(path)], ID, budgets, file_format="json", **options)
         rows = [row for part, _ in parts for row in part["id"].to_pylist()]
-        assert rows == [*range(5_000, 10_000), *range(15_000, 20_000)], method
+        assert rows == [*range(500, 1_000), *range(1_500, 2_000)], method
 
 
 def test_a_member_of_7z_that_swells_is_decompressed_in_steps(tmp_path):
@@ -164,31 +153,6 @@ def test_7z_without_its_package_names_the_extra(tmp_path, monkeypatch):
         read([whole(path)], ID, file_format="json")
 
 
-def test_documents_with_records_are_read_in_parts(archive):
-    records = [[{"id": 1000 * n + at} for at in range(1000)] for n in range(3)]
-    path = archive(
-        {f"{n}.json": json.dumps({"Records": r}).encode() for n, r in enumerate(records)}
-    )
-    options = {"file_format": "json", "multi_line": True, "record_path": "Records"}
-    budgets = repeat(PartBudget(rows=700), 9)
-    parts = [table for table, _ in read_parts([whole(path)], ID, budgets, **options)]
-    assert pa.concat_tables(parts).to_pylist() == [row for part in records for row in part]
-
-
-def test_a_large_member_is_read_behind_its_header_and_from_its_middle(archive):
-    path = archive(
-        {"a.csv": b"id\n" + b"".join(b"%d\n" % n for n in range(300_000)), "b.csv": b"id\n7"}
-    )
-    options = {"file_format": "csv", "header": True}
-    budgets = repeat(PartBudget(rows=130_000), 20)
-    found = [
-        row
-        for table, _ in read_parts([whole(path)], ID, budgets, **options)
-        for row in table["id"].to_pylist()
-    ]
-    assert found == [*range(300_000), 7]
-
-
 def test_a_codec_that_is_cut_behind_the_end_of_the_archive_loses_no_row(tmp_path):
     path = tmp_path / "a.tar.gz"
     data = PACKERS[".tar.gz"]({"a.json": lines(0, 5), "b.json": lines(5, 5)})
@@ -199,18 +163,11 @@ def test_a_codec_that_is_cut_behind_the_end_of_the_archive_loses_no_row(tmp_path
         read([whole(path)], ID, file_format="json")
 
 
-class Unseekable(io.RawIOBase):
+class Unseekable(io.BytesIO):
     """A pipe: zipfile writes sizes behind the data, as others do."""
 
-    def __init__(self):
-        self.data = b""
-
-    def writable(self):
-        return True
-
-    def write(self, data):
-        self.data += bytes(data)
-        return len(data)
+    def seek(self, *_):
+        raise OSError
 
 
 def test_sizes_behind_the_data_zip64_and_bytes_around_the_archive_are_read(tmp_path):
@@ -222,8 +179,8 @@ def test_sizes_behind_the_data_zip64_and_bytes_around_the_archive_are_read(tmp_p
         member.write(lines(0, 5))
     path = tmp_path / "a.zip"
     # A line feed behind the archive is in many that are published.
-    for data in (out.data, b"#!/bin/sh\n" + out.data, out.data + b"\n"):
-        path.write_bytes(data)
+    for before, after in ((b"", b""), (b"#!/bin/sh\n", b""), (b"", b"\n")):
+        path.write_bytes(before + out.getvalue() + after)
         assert read([whole(path)], ID, file_format="json")[0].num_rows == 5
 
 
@@ -259,19 +216,9 @@ def test_a_binary_file_is_the_archive(tmp_path):
     assert rows == [path.read_bytes()]
 
 
-def test_a_limit_on_files_counts_members(archive):
-    path = archive({f"{n}.json": lines(3 * n, 3) if n % 5 else b"" for n in range(100)})
-    budgets = repeat(PartBudget(files=7), 99)
-    parts = list(read_parts([whole(path)], ID, budgets, file_format="json"))
-    members = [len({row // 3 for row in table["id"].to_pylist()}) for table, _ in parts]
-    assert len(parts) == 15, "members without rows count, too"
-    assert max(members) <= 7
-    found = [row for table, _ in parts for row in table["id"].to_pylist()]
-    assert found == [row for row in range(300) if row // 3 % 5]
-
-
 def test_files_and_members_count_together(archive, tmp_path):
-    path = archive({f"{n}.json": lines(n, 1) for n in range(5)})
+    # A member without rows counts, too.
+    path = archive({"empty.json": b"", **{f"{n}.json": lines(n, 1) for n in range(5)}})
     plain = [tmp_path / f"{n}.json" for n in range(5, 10)]
     for n, file in enumerate(plain, 5):
         file.write_bytes(lines(n, 1))
@@ -280,7 +227,7 @@ def test_files_and_members_count_together(archive, tmp_path):
     parts = [
         table["id"].to_pylist() for table, _ in read_parts(splits, ID, budgets, file_format="json")
     ]
-    assert parts == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+    assert parts == [[0, 1], [2, 3, 4], [5, 6, 7], [8, 9]]
 
 
 def test_a_member_is_not_opened_before_it_is_read(tmp_path):

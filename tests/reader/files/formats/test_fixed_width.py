@@ -77,20 +77,19 @@ def test_the_line_that_does_not_fit_is_named_by_its_byte(tmp_path):
 
 
 def test_options_of_ones_own_go_under_their_names_and_others_are_refused():
-    given = {"path": "/in", "fileformat": NAME, "columns": "id 3"}
-    assert parse_options(given, streaming=False).format_options == {"columns": "id 3"}
-    given = {"path": "/in", "fileFormat": NAME, "formatOptions": '{"columns": "id 3"}'}
-    assert parse_options(given, streaming=False).format_options == {"columns": "id 3"}
+    def parsed(**options):
+        return parse_options({"path": "/in", **options}, streaming=False).format_options
+
+    assert parsed(fileformat=NAME, columns="id 3") == {"columns": "id 3"}
+    assert parsed(fileFormat=NAME, formatOptions='{"columns": "id 3"}') == {"columns": "id 3"}
     with pytest.raises(OptionError, match=r"column: unknown option; did you mean columns"):
-        parse_options({"path": "/in", "fileFormat": NAME, "column": "id 3"}, streaming=False)
+        parsed(fileFormat=NAME, column="id 3")
     with pytest.raises(OptionError, match=r"sep: found ';' with fileFormat=.*does not support it"):
-        parse_options({**given, "sep": ";"}, streaming=False)
+        parsed(fileFormat=NAME, columns="id 3", sep=";")
     with pytest.raises(OptionError, match=r"formatOptions: found .* does not support it"):
-        parse_options(
-            {"path": "/in", "fileFormat": "csv", "formatOptions": '{"a": 1}'}, streaming=False
-        )
+        parsed(fileFormat="csv", formatOptions='{"a": 1}')
     with pytest.raises(OptionError, match=r"columns: unknown option"):
-        parse_options({"path": "/in", "fileFormat": "csv", "columns": "id 3"}, streaming=False)
+        parsed(fileFormat="csv", columns="id 3")
 
 
 def test_a_format_is_found_by_the_name_of_its_entry_point(tmp_path, monkeypatch):

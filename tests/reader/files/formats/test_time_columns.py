@@ -25,7 +25,6 @@ from pyspark_sluice.reader.files.formats.registry import format_class
 from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.reader.files.reading import read_rows, version
-from pyspark_sluice.tests.thorough import sampled
 
 FIRST = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 LAST = datetime(2026, 1, 2, 9, tzinfo=UTC)
@@ -86,7 +85,7 @@ def test_the_bounds_of_timestamps_hold_every_row_and_are_no_further_than_a_milli
 
 
 # Zones with names as long as that which Arrow writes, for which they are exchanged.
-@pytest.mark.parametrize("zones", ["PRC+", "+PRC", "PRC+ROK", "CET", "+CET", "-", "-+PRC"])
+@pytest.mark.parametrize("zones", ["PRC+ROK", "CET", "-+PRC"])
 def test_the_bounds_of_orc_s_wall_clocks_hold_every_row_in_the_zones_of_all_stripes(
     tmp_path, zones
 ):
@@ -232,7 +231,7 @@ def test_no_damage_of_a_footer_is_anything_but_a_named_error(tmp_path_factory, s
 
 @pytest.mark.parametrize("columns", [1, 3000])
 def test_of_a_large_file_only_the_footer_is_read(tmp_path, monkeypatch, columns):
-    rows = 400_000 // columns
+    rows = 40_000 // columns
     begin = micros(FIRST)
     names = {f"column {number}": pa.array(range(rows)) for number in range(columns)}
     times = pa.array(range(begin, begin + rows), pa.timestamp("us", "UTC"))
@@ -260,62 +259,3 @@ def test_of_a_large_file_only_the_footer_is_read(tmp_path, monkeypatch, columns)
     assert len(reads) == (1 if footer <= time_columns.TAIL else 2)
     assert min(start for start, _ in reads) >= size - max(footer, time_columns.TAIL)
     assert (footer > time_columns.TAIL) == (columns > 1)
-
-
-# Other writers --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_MS", "TIMESTAMP_NS"])
-def test_duckdb_writes_bounds_of_timestamps(tmp_path, kind):
-    duckdb = pytest.importorskip("duckdb")
-    path = tmp_path / "a.parquet"
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
-    connection.execute(
-        "COPY (SELECT struct_pack(x := i) AS s, i, CASE WHEN i % 7 = 0 THEN NULL ELSE "
-        f"(TIMESTAMP '2026-01-02 03:04:05' + i * INTERVAL 1 SECOND)::{kind} END AS at, "
-        "(DATE '2026-01-01' + i::INT) AS day "
-        f"FROM range(1, 10000) r(i)) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 2048)"
-    )
-    begin = micros(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
-    assert span(path) == (begin + 1_000_000, begin + 9_999_000_000)
-    assert span(path, "day").first == micros(datetime(2026, 1, 2, tzinfo=UTC))
-    assert span(path, "i", "s") == (1_000_000, 9_999_000_000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "zone",
-    sampled(
-        ["UTC", "America/New_York", "Asia/Kolkata"],
-        lambda zone: zone == "America/New_York",
-        reason="other zones of the JVM that writes",
-    ),
-)
-@pytest.mark.parametrize("suffix", ["parquet", "orc"])
-def test_spark_writes_bounds_of_timestamps_dates_and_times_without_zone(
-    spark, tmp_path, suffix, zone
-):
-    jvm = spark._jvm.java.util.TimeZone
-    before = jvm.getDefault()
-    jvm.setDefault(jvm.getTimeZone(zone))
-    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    try:
-        frame = spark.sql(
-            "SELECT timestamp_micros(m) AS at, CAST(timestamp_micros(m) AS DATE) AS day, m AS n, "
-            "CAST(timestamp_micros(m) AS TIMESTAMP_NTZ) AS wall "
-            f"FROM VALUES ({micros(LAST)}L), (NULL), ({micros(FIRST)}L) AS t(m)"
-        )
-        frame.coalesce(1).write.format(suffix).save(str(tmp_path / "out"))
-    finally:
-        spark.conf.unset("spark.sql.parquet.outputTimestampType")
-        jvm.setDefault(before)
-    (path,) = (tmp_path / "out").glob(f"*.{suffix}")
-    slack = 999 if suffix == "orc" else 0
-    day = micros(datetime(2026, 1, 2, tzinfo=UTC))
-    expected = micros(FIRST), micros(LAST)
-    for column, unit in (("at", ""), ("wall", ""), ("n", "us")):
-        first, last = span(path, column, unit)
-        assert expected[0] - slack <= first <= expected[0], column
-        assert expected[1] <= last <= expected[1] + slack, column
-    assert span(path, "day") == (day, day)

@@ -37,13 +37,6 @@ def test_a_bgzip_file_without_its_end_block_is_cut(tmp_path):
         read_rows([path], SCHEMA, file_format="csv")
 
 
-def test_half_a_gzip_file_is_read_again_later_rather_than_given_up(tmp_path):
-    path = tmp_path / "a.csv.gz"
-    path.write_bytes(gzip.compress(b"1,x\n" * 1000)[:-9])
-    with pytest.raises(MalformedDataError, match=r"onSplitError to return.*ignoreCorruptFiles"):
-        read_rows([path], SCHEMA, file_format="csv")
-
-
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz", "a.csv", "a.csv.gz", "a.text"])
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED"])

@@ -91,10 +91,3 @@ def test_what_is_no_character_of_the_encoding_is_refused_by_name(
     (report,) = reports
     assert isinstance(report, SplitFinished)
     assert "cannot be decoded" in report.skipped
-
-
-def test_ascii_is_read_in_ascii(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"1,2\n3,4\n")
-    rows = read_rows([path], AB, file_format="csv", encoding="us-ascii")
-    assert [tuple(row.values()) for row in rows] == [("1", "2"), ("3", "4")]

@@ -19,7 +19,7 @@ from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
 from pyspark_sluice.reader.files.testing import version as version_of
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
-from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
+from pyspark_sluice.tests.reader.files.formats.packers import zipped
 from pyspark_sluice.tests.reader.files.reading import read
 
 pytestmark = pytest.mark.slow
@@ -80,38 +80,19 @@ class FilesOfAStore:
         ):
             pq.read_table(opened)
 
-    def test_gzip_has_the_same_points_as_on_a_local_disk(self, bucket, tmp_path, monkeypatch):
-        pytest.importorskip("rapidgzip")
-        monkeypatch.setattr(points_of_gzip, "SPACING", 1)
-        chance = random.Random(1)
-        path = tmp_path / "a.gz"
-        lines = (f"{chance.getrandbits(4 * 400):x}\n".encode() for _ in range(40_000))
-        path.write_bytes(gzip.compress(b"".join(lines), 6))
-        bucket.put("in/a.gz", path.read_bytes())
+    def test_members_of_an_archive_are_read_in_one_version(self, bucket):
+        data = zipped({f"{n}.csv": b"%d\n" % n * 9_000 for n in range(3)})
+        bucket.put("in/a.zip", data)
         (file,) = bucket.found()
-        points = points_of_gzip.find_points(file, bucket.options)
-        assert points
-        assert points == points_of_gzip.find_points(version_of(path), {})
-
-    @pytest.mark.parametrize("suffix", [".zip", ".tar", ".tar.gz", ".7z"])
-    def test_members_of_an_archive_are_read_in_one_version(self, bucket, suffix):
-        data = PACKERS[suffix]({f"{n}.csv": b"%d\n" % n * 9_000 for n in range(3)})
-        bucket.put(f"in/a{suffix}", data)
-        (file,) = bucket.found()
-        boundaries = [0, len(data) // 2, len(data)] if suffix == ".zip" else [0, len(data)]
-        splits = [FileSplit(file, a, b) for a, b in pairwise(boundaries)]
+        splits = [FileSplit(file, a, b) for a, b in pairwise([0, len(data) // 2, len(data)])]
         schema, options = pa.schema([("n", pa.int64())]), {"storage_options": bucket.options}
         rows, _ = read(splits, schema, file_format="csv", **options)
         assert rows["n"].to_pylist() == [n for n in range(3) for _ in range(9_000)]
-        bucket.put(f"in/a{suffix}", PACKERS[suffix]({"b.csv": b"7\n"}))
-        if suffix != ".zip":
-            # As any file of which no row is read yet.
-            assert read(splits, schema, file_format="csv", **options)[0].num_rows == 1
-            return
+        bucket.put("in/a.zip", zipped({"b.csv": b"7\n"}))
         with pytest.raises(FileChangedError):
             read(splits[-1:], schema, file_format="csv", **options)
 
-    @pytest.mark.parametrize("now", [b"xyz", b"longer", b"x", b""])
+    @pytest.mark.parametrize("now", [b"xyz", b""])
     def test_a_file_in_another_version_is_refused(self, bucket, now):
         bucket.put("in/a", b"abc")
         (file,) = bucket.found()
@@ -143,6 +124,17 @@ class TestEveryStore(FilesOfAStore):
         (file,) = bucket.found()
         counted = bucket.server.counted(SourceFile(file, bucket.options).content)
         assert counted == {"GET": 1}
+
+    def test_gzip_has_the_same_points_as_on_a_local_disk(self, bucket, tmp_path, monkeypatch):
+        pytest.importorskip("rapidgzip")
+        monkeypatch.setattr(points_of_gzip, "SPACING", 1)
+        path = tmp_path / "a.gz"
+        path.write_bytes(gzip.compress(random.Random(1).randbytes(8_000_000).hex().encode(), 1))
+        bucket.put("in/a.gz", path.read_bytes())
+        (file,) = bucket.found()
+        points = points_of_gzip.find_points(file, bucket.options)
+        assert points
+        assert points == points_of_gzip.find_points(version_of(path), {})
 
 
 class TestS3ByFsspec(FilesOfAStore):

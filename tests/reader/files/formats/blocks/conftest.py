@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pyarrow as pa
 import pytest
 
 from pyspark_sluice.tests.reader.files.formats.blocks.block_files import SCHEMA, sample_rows
 from pyspark_sluice.tests.reader.files.formats.table_files import write_table
 from pyspark_sluice.tests.reader.files.reading import version
-from pyspark_sluice.tests.reader.readings import zones
 
 
 @pytest.fixture(params=["arrow", "avro", "orc", "parquet", "stream"])
@@ -31,10 +28,3 @@ def write(tmp_path_factory):
         return version(path)
 
     return write_rows
-
-
-@pytest.fixture
-def in_zones(spark):
-    """For a while, another zone of the session and of the JVM itself."""
-
-    return partial(zones.in_zones, spark)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import uuid
+import zlib
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import SchemaMismatchError
+from pyspark_sluice.reader.files.formats.avro.container import encoded
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 from pyspark_sluice.tests.reader.files.formats.blocks.block_files import format_of, rows_of
@@ -34,20 +37,17 @@ def test_avro_blocks_of_each_codec_are_read(codec, tmp_path):
 
 def _write_avro(path: Path, codec: str, numbers: list[int]) -> None:
     """By hand where fastavro would need another package for the codec."""
-    import zlib
-
     schema = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
     if codec not in ("snappy", "zstandard"):
         with path.open("wb") as sink:
             records = ({"id": i} for i in numbers)
             fastavro.writer(sink, schema, records, codec=codec, sync_interval=500)
         return
-    from pyspark_sluice.reader.files.formats.avro.container import encoded
 
     def sized(data: bytes) -> bytes:
         return encoded(len(data)) + data
 
-    text = str(schema).replace("'", '"').encode()
+    text = json.dumps(schema).encode()
     sync = bytes(range(16))
     parts = [b"Obj\x01", encoded(2), sized(b"avro.schema"), sized(text)]
     parts += [sized(b"avro.codec"), sized(codec.encode()), encoded(0), sync]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import fastavro
 import numpy as np
@@ -23,11 +22,13 @@ from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
     table_of,
 )
 from pyspark_sluice.tests.reader.files.reading import read_rows, version
+from pyspark_sluice.tests.reader.readings.of_spark import set_for_a_while
+from pyspark_sluice.tests.reader.readings.zones import in_zones
+from pyspark_sluice.tests.repository import tool
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ROOT = Path(__file__).resolve().parents[5]
 INSTANT = pa.timestamp("us", "UTC")
 LEGACY = {
     b"org.apache.spark.version": b"4.3.0",
@@ -39,18 +40,8 @@ JULIAN = dt.date(1000, 3, 6)
 """What the day 1 March 1000 of the Julian calendar looks like if nobody rebases it."""
 
 
-def _tool() -> Any:
-    path = ROOT / "tools" / "calendar_zones.py"
-    spec = importlib.util.spec_from_file_location("calendar_zones", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_every_zone_is_rebased_as_by_spark_s_own_table():
-    table = _tool().spark_table()
+    table = tool("calendar_zones").spark_table()
     random = np.random.default_rng(1)
     assert len(table) > 500
     for record in table:
@@ -64,9 +55,9 @@ def test_every_zone_is_rebased_as_by_spark_s_own_table():
 
 
 def test_the_shipped_zones_are_those_of_the_installed_spark():
-    tool = _tool()
+    zones = tool("calendar_zones")
     shipped = (Path(under_test.__file__).parent / "calendar_zones.txt").read_text()
-    assert shipped == tool.HEAD + "\n".join(tool.lines(tool.spark_table())) + "\n"
+    assert shipped == zones.HEAD + "\n".join(zones.lines(zones.spark_table())) + "\n"
 
 
 @pytest.mark.parametrize(("unit", "per_second"), [("s", 1), ("ms", 1_000), ("us", 1_000_000)])
@@ -86,14 +77,6 @@ def test_days_before_the_year_one_keep_their_month_and_day():
     ).to_pylist() == [-719_468]
 
 
-NUMBERS = [
-    "id",
-    "unix_date(d) AS d",
-    "unix_micros(t) AS t",
-    "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP_NTZ'1970-01-01', n) AS n",
-    "unix_date(deep[0].d) AS deep_d",
-    "unix_micros(mapped['k']) AS mapped_t",
-]
 SCHEMA = pa.schema(
     [
         ("id", pa.int64()),
@@ -119,64 +102,46 @@ def _over_the_centuries(spark: SparkSession) -> DataFrame:
             FROM days
         )
         SELECT id, d, t, CAST(t AS TIMESTAMP_NTZ) AS n,
-            ARRAY(STRUCT(id AS unread, d AS d)) AS deep, MAP('k', t) AS mapped
+            ARRAY(STRUCT(d AS d)) AS deep, MAP('k', t) AS mapped
         FROM moments""")
-
-
-def _numbers(table: pa.Table) -> dict[str, list[Any]]:
-    """The same of our rows as `NUMBERS` says of Spark's."""
-    ordered = table.sort_by("id")
-    deep = pa.array([row[0]["d"] for row in ordered["deep"].to_pylist()], pa.date32())
-    mapped = ordered["mapped"].combine_chunks().items
-    return {
-        "id": ordered["id"].to_pylist(),
-        "d": ordered["d"].cast(pa.int32()).to_pylist(),
-        "t": ordered["t"].cast(pa.int64()).to_pylist(),
-        "n": ordered["n"].cast(pa.int64()).to_pylist(),
-        "deep_d": deep.cast(pa.int32()).to_pylist(),
-        "mapped_t": mapped.cast(pa.int64()).to_pylist(),
-    }
-
-
-def _of_spark(spark: SparkSession, folder: Path, kind: str) -> dict[str, list[Any]]:
-    read = spark.read.format(kind).load(str(folder))
-    return read.selectExpr(*NUMBERS).orderBy("id").toArrow().to_pydict()
-
-
-def _ours(folder: Path, **options: Any) -> dict[str, Any]:
-    return _numbers(table_of("parquet", sorted(folder.glob("*.parquet")), SCHEMA, **options))
 
 
 @pytest.mark.thorough("Spark writes the files; stored ones are read elsewhere in this module")
 @pytest.mark.parametrize(
-    "case",
+    ("file_format", "stored", "session"),
     [
-        ("LEGACY", "INT96", "America/Los_Angeles"),
-        ("LEGACY", "TIMESTAMP_MICROS", "Europe/Amsterdam"),
-        ("LEGACY", "TIMESTAMP_MILLIS", "UTC"),
-        ("CORRECTED", "INT96", "America/Los_Angeles"),
+        ("parquet", "INT96", "America/Los_Angeles"),
+        ("parquet", "TIMESTAMP_MILLIS", "Europe/Amsterdam"),
+        ("orc", "INT96", "UTC"),
     ],
-    ids=" ".join,
 )
-def test_parquet_of_spark_s_writers_reads_as_spark_reads_it(case, spark, in_zones, tmp_path):
-    folder = tmp_path / "x"
-    mode, stored, session = case
+def test_old_dates_of_spark_s_writers_are_read_as_by_spark(
+    file_format, stored, session, spark, tmp_path
+):
     keys = {
-        "spark.sql.parquet.datetimeRebaseModeInWrite": mode,
-        "spark.sql.parquet.int96RebaseModeInWrite": mode,
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+        "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
         "spark.sql.parquet.outputTimestampType": stored,
     }
-    before = {key: str(spark.conf.get(key)) for key in keys}
-    with in_zones(session, "Asia/Kolkata"):
-        try:
-            for key, value in keys.items():
-                spark.conf.set(key, value)
-            _over_the_centuries(spark).write.parquet(str(folder))
-        finally:
-            for key, value in before.items():
-                spark.conf.set(key, value)
-        expected = _of_spark(spark, folder, "parquet")
-    assert _ours(folder, timeZone="Pacific/Auckland") == expected
+    with in_zones(spark, session, "Asia/Kolkata"), set_for_a_while(spark, keys):
+        rows = _over_the_centuries(spark)
+        rows = rows if file_format == "parquet" else rows.select("id", "d", "deep")
+        rows.write.format(file_format).save(str(tmp_path / "x"))
+    # In UTC, so that no zone rule of Python's has a part in the comparison.
+    with in_zones(spark, "UTC", "UTC"):
+        expected = spark.read.format(file_format).load(str(tmp_path / "x")).orderBy("id").toArrow()
+    paths = sorted((tmp_path / "x").glob(f"*.{file_format}"))
+    schema = pa.schema([SCHEMA.field(name) for name in rows.columns])
+    found = table_of(file_format, paths, schema, timeZone="Pacific/Auckland").sort_by("id")
+    assert found.to_pylist() == expected.to_pylist()
+
+
+def test_dates_of_orc_without_a_note_are_of_the_hybrid_calendar(tmp_path):
+    days = pa.array(range(-719_000, -141_000, 601), pa.int32()).view(pa.date32())
+    orc.write_table(pa.table({"d": days}), tmp_path / "x.orc")
+    dates = table_of("orc", [tmp_path / "x.orc"], pa.schema([("d", pa.date32())]))["d"]
+    assert dates.combine_chunks() == HybridCalendar("UTC").dates(days)
+    assert dates.combine_chunks() != days
 
 
 def _parquet(path: Path, notes: dict[bytes, bytes], *, int96: bool = False) -> Path:
@@ -271,24 +236,3 @@ def test_avro_with_spark_s_marks_is_rebased_like_parquet(tmp_path):
     (expected,) = rows_of(format_of("parquet", DAY_AND_TIME), version(parquet))
     assert found["legacy"]["d"] == dt.date(1000, 3, 1)
     assert found["legacy"] == {**expected, "many": [expected["t"]]}
-
-
-@pytest.mark.thorough("Spark writes the files; days before 1582 of stored ones are above")
-def test_orc_dates_of_spark_and_of_arrow_read_as_spark_reads_them(spark, tmp_path):
-    rows = _over_the_centuries(spark).select("id", "d", "deep")
-    rows.write.orc(str(tmp_path / "spark"))
-    days = pa.array(range(-719_000, -141_000, 601), pa.int32()).view(pa.date32())
-    # Arrow says nothing of the calendar, which is taken to be the hybrid one.
-    (tmp_path / "arrow").mkdir()
-    deep = pa.array([[{"d": day}] for day in days.to_pylist()])
-    table = pa.table({"id": list(range(len(days))), "d": days, "deep": deep})
-    orc.write_table(table, tmp_path / "arrow" / "x.orc")
-    schema = pa.schema([SCHEMA.field(name) for name in ("id", "d", "deep")])
-    for folder in (tmp_path / "spark", tmp_path / "arrow"):
-        paths = sorted(folder.glob("*.orc"))
-        dates = table_of("orc", paths, schema).sort_by("id")
-        expected = spark.read.schema(rows.schema).orc(str(folder)).orderBy("id")
-        numbers = expected.selectExpr("unix_date(d) d", "unix_date(deep[0].d) e").toArrow()
-        assert dates["d"].cast(pa.int32()).to_pylist() == numbers["d"].to_pylist()
-        deep = pa.array([row[0]["d"] for row in dates["deep"].to_pylist()], pa.date32())
-        assert deep.cast(pa.int32()).to_pylist() == numbers["e"].to_pylist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from pyspark_sluice.reader.files.formats.orc.encoding import (
 )
 from pyspark_sluice.reader.files.formats.orc.tail import read_tail
 from pyspark_sluice.tests.reader.files.formats.blocks.block_files import table_of
+from pyspark_sluice.tests.reader.readings.zones import in_zones
 from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
@@ -34,17 +34,7 @@ INSTANT = pa.timestamp("us", "UTC")
 LOCAL = pa.timestamp("us")
 
 
-@pytest.mark.parametrize(
-    "writer",
-    sampled(
-        ["America/Los_Angeles", "Europe/Paris", "UTC"],
-        lambda writer: writer == "America/Los_Angeles",
-        reason="other zones of the JVM that writes",
-    ),
-)
-def test_timestamps_are_the_writer_s_instants_in_any_zone_of_the_session(
-    writer, spark, in_zones, tmp_path
-):
+def test_timestamps_are_the_writer_s_instants_in_any_zone_of_the_session(spark, tmp_path):
     # Years 1680 to 2250, the hours around 1970, and a night when the clocks are set back.
     query = """
         SELECT id, t, CAST(t AS TIMESTAMP_NTZ) AS n,
@@ -55,30 +45,16 @@ def test_timestamps_are_the_writer_s_instants_in_any_zone_of_the_session(
                 WHEN id < 600 THEN TIMESTAMP_MICROS((id - 450) * 400137123)
                 ELSE TIMESTAMP_MICROS(1793500000000000 + (id - 600) * 300000000) END AS t
               FROM RANGE(0, 900, 1, 1))"""
-    with in_zones("UTC", writer):
+    with in_zones(spark, "UTC", "America/Los_Angeles"):
         spark.sql(query).write.orc(str(tmp_path / "x"))
-        numbers = spark.read.orc(str(tmp_path / "x")).orderBy("id")
-        local = "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP_NTZ'1970-01-01', {})"
-        expected = numbers.selectExpr(
-            "unix_micros(t) t",
-            f"{local.format('n')} n",
-            "unix_micros(s.a) a",
-            f"{local.format('s.b')} b",
-            "unix_micros(l[0]) l",
-        ).toArrow()
+        expected = spark.read.orc(str(tmp_path / "x")).orderBy("id").toArrow()
     inner = pa.struct([("a", INSTANT), ("b", LOCAL)])
     schema = pa.schema(
         [("id", pa.int64()), ("t", INSTANT), ("n", LOCAL), ("s", inner), ("l", pa.list_(INSTANT))]
     )
     paths = sorted((tmp_path / "x").glob("*.orc"))
     table = table_of("orc", paths, schema, timeZone="Pacific/Auckland").sort_by("id")
-    found = table.select(["t", "n"]).to_pydict()
-    found |= {name: [row[name] for row in table["s"].to_pylist()] for name in "ab"}
-    found["l"] = [row[0] for row in table["l"].to_pylist()]
-    kinds = {"t": INSTANT, "n": LOCAL, "a": INSTANT, "b": LOCAL, "l": INSTANT}
-    for name, kind in kinds.items():
-        values = pa.array(found[name], kind).cast(pa.int64()).to_pylist()
-        assert values == expected[name].to_pylist(), name
+    assert table.to_pylist() == expected.to_pylist()
 
 
 def _hive(path: Path, rows: int = 3) -> Path:
@@ -104,14 +80,6 @@ def test_columns_that_hive_named_by_position_are_the_schema_s_in_order(spark_ans
         table_of("orc", [path], only)
 
 
-def test_names_by_position_in_a_file_too_large_to_be_read_at_once(tmp_path):
-    path = _hive(tmp_path / "x.orc", 40_000)
-    assert path.stat().st_size > 2 << 20
-    table = table_of("orc", [path], POSITIONS)
-    assert table["id"].to_pylist() == list(range(40_000))
-    assert table["text"][39_999].as_py() == f"text {39_999:0100}"
-
-
 def test_more_columns_by_position_than_the_schema_has_are_refused(tmp_path):
     path = _hive(tmp_path / "x.orc")
     schema = pa.schema([("id", pa.int64())])
@@ -122,14 +90,15 @@ def test_more_columns_by_position_than_the_schema_has_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("codec", "file_version"),
     sampled(
-        itertools.product(["uncompressed", "zlib", "snappy", "lz4", "zstd"], ["0.11", "0.12"]),
-        lambda case: case[0] == "zlib",
+        [(codec, "0.12") for codec in ("uncompressed", "zlib", "snappy", "lz4", "zstd")]
+        + [("zlib", "0.11")],
+        lambda case: case == ("zlib", "0.11"),
         reason="footers of the other codecs are found in the same way",
     ),
 )
 def test_footers_of_every_size_are_read_in_every_codec_and_version(codec, file_version, tmp_path):
     schema = pa.schema([("c0", pa.int64())])
-    for columns in (1, 2, 7, 60, 300):
+    for columns in (1, 60, 300):
         table = pa.table({f"c{i}": [i, None] for i in range(columns)})
         path = tmp_path / f"{columns}.orc"
         orc.write_table(table, path, compression=codec, file_version=file_version)

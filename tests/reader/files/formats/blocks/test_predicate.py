@@ -115,36 +115,34 @@ def test_what_does_not_parse_is_named_with_its_place(text, found, expected):
     assert caught.value.expected.startswith(expected)
 
 
-LITERALS = {
-    "i": st.integers(-3, 12).map(str),
-    "f": st.integers(-3, 12).map(lambda n: str(n / 2)),
-    "g": st.sampled_from(["1.1", "1.1e0", "16777217", "16777216", "1"]),
-    "n": st.sampled_from(["1", "1.5", "2.0", "300", "-1e0"]),
-    "s": st.sampled_from("abcdef").map(repr),
-    "d": st.integers(1, 12).map(lambda n: f"'2026-01-{n:02}'"),
-    "t": st.integers(1, 12).map(lambda n: f"'2026-01-{n:02} 00:00:00'"),
-    "b": st.sampled_from(["true", "false"]),
+NUMBERS = st.integers(-3, 12)
+COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any], st.SearchStrategy[str]]] = {
+    "i": (pa.int32(), st.integers(0, 9), NUMBERS.map(str)),
+    "f": (
+        pa.float64(),
+        st.integers(0, 9).map(float) | st.just(float("nan")),
+        NUMBERS.map(lambda n: str(n / 2)),
+    ),
+    "g": (
+        pa.float32(),
+        st.sampled_from([1.1, 16777216.0, 16777218.0, 1.0, float("nan")]),
+        st.sampled_from(["1.1", "1.1e0", "16777217", "16777216", "1"]),
+    ),
+    "n": (pa.int8(), st.integers(-2, 3), st.sampled_from(["1", "1.5", "2.0", "300", "-1e0"])),
+    "s": (pa.string(), st.sampled_from("abcde"), st.sampled_from("abcdef").map(repr)),
+    "d": (
+        pa.date32(),
+        st.integers(1, 9).map(lambda n: dt.date(2026, 1, n)),
+        st.integers(1, 12).map(lambda n: f"'2026-01-{n:02}'"),
+    ),
+    "t": (
+        pa.timestamp("us", "UTC"),
+        st.integers(1, 9).map(lambda n: dt.datetime(2026, 1, n, tzinfo=dt.UTC)),
+        st.integers(1, 12).map(lambda n: f"'2026-01-{n:02} 00:00:00'"),
+    ),
+    "b": (pa.bool_(), st.booleans(), st.sampled_from(["true", "false"])),
 }
-COLUMNS = {
-    "i": st.integers(0, 9),
-    "f": st.integers(0, 9).map(float) | st.just(float("nan")),
-    "g": st.sampled_from([1.1, 16777216.0, 16777218.0, 1.0, float("nan")]),
-    "n": st.integers(-2, 3),
-    "s": st.sampled_from("abcde"),
-    "d": st.integers(1, 9).map(lambda n: dt.date(2026, 1, n)),
-    "t": st.integers(1, 9).map(lambda n: dt.datetime(2026, 1, n, tzinfo=dt.UTC)),
-    "b": st.booleans(),
-}
-TYPES = {
-    "i": pa.int32(),
-    "f": pa.float64(),
-    "g": pa.float32(),
-    "n": pa.int8(),
-    "s": pa.string(),
-    "d": pa.date32(),
-    "t": pa.timestamp("us", "UTC"),
-    "b": pa.bool_(),
-}
+"""The type of each column, its values, and literals in conditions on it."""
 
 
 @st.composite
@@ -153,22 +151,23 @@ def conditions(draw: Any) -> str:
     op = draw(st.sampled_from(["=", "!=", "<", "<=", ">", ">=", "IN", "IS NULL", "IS NOT NULL"]))
     if op.startswith("IS"):
         return f"{column} {op}"
+    literals = COLUMNS[column][2]
     if op == "IN":
-        return f"{column} IN ({', '.join(draw(st.lists(LITERALS[column], min_size=1)))})"
-    return f"{column} {op} {draw(LITERALS[column])}"
+        return f"{column} IN ({', '.join(draw(st.lists(literals, min_size=1)))})"
+    return f"{column} {op} {draw(literals)}"
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     data=st.lists(
-        st.fixed_dictionaries({name: st.none() | values for name, values in COLUMNS.items()}),
+        st.fixed_dictionaries({name: st.none() | column[1] for name, column in COLUMNS.items()}),
         max_size=12,
     ),
     text=st.lists(conditions(), min_size=1, max_size=3).map(" AND ".join),
     group_rows=st.integers(1, 6),
 )
 def test_the_rows_do_not_depend_on_row_groups(data, text, group_rows, tmp_path):
-    schema = pa.schema(list(TYPES.items()))
+    schema = pa.schema([(name, column[0]) for name, column in COLUMNS.items()])
     table = pa.Table.from_pylist(data, schema)
     path = tmp_path / "x.parquet"
     pq.write_table(table, path, row_group_size=group_rows)

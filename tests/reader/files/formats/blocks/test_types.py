@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import random
 import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,23 +105,6 @@ def test_only_wanted_columns_are_read_from_parquet(tmp_path):
     assert rows == [{"s": {"a": i}} for i in range(100)]
 
 
-@pytest.mark.parametrize("codec", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
-def test_orc_codecs_are_cut_at_stripes(codec, tmp_path):
-    path = tmp_path / "x.orc"
-    noise = random.Random(1)
-    with orc.ORCWriter(path, compression=codec, stripe_size=1, batch_size=500) as writer:
-        for start in range(0, 5000, 500):
-            ids = range(start, start + 500)
-            bulk = [noise.randbytes(200) for _ in ids]
-            writer.write(pa.table({"id": ids, "bulk": bulk}))
-    reader = format_of("orc", pa.schema([("id", pa.int64())]))
-    blocks = reader.blocks(version(path))
-    assert len(blocks) == orc.ORCFile(path).nstripes > 1
-    assert sum(block.rows for block in blocks) == 5000
-    rows = rows_of(reader, version(path), blocks[1].start + 1)
-    assert [row["id"] for row in rows] == list(range(5000))
-
-
 @pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
 @pytest.mark.parametrize("new", [ipc.new_file, ipc.new_stream])
 def test_arrow_codecs_and_dictionaries(new, codec, tmp_path):
@@ -166,26 +148,6 @@ def test_orc_s_timestamps_hang_in_the_writer_s_zone_or_else_in_the_session_s(tmp
     assert rows_of(format_of("orc", schema), version(path))[0]["t"].hour == 12
 
 
-def test_a_binary_file_is_one_row_of_spark_s_columns(tmp_path):
-    from pyspark_sluice.reader.files.formats.binary.format import SPARK_SCHEMA
-
-    path = tmp_path / "x.bin"
-    path.write_bytes(b"\x00\xff" * 1000)
-    file = version(path)
-    reader = format_of("binaryFile", SPARK_SCHEMA)
-    assert reader.splittability(file) is Splittability.WHOLE
-    (row,) = rows_of(reader, file)
-    assert row["path"] == f"file:{path}"
-    assert row["length"] == 2000
-    assert row["content"] == b"\x00\xff" * 1000
-    # In whole microseconds: a float of today's seconds cannot tell one from the next.
-    since_1970 = row["modificationTime"] - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-    assert since_1970 // dt.timedelta(microseconds=1) == path.stat().st_mtime_ns // 1000
-    empty = tmp_path / "empty"
-    empty.touch()
-    assert rows_of(reader, version(empty))[0]["content"] == b""
-
-
 def test_binary_files_read_as_spark_reads_them(spark_answers, tmp_path):
     path = tmp_path / "a b.bin"
     path.write_bytes(b"\x00\x01")
@@ -198,7 +160,9 @@ def test_binary_files_read_as_spark_reads_them(spark_answers, tmp_path):
         return ddl, _below(tmp_path, *frame.toArrow().to_pylist())
 
     ddl, expected = spark_answers(by_spark, path)
-    (found,) = rows_of(format_of("binaryFile", arrow_schema(ddl)), version(path))
+    reader = format_of("binaryFile", arrow_schema(ddl))
+    assert reader.splittability(version(path)) is Splittability.WHOLE
+    (found,) = rows_of(reader, version(path))
     assert _below(tmp_path, found) == expected
 
 
@@ -207,9 +171,12 @@ def _below(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_binary_file_is_not_opened_unless_its_content_is_wanted():
-    file = FileVersion("/nowhere/x", 3 * 2**30, 0)
-    rows = rows_of(format_of("binaryFile", pa.schema([("length", pa.int64())])), file)
-    assert rows == [{"length": 3 * 2**30}]
+    # In whole microseconds: a float of today's seconds cannot tell one from the next.
+    file = FileVersion("/nowhere/x", 3 * 2**30, 1_700_000_000_123_457)
+    schema = pa.schema([("length", pa.int64()), ("modificationTime", UTC)])
+    (row,) = rows_of(format_of("binaryFile", schema), file)
+    time = dt.datetime(2023, 11, 14, 22, 13, 20, 123457, dt.UTC)
+    assert row == {"length": 3 * 2**30, "modificationTime": time}
     with pytest.raises(SplitReadError, match="too long to be one value: /nowhere/x"):
         rows_of(format_of("binaryFile", pa.schema([("content", pa.binary())])), file)
 

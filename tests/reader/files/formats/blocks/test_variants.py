@@ -11,13 +11,8 @@ import pytest
 from pyspark_sluice.errors import SchemaMismatchError
 from pyspark_sluice.tests import answers
 from pyspark_sluice.tests.reader.files.formats.blocks.block_files import table_of
+from pyspark_sluice.tests.reader.readings.kinds import VARIANT
 
-VARIANT = pa.struct(
-    [
-        pa.field("value", pa.binary(), nullable=False),
-        pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
-    ]
-)
 SCHEMA = pa.schema([("id", pa.int64()), ("v", VARIANT)])
 ROWS = """
     SELECT id, CASE id % 6
@@ -79,17 +74,6 @@ def _file(path: Path, group: dict[str, pa.Array]) -> Path:
 
 EMPTY = b"\x01\x00\x00"
 """A dictionary without names."""
-
-
-def test_what_arrow_shreds_is_put_together(tmp_path):
-    group = {
-        "metadata": pa.array([EMPTY, EMPTY]),
-        "value": pa.array([None, b"\x0c\x05"]),
-        "typed_value": pa.array([300, None], pa.int32()),
-    }
-    path = _file(tmp_path / "x.parquet", group)
-    values = table_of("parquet", [path], SCHEMA)["v"].to_pylist()
-    assert [row["value"] for row in values] == [b"\x10\x2c\x01", b"\x0c\x05"]
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from pyspark_sluice.errors import MalformedDataError, SplitReadError
 from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.reader.files.formats.api import FormatContext, Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
+from pyspark_sluice.reader.files.io.compressed import bzip2
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.reader.files.io.compressed.cut_places import MemoryCutPlaces, StoredCutPlaces
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import CONTEXT, cut, version, whole
-from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -40,6 +40,11 @@ def _lines(count=COUNT):
 @pytest.fixture(scope="module")
 def data():
     return _lines()
+
+
+@pytest.fixture(scope="module")
+def in_gzip(data):
+    return gzip.compress(data, 6)
 
 
 @pytest.fixture(autouse=True)
@@ -113,22 +118,7 @@ def test_the_splits_of_a_compressed_file_have_its_records_once_and_in_order(tmp_
         assert _read([split], cut_places)[0].num_rows == expected
 
 
-@pytest.mark.parametrize("count", sampled([8, 60], [8].__contains__, reason="more places"))
-def test_bzip2_is_entered_at_any_byte(tmp_path, count):
-    data = _lines(400)
-    path = tmp_path / "a.json.bz2"
-    path.write_bytes(bz2.compress(data[:40_000], 1) + bz2.compress(data[40_000:], 9))
-    size = path.stat().st_size
-    for at in [
-        *range(1, 60, 60 // count),
-        *random.Random(2).sample(range(60, size), count),
-        size - 1,
-    ]:
-        table, _ = _read(cut(path, [at]))
-        assert table.column("id").to_pylist() == list(range(400)), at
-
-
-@pytest.mark.parametrize("zeros", [1, 4, 7, 100, 5000])
+@pytest.mark.parametrize("zeros", [1, 100])
 def test_zeros_between_members_of_bzip2_are_skipped_at_any_cut_of_the_file(
     spark_answers, tmp_path, zeros
 ):
@@ -159,13 +149,10 @@ def test_zeros_behind_a_frame_of_zstd_are_an_error_in_a_file_that_is_not_cut(tmp
             _read([whole(path)])
 
 
-# Frames of zstd have a sum only if their writer wished; these have none.
-@pytest.mark.sample("gz", why="more codecs")
-@pytest.mark.parametrize("kind", [kind for kind in STORED if kind != "zst"])
-def test_a_changed_byte_anywhere_is_an_error_or_changes_no_row(tmp_path, data, kind):
-    whole_data = data[: data.rindex(b"\n", 0, 700_000) + 1]
-    path = tmp_path / f"a.json.{kind}"
-    stored = STORED[kind](whole_data)
+# Frames of zstd have a sum only if their writer wished, and a block of bzip2 is a test above.
+def test_a_changed_byte_of_gzip_is_an_error_or_changes_no_row(tmp_path, data):
+    path = tmp_path / "a.json.gz"
+    stored = gzip.compress(data[: data.rindex(b"\n", 0, 700_000) + 1], 6)
     chance = random.Random(3)
     path.write_bytes(stored)
     cut_places = MemoryCutPlaces()
@@ -197,14 +184,10 @@ def test_a_file_that_ends_early_is_an_error_in_its_last_split(tmp_path, data, ki
             _read(splits, cut_places)
 
 
-@pytest.mark.thorough("each mark; a changed byte of each codec is below")
 def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
-    data = _lines(4000)
+    data = _lines(2000)
     path = tmp_path / "a.json.bz2"
     stored = bytearray(bz2.compress(data, 1))
-    marks = [m.start() for m in re.finditer(b"\x31\x41\x59\x26\x53\x59", bytes(stored))]
-    # Not every mark is at a whole byte; the first one does.
-    from pyspark_sluice.reader.files.io.compressed import bzip2
 
     class Bytes:
         def read_at(self, position, count):
@@ -214,22 +197,16 @@ def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
             raise AssertionError
 
     bits = [bit for bit, _ in bzip2.blocks(Bytes(), len(stored), 0)]
-    assert bits[0] == 8 * marks[0]
-    assert len(bits) > 4
-    for bit in bits[1:]:
-        at = bit // 8 + 2
-        stored[at] ^= 1
-        path.write_bytes(stored)
-        for boundary in (bit // 8 - 3, bit // 8, bit // 8 + 9):
-            with pytest.raises(MalformedDataError):
-                _read(cut(path, [boundary]))
-        stored[at] ^= 1
+    place = bits[len(bits) // 2] // 8
+    stored[place + 2] ^= 1
+    path.write_bytes(stored)
+    for boundary in (place - 3, place, place + 9):
+        with pytest.raises(MalformedDataError):
+            _read(cut(path, [boundary]))
 
 
-@pytest.mark.sample("bz2", why="more codecs")
-@pytest.mark.parametrize(
-    "kind", sampled(STORED, ["gz", "bz2"].__contains__, reason="records of these are cut alike")
-)
+@pytest.mark.sample("bz2", why="a codec that is cut at its blocks")
+@pytest.mark.parametrize("kind", ["gz", "bz2"])
 def test_a_header_is_left_out_once_and_names_the_columns_of_every_split(tmp_path, data, kind):
     options = {"file_format": "csv", "header": True, "enforce_schema": False, "comment": "#"}
     path, (count, lines) = tmp_path / f"a.csv.{kind}", _first_lines(data, kind)
@@ -242,9 +219,9 @@ def test_a_header_is_left_out_once_and_names_the_columns_of_every_split(tmp_path
     assert found.column("text").to_pylist() == [row["text"] for row in rows]
 
 
-def test_points_that_are_gone_are_named_and_a_file_of_one_frame_is_whole(tmp_path, data):
+def test_points_that_are_gone_are_named_and_a_file_of_one_frame_is_whole(tmp_path, data, in_gzip):
     path = tmp_path / "a.json.gz"
-    path.write_bytes(gzip.compress(data, 6))
+    path.write_bytes(in_gzip)
     cut_places = MemoryCutPlaces()
     splits = _splits(path, 3, cut_places)
     with pytest.raises(SplitReadError, match="was split are missing"):
@@ -256,9 +233,9 @@ def test_points_that_are_gone_are_named_and_a_file_of_one_frame_is_whole(tmp_pat
     assert len(_made(cut_places).blocks(version(path))) == 1
 
 
-def test_a_file_that_takes_too_long_to_look_through_is_read_whole(tmp_path, data, monkeypatch):
+def test_a_file_that_takes_too_long_to_look_through_is_read_whole(tmp_path, in_gzip, monkeypatch):
     path = tmp_path / "a.json.gz"
-    path.write_bytes(gzip.compress(data, 6))
+    path.write_bytes(in_gzip)
     cut_places = StoredCutPlaces(_store(tmp_path))
     monkeypatch.setattr(points_of_gzip, "PATIENCE", 0.01)
     assert len(_made(cut_places).blocks(version(path))) == 1
@@ -269,9 +246,9 @@ def test_a_file_that_takes_too_long_to_look_through_is_read_whole(tmp_path, data
     assert _read([whole(path)], again)[0]["id"].to_pylist() == list(range(COUNT))
 
 
-def test_a_file_has_so_many_points_at_most(tmp_path, data, monkeypatch):
+def test_a_file_has_so_many_points_at_most(tmp_path, in_gzip, monkeypatch):
     path = tmp_path / "a.json.gz"
-    path.write_bytes(gzip.compress(data, 6))
+    path.write_bytes(in_gzip)
     counts = []
     for most in (2000, 2):
         monkeypatch.setattr(points_of_gzip, "MOST", most)
