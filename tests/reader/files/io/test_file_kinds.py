@@ -55,7 +55,7 @@ def test_a_file_of_another_kind_is_named_with_the_way_to_read_it(tmp_path, name,
         rows_of(path, fileFormat=name)
     assert f"the file is not {name}: {path}; found a" in str(reading.value)
     assert way in str(reading.value)
-    [report] = rows_of(path, fileFormat=name, ignoreCorruptFiles="true")
+    report, *_ = rows_of(path, fileFormat=name, ignoreCorruptFiles="true")
     assert way in report.skipped
     with pytest.raises(MalformedDataError) as inferring:
         schema_without_one_given(

@@ -222,10 +222,10 @@ TWO_LEVELS = """message old {
 
 def by_parquet_java(spark: SparkSession, folder: Path) -> Iterator[File]:
     """parquet-java's own writer, with the shapes that older programs gave their columns."""
-    parquet: Any = spark._jvm.org.apache.parquet  # type: ignore[union-attr]
+    parquet: Any = spark._jvm.org.apache.parquet
     kind = parquet.schema.MessageTypeParser.parseMessageType(TWO_LEVELS)
     path = folder / "java-two-levels.parquet"
-    target = spark._jvm.org.apache.hadoop.fs.Path(f"file:{path}")  # type: ignore[union-attr]
+    target = spark._jvm.org.apache.hadoop.fs.Path(f"file:{path}")
     builder = parquet.hadoop.example.ExampleParquetWriter.builder(target)
     writer = builder.withType(kind).build()
     for count in range(4):
