@@ -228,8 +228,9 @@ def by_parquet_java(spark: SparkSession, folder: Path) -> Iterator[File]:
     target = spark._jvm.org.apache.hadoop.fs.Path(f"file:{path}")
     builder = parquet.hadoop.example.ExampleParquetWriter.builder(target)
     writer = builder.withType(kind).build()
+    groups = parquet.example.data.simple.SimpleGroupFactory(kind)
     for count in range(4):
-        group = parquet.example.data.simple.SimpleGroup(kind)
+        group = groups.newGroup()
         group.append("s", f"text {count}")
         numbers, outer = group.addGroup("l"), group.addGroup("ll")
         pairs, entries = group.addGroup("ls"), group.addGroup("m")
