@@ -63,6 +63,9 @@ class Backup:
 class QueryLife(Invariants):
     """One query's life, by its drivers, executors, operator and machines."""
 
+    patience = 100
+    """Questions without news after which rows that are missing are lost."""
+
     def __init__(self, plan: Plan, make_coordinator: Callable[..., Any] = Coordinator) -> None:
         given = plan.setting
         super().__init__(given["sources"], given["files"])
@@ -254,7 +257,7 @@ class QueryLife(Invariants):
         assert self.query is not None
         if self.setting.is_bounded:
             return not self.missing()
-        return self.query.quiet > 100 or (self.query.quiet > 20 and not self.missing())
+        return self.query.quiet > self.patience or (self.query.quiet > 20 and not self.missing())
 
     # What a person does ---------------------------------------------------------------------
 

@@ -88,15 +88,12 @@ class Thread:
         scheduler.hand_over(None)
 
     def can_run(self, now: float) -> bool:
-        if self.process.dead:
-            return True
-        if self.process.paused_until > now:
-            return False
-        if self.ready is None and self.wake_at is None:
-            return True
-        return bool(self.ready and self.ready()) or (
-            self.wake_at is not None and self.wake_at <= now
-        )
+        process, wake_at = self.process, self.wake_at
+        if process.dead or process.paused_until > now:
+            return process.dead
+        if self.ready is None:
+            return wake_at is None or wake_at <= now
+        return self.ready() or (wake_at is not None and wake_at <= now)
 
     @property
     def next_time(self) -> float:
@@ -188,9 +185,9 @@ class Scheduler:
             self.main.switch()
 
     def _choose(self, me: Thread | None) -> Thread | None:
-        dead = [t for t in self.threads if t.process.dead]
-        if dead:
-            return dead[0]
+        for thread in self.threads:
+            if thread.process.dead:
+                return thread
         if self._budget <= 0 or self.failure is not None:
             return None
         able = [t for t in self.threads if t.can_run(self.now)]
