@@ -12,7 +12,7 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.errors import FileChangedError, OptionError
 from pyspark_sluice.reader.files.io.lines import separator_of
 from pyspark_sluice.reader.files.io.whole_records import mark_after_last_record
-from pyspark_sluice.tests.connector.source.runs import Runs
+from pyspark_sluice.tests.connector.source.file_trials import Runs
 
 
 class Query(Runs):

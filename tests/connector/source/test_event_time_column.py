@@ -20,7 +20,7 @@ from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
 from pyspark_sluice.errors import MalformedDataError, SourceUnavailable
 from pyspark_sluice.reader.files.formats import time_columns
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
-from pyspark_sluice.tests.connector.source.runs import Runs
+from pyspark_sluice.tests.connector.source.file_trials import Runs
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 
@@ -98,10 +98,11 @@ def test_a_batch_that_was_lost_with_its_process_comes_again_as_it_was(tmp_path, 
     for hour in range(6):
         land(tmp_path, hour, modified=-hour)
     query = Query(tmp_path)
-    assert query.run(batches=1, dies=True) == [[0, 1]]
+    query.die()
     assert query.run(batches=2) == [[0, 1], [2, 3]]
     before = len(footers)
-    assert query.run(batches=1, dies=True) == query.run() == [[4, 5]]
+    query.die()
+    assert query.run() == [[4, 5]]
     assert len(footers) == before
 
 

@@ -19,11 +19,10 @@ from pyarrow import orc
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
-from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.reader.files.io.source_file import SourceFile
+from pyspark_sluice.tests.connector.source.file_trials import trial_of
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 
 pytestmark = pytest.mark.slow
@@ -83,9 +82,7 @@ KINDS: dict[str, tuple[dict[str, str], Callable[[list[Any]], bytes]]] = {
 
 
 def _trial(folder: Path, options: dict[str, str], limits: BatchLimits, **settings: Any) -> Trial:
-    given = {**options, "path": str(folder), "stateLocation": "unused", "onSplitError": "return"}
-    made = parse_options(given, streaming=True)
-    return Trial(lambda: FileSource(made, SCHEMA), limits=limits, **settings)
+    return trial_of(folder, SCHEMA, options, limits=limits, **settings)
 
 
 def _check(trial: Trial, landed: list[Any], limit: int) -> None:
@@ -210,9 +207,7 @@ def test_the_driver_opens_no_file_to_plan_under_a_limit_on_rows(tmp_path, monkey
         raise AssertionError(f"{file.path} is opened")
 
     monkeypatch.setattr(SourceFile, "__init__", opening)
-    given = {"fileFormat": "parquet", "path": str(tmp_path), "stateLocation": "unused"}
-    source = FileSource(parse_options(given, streaming=True), SCHEMA)
-    trial = Trial(lambda: source, limits=BatchLimits(rows=50), bounded=True)
+    trial = _trial(tmp_path, {"fileFormat": "parquet"}, BatchLimits(rows=50), bounded=True)
     ref = trial._patiently(lambda: trial.coordinator.latest(NO_CHECKPOINT))
     (checkpoint,) = trial.coordinator.assignments(NO_CHECKPOINT, ref)
     assert checkpoint.header.assigned_splits
