@@ -2,95 +2,36 @@
 
 from __future__ import annotations
 
-from pyspark_sluice.tests.protocol.broken_gateways import GatewayNeverOpens
-from pyspark_sluice.tests.protocol.broken_in_flight import (
-    AbortForgotten,
-    AbortOfTheLast,
-    CountedAfterTheCut,
-    CountedBeforeTheCutAndAfter,
-    CutOmitsHeldEvents,
-    CutTakesHeldEventsTwice,
-    EventsWithoutTask,
-    GatewayNeverCloses,
-    OpensOnTheFirstCommit,
-    OpensTheNextOne,
-    RecordsNotRotated,
-    RemainderToBoth,
-    RestoreForgetsWhatWasHeld,
-)
-from pyspark_sluice.tests.protocol.broken_state import (
-    BaseOfALaterState,
-    CommitCountedTwice,
-    CommitForgottenAtRestart,
-    CutOutsideTheLock,
-    DeletesWhatBasesReferTo,
-    OffsetBeforePublish,
-    OrdersAreNotWrittenDown,
-    OrdersAreTakenAsRead,
-    OrphanForParent,
-    OrphanGoesOn,
-    SkippedBatchIsRead,
-)
-from pyspark_sluice.tests.protocol.broken_surroundings import (
-    CleaningByTheWallClock,
-    CleansWhatIsOrdered,
-    ConflictIsExistence,
-    FenceByNumbers,
-    ForgetsItsQuery,
-    HandsOutWithoutALook,
-    HeartbeatByTheWallClock,
-    OptionalWorkEndsTheQuery,
-    OrdersFromOneAgain,
-    OrphanAsSavepoint,
-)
+from functools import reduce
+from typing import Any
 
-IN_FLIGHT = (
-    GatewayNeverCloses,
-    OpensOnTheFirstCommit,
-    OpensTheNextOne,
-    CutOmitsHeldEvents,
-    CutTakesHeldEventsTwice,
-    RecordsNotRotated,
-    AbortOfTheLast,
-    AbortForgotten,
-    CommitCountedTwice,
-    CountedAfterTheCut,
-    CountedBeforeTheCutAndAfter,
-    RestoreForgetsWhatWasHeld,
-    RemainderToBoth,
-    OrphanGoesOn,
-)
-"""Caught by the rows alone: see `planted_plans.txt`."""
+from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
+from pyspark_sluice.tests.protocol import broken_in_flight, broken_state, broken_surroundings
+from pyspark_sluice.tests.protocol.planted import Opened, Planted
 
-GATEWAYS = (GatewayNeverOpens,)
-"""Refused by name. For gateways that open too early see `test_gateways_over_files.py`."""
 
-BROKEN = (
-    BaseOfALaterState,
-    DeletesWhatBasesReferTo,
-    OffsetBeforePublish,
-    CutOutsideTheLock,
-    CommitForgottenAtRestart,
-    OrphanForParent,
-    EventsWithoutTask,
-    OrdersAreNotWrittenDown,
-    OrdersAreTakenAsRead,
-    SkippedBatchIsRead,
-)
+def _planted(broken: type) -> type[Coordinator[Any, Any]]:
+    """The class itself, or a coordinator whose `part` it is."""
+    if issubclass(broken, Coordinator):
+        return broken
 
-SURROUNDINGS = (
-    FenceByNumbers,
-    ForgetsItsQuery,
-    ConflictIsExistence,
-    CleaningByTheWallClock,
-    HeartbeatByTheWallClock,
-    OptionalWorkEndsTheQuery,
-    OrdersFromOneAgain,
-    CleansWhatIsOrdered,
-    HandsOutWithoutALook,
-    OrphanAsSavepoint,
-)
-"""Faults of clocks, answers of the store, optional work and orders."""
+    class InItsPlace(Planted):
+        def plant(self, opened: Opened) -> None:
+            *path, name = vars(broken)["part"].split(".")
+            owner = reduce(getattr, path, opened)
+            part = getattr(owner, name)
+            if isinstance(part, type):
+                setattr(owner, name, broken)
+            elif part is not None:
+                part.__class__ = broken
 
-ALL = tuple(bug.__name__ for bug in (*BROKEN, *IN_FLIGHT, *GATEWAYS, *SURROUNDINGS))
-"""Their names, in the order of `planted_plans.txt`."""
+    return InItsPlace
+
+
+ALL = {
+    name: _planted(broken)
+    for module in (broken_in_flight, broken_state, broken_surroundings)
+    for name, broken in vars(module).items()
+    if isinstance(broken, type) and broken.__module__ == module.__name__ and name[0] != "_"
+}
+"""Name of a bug -> the coordinator that has it."""

@@ -1,8 +1,8 @@
-"""Planted bugs of what is done with several checkpoints in flight."""
+"""Planted bugs of gateways and of what is done with several checkpoints in flight."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +19,9 @@ from pyspark_sluice.enumerator.coordinator.cut import CheckpointCutter
 from pyspark_sluice.enumerator.coordinator.in_flight import (
     CheckpointRecord,
     CheckpointsInFlight,
+    Stage,
 )
 from pyspark_sluice.enumerator.coordinator.subtask_gateway import SubtaskGateway
-from pyspark_sluice.tests.protocol.planted import Opened, Planted
 
 
 class GatewayNeverCloses(Coordinator[Any, Any]):
@@ -48,14 +48,11 @@ class GatewayNeverCloses(Coordinator[Any, Any]):
         return int(ends[continuation.index])
 
 
-class OpensOnTheFirstCommit(Planted):
+class OpensOnTheFirstCommit(SubtaskGateway):
     """The first reader that commits opens the gateways of all."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.gateways.gateway = _OpensAll
+    part = "gateways.gateway"
 
-
-class _OpensAll(SubtaskGateway):
     def open(self, ref: CheckpointRef) -> bool:
         is_news = super().open(ref)
         record = self._flight.find(ref)
@@ -64,14 +61,11 @@ class _OpensAll(SubtaskGateway):
         return is_news
 
 
-class OpensTheNextOne(Planted):
+class OpensTheNextOne(SubtaskGateway):
     """A commit of n opens n+1 for the same reader as well."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.gateways.gateway = _OpensTwo
+    part = "gateways.gateway"
 
-
-class _OpensTwo(SubtaskGateway):
     def open(self, ref: CheckpointRef) -> bool:
         is_news = super().open(ref)
         for record in self._flight.ahead[:1]:
@@ -79,14 +73,11 @@ class _OpensTwo(SubtaskGateway):
         return is_news
 
 
-class CutOmitsHeldEvents(Planted):
+class CutOmitsHeldEvents(CheckpointCutter[Any, Any]):
     """A checkpoint has only what its readers may have at the cut."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.cutter.__class__ = _OmitsWhatIsHeld
+    part = "cutter"
 
-
-class _OmitsWhatIsHeld(CheckpointCutter[Any, Any]):
     def cut(self, created: int) -> CheckpointRecord:
         record = self._flight.open_record
         for reader in list(record.sent):
@@ -95,14 +86,11 @@ class _OmitsWhatIsHeld(CheckpointCutter[Any, Any]):
         return super().cut(created)
 
 
-class CutTakesHeldEventsTwice(Planted):
+class CutTakesHeldEventsTwice(CheckpointCutter[Any, Any]):
     """A checkpoint has what is held, and so does the next one."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.cutter.__class__ = _TakesTwice
+    part = "cutter"
 
-
-class _TakesTwice(CheckpointCutter[Any, Any]):
     def cut(self, created: int) -> CheckpointRecord:
         before = self._flight.open_record
         held = {
@@ -115,28 +103,22 @@ class _TakesTwice(CheckpointCutter[Any, Any]):
         return record
 
 
-class RecordsNotRotated(Planted):
+class RecordsNotRotated(CheckpointsInFlight):
     """The cut copies what was sent, and leaves it to the next one as well."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.flight.__class__ = _NeverRotates
+    part = "flight"
 
-
-class _NeverRotates(CheckpointsInFlight):
     def cut(self, checkpoint: Checkpoint) -> CheckpointRecord:
         record = super().cut(checkpoint)
         self.open_record.sent = {reader: list(events) for reader, events in record.sent.items()}
         return record
 
 
-class AbortOfTheLast(Planted):
+class AbortOfTheLast(CheckpointCutter[Any, Any]):
     """Takes back the last checkpoint that was cut, not the given one and all after it."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.cutter.__class__ = _AbortsTheLast
+    part = "cutter"
 
-
-class _AbortsTheLast(CheckpointCutter[Any, Any]):
     def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:
         last = self._flight.ahead[-1].ref
         assert last is not None
@@ -148,41 +130,32 @@ class _AbortsTheLast(CheckpointCutter[Any, Any]):
         return [*aborted, *reversed(left)]
 
 
-class AbortForgotten(Planted):
+class AbortForgotten(CheckpointsInFlight):
     """What was cut and is not handed out is dropped, and what was sent under it."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.flight.__class__ = _ForgetsAborts
+    part = "flight"
 
-
-class _ForgetsAborts(CheckpointsInFlight):
     def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:
         aborted = super().abort(ref)
         self.open_record.sent.clear()
         return aborted
 
 
-class CountedAfterTheCut(Planted):
+class CountedAfterTheCut(CheckpointsInFlight):
     """A checkpoint claims commits of those before it that come only after its cut."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.flight.__class__ = _ClaimsAll
+    part = "flight"
 
-
-class _ClaimsAll(CheckpointsInFlight):
     @property
     def counted(self) -> dict[str, list[int]]:
         return {}
 
 
-class CountedBeforeTheCutAndAfter(Planted):
+class CountedBeforeTheCutAndAfter(CheckpointsInFlight):
     """A checkpoint does not say which commits of those before it are in it."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.flight.__class__ = _ClaimsNothing
+    part = "flight"
 
-
-class _ClaimsNothing(CheckpointsInFlight):
     @property
     def counted(self) -> dict[str, list[int]]:
         return {name: [] for name in super().counted}
@@ -206,14 +179,11 @@ def _without_continuations(
     return [event for event in events if event not in gone]
 
 
-class EventsWithoutTask(Planted):
+class EventsWithoutTask(CheckpointsInFlight):
     """Writes events for readers that have nothing to read, and no task to get them."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.flight.__class__ = _Careless
+    part = "flight"
 
-
-class _Careless(CheckpointsInFlight):
     def cut(self, checkpoint: Checkpoint) -> CheckpointRecord:
         record = super().cut(checkpoint)
         checkpoint.header.sent.update(
@@ -223,13 +193,51 @@ class _Careless(CheckpointsInFlight):
         return record
 
 
-class RemainderToBoth(Planted):
+class RemainderToBoth(CheckpointsInFlight):
     """What a continuation goes on with is assigned again as well."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.flight.__class__ = _SeesNoContinuation
+    part = "flight"
 
-
-class _SeesNoContinuation(CheckpointsInFlight):
     def continued(self, ref: CheckpointRef, reader: int) -> set[int]:
         return set()
+
+
+class _Absent(SubtaskGateway):
+    """Nothing is ever held."""
+
+    def held_under(
+        self, record: CheckpointRecord, among: Collection[CheckpointRef] = ()
+    ) -> CheckpointRecord | None:
+        return None
+
+
+class GatewayNeverOpens(SubtaskGateway):
+    """A cut closes the gateways for ever."""
+
+    part = "gateways.gateway"
+
+    def held_under(
+        self, record: CheckpointRecord, among: Collection[CheckpointRef] = ()
+    ) -> CheckpointRecord | None:
+        is_first = record.stage is Stage.OPEN or record.checkpoint.header.parent in among
+        return None if is_first or record.checkpoint.header.parent_checkpoint == 0 else record
+
+
+class _OpensForAnother(SubtaskGateway):
+    """The commit of any other reader opens a gateway."""
+
+    def held_under(
+        self, record: CheckpointRecord, among: Collection[CheckpointRef] = ()
+    ) -> CheckpointRecord | None:
+        earlier = super().held_under(record, among)
+        return None if earlier is not None and earlier.committed - {self.reader} else earlier
+
+
+class _OpensAtHandOut(SubtaskGateway):
+    """What Spark has is not waited for: its end is taken for a commit of each reader."""
+
+    def held_under(
+        self, record: CheckpointRecord, among: Collection[CheckpointRef] = ()
+    ) -> CheckpointRecord | None:
+        earlier = super().held_under(record, among)
+        return None if earlier is not None and earlier.stage >= Stage.HANDED_OUT else earlier

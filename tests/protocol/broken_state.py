@@ -22,39 +22,30 @@ from pyspark_sluice.enumerator.coordinator.upkeep import Upkeep
 from pyspark_sluice.tests.protocol.planted import Opened, Planted
 
 
-class BaseOfALaterState(Planted):
+class BaseOfALaterState(Upkeep):
     """Writes a base from what the enumerator knows then, not from what it knew at the cut."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.upkeep.__class__ = _WritesTheLatest
+    part = "upkeep"
 
-
-class _WritesTheLatest(Upkeep):
     def _write(self, due: Any) -> None:
         frozen = self._enumerator.freeze_state()
         super()._write(type(due)(due.head, due.quarantined, frozen))
 
 
-class DeletesWhatBasesReferTo(Planted):
+class DeletesWhatBasesReferTo(Retention):
     """Deletes every run that this incarnation has merged, in spite of older bases."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.upkeep._retention.__class__ = _SeesNoReference
+    part = "upkeep._retention"
 
-
-class _SeesNoReference(Retention):
     def _all_referred(self) -> frozenset[str]:
         return frozenset()
 
 
-class OffsetBeforePublish(Planted):
+class OffsetBeforePublish(Opened):
     """Hands out the offset first and writes the checkpoint when it next has a moment."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.__class__ = _WritesLater
+    part = "__class__"
 
-
-class _WritesLater(Opened):
     _unwritten: Checkpoint | None = None
 
     def _publish(self, record: CheckpointRecord) -> None:
@@ -96,14 +87,11 @@ class _Interrupted:
         self._enumerator.notify_checkpoint_aborted(checkpoint_id)
 
 
-class CommitCountedTwice(Planted):
+class CommitCountedTwice(Acknowledgements[Any]):
     """Counts a commit at each look that finds it."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.acknowledgements.__class__ = _Forgetful
+    part = "acknowledgements"
 
-
-class _Forgetful(Acknowledgements[Any]):
     def _take_in(self, record: CheckpointRecord) -> None:
         record.committed.clear()
         super()._take_in(record)
@@ -146,14 +134,11 @@ class OrphanGoesOn(Coordinator[Any, Any]):
         return super()._open(complete, running)
 
 
-class SkippedBatchIsRead(Planted):
+class SkippedBatchIsRead(Acknowledgements[Any]):
     """Counts a batch as read that a sink has skipped: it remembers one of that number."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.acknowledgements.__class__ = _TrustsTheSink
+    part = "acknowledgements"
 
-
-class _TrustsTheSink(Acknowledgements[Any]):
     def _check_sink(self, record: CheckpointRecord, missing: Sequence[int]) -> None:
         """Nothing."""
 
@@ -174,13 +159,10 @@ class _WantsNothing(AppliedOrders):
     wants_checkpoint = False
 
 
-class OrdersAreTakenAsRead(Planted):
+class OrdersAreTakenAsRead(AppliedOrders):
     """Its checkpoints say that orders are carried out, which they are not."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.orders.__class__ = _DoesNothing
+    part = "orders"
 
-
-class _DoesNothing(AppliedOrders):
     def _carry_out(self, order: Order) -> None:
         """Nothing."""

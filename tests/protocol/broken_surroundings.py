@@ -32,14 +32,11 @@ class FenceByNumbers(Coordinator[Any, Any]):
             raise
 
 
-class HandsOutWithoutALook(Planted):
+class HandsOutWithoutALook(Opened):
     """Hands out what was cut ahead without a look whether it still owns the state."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.__class__ = _TrustsItsMemory
+    part = "__class__"
 
-
-class _TrustsItsMemory(Opened):
     def _hand_out(self, record: CheckpointRecord) -> CheckpointRef:
         with self._lock:
             record.stage = Stage.HANDED_OUT
@@ -66,42 +63,31 @@ class HeartbeatByTheWallClock(Planted):
         opened.heartbeat = heartbeat
 
 
-class CleaningByTheWallClock(Planted):
+class CleaningByTheWallClock(SourceCleanup):
     """Takes the age of a checkpoint from the clock on the wall alone."""
 
-    def plant(self, opened: Opened) -> None:
-        if opened.upkeep._cleaner is not None:
-            opened.upkeep._cleaner.__class__ = _IsOldByTheClock
+    part = "upkeep._cleaner"
 
-
-class _IsOldByTheClock(SourceCleanup):
     def _is_due(self) -> bool:
         for at, link in enumerate(self._chain):
             self._chain[at] = replace(link, since=float("-inf"))
         return super()._is_due()
 
 
-class CleansWhatIsOrdered(Planted):
+class CleansWhatIsOrdered(SourceCleanup):
     """Takes files out of the source's way that an order wants read again."""
 
-    def plant(self, opened: Opened) -> None:
-        if opened.upkeep._cleaner is not None:
-            opened.upkeep._cleaner.__class__ = _SparesNothing
+    part = "upkeep._cleaner"
 
-
-class _SparesNothing(SourceCleanup):
     def _spare(self, contained: int) -> None:
         return
 
 
-class OptionalWorkEndsTheQuery(Planted):
+class OptionalWorkEndsTheQuery(OptionalWork):
     """Fails with a base that is not written, or an object that may not be deleted."""
 
-    def plant(self, opened: Opened) -> None:
-        opened.upkeep.optional.__class__ = _Strict
+    part = "upkeep.optional"
 
-
-class _Strict(OptionalWork):
     def failed(self, work: str, error: BaseException) -> float:
         self._threads.fail(error)
         return super().failed(work, error)

@@ -18,8 +18,10 @@ from pyspark_sluice.connector.query.partitions import AssignedPart
 
 from .rows import Row, is_lane
 from .rows import World as Files
-from .shared_directory import Directory
-from .spark_query import Job, Logs, Offset, Query, Setting, Sink, World
+from .scheduler import Scheduler
+from .shared_directory import Directory, Weather
+from .spark_query import Logs, Offset, Query, Setting, Sink
+from .spark_tasks import Job
 
 LONGEST_BEAT = 2.5 * HEARTBEAT_SECONDS
 """Seconds after which a query that nothing disturbs has written a heartbeat."""
@@ -33,9 +35,11 @@ class Find(AssertionError):
         return str(self).split(":", maxsplit=1)[0]
 
 
-class Invariants(World):
+class Invariants:
     """The state of a run, and the checks of it."""
 
+    scheduler: Scheduler
+    weather: Weather
     setting: Setting
     query: Query | None
     logs: Logs

@@ -17,7 +17,8 @@ from .rows import Row, RowSource
 from .scheduler import WORLD, Process, Scheduler, is_simulated
 from .shared_directory import KINDS, Directory, Weather
 from .simulated_source import SimulatedSource
-from .spark_query import Concurrent, Habits, Logs, Query, Setting, Sink
+from .spark_query import Concurrent, Logs, Query, Setting, Sink
+from .spark_tasks import Habits
 
 LONGEST = 40_000
 """Steps in which a healthy query has read everything."""

@@ -34,6 +34,7 @@ from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.large_state import FrozenState, StateDocument, WrittenState
 from pyspark_sluice.enumerator.source_api import EnumeratorSource
 from pyspark_sluice.errors import SourceUnavailable
+from pyspark_sluice.tests.enumerator.files.bench import AnyByte
 from pyspark_sluice.tests.enumerator.files.listed import Listed
 
 Row = tuple[str, int]
@@ -296,14 +297,6 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         return self.inner.has_discovered
 
 
-class _AnyByte:
-    def may_cut_anywhere(self, file: FileVersion) -> bool:
-        return True
-
-    def blocks(self, file: FileVersion) -> None:
-        return None
-
-
 class RowSource(EnumeratorSource[FileSplit, Ledger]):
     """The driver's half."""
 
@@ -322,7 +315,7 @@ class RowSource(EnumeratorSource[FileSplit, Ledger]):
         inner = FileSplitEnumerator(
             context,
             Listed(self._world.listed, chunk=2),
-            SplitCutter(_AnyByte(), self._max_split),
+            SplitCutter(AnyByte(), self._max_split),
             SplitSpreader(target_bytes=2, open_cost_bytes=1, cores=2),
             self._policy,
             state=state.files if state else None,

@@ -121,7 +121,7 @@ def search_planted(bugs: Sequence[str], only: Sequence[str], seeds: range) -> in
     print("| planted bug | seed | runs | what the run ends with |\n|---|---|---|---|", flush=True)
     missed = 0
     for bug in bugs or broken.ALL:
-        search, row = Search(getattr(broken, bug), only), f"| {bug} |"
+        search, row = Search(broken.ALL[bug], only), f"| {bug} |"
         failure = search.first(seeds)
         if failure is None:
             missed += 1

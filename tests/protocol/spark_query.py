@@ -8,22 +8,23 @@ stragglers; `foreachBatch` that reads twice; limits downstream. All in threads o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.connector.query.offsets import Offsets
 from pyspark_sluice.connector.query.partitions import partitions_of
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 
 from .rows import Row
-from .rows import World as Files
-from .scheduler import Process, Scheduler, Thread
-from .shared_directory import Client, Directory, Weather
+from .scheduler import Process, Thread
+from .shared_directory import Client, Directory
 from .simulated_time import sleep, wall_clock
-from .spark_tasks import Habits, Job
+from .spark_tasks import Job
+
+if TYPE_CHECKING:
+    from .query_life import QueryLife
 
 Offset = list[dict[str, Any]]
 """One of each source."""
@@ -79,7 +80,7 @@ class Query:
     def __init__(
         self,
         process: Process,
-        world: World,
+        world: QueryLife,
         logs: Logs,
         sink: Sink,
         setting: Setting,
@@ -244,45 +245,3 @@ class Query:
         process.offset = self.process.offset
         self.executors.append(process)
         return process
-
-
-class World:
-    """What a query needs of its surroundings; see `simulator.py`."""
-
-    scheduler: Scheduler
-    weather: Weather
-    habits: Habits
-    files: Sequence[Files]
-    """What each source reads."""
-    make_coordinator: Callable[..., Coordinator[Any, Any]] = Coordinator
-
-    def make_source(self, number: int) -> Any:
-        """The source with that number, for one process."""
-        raise NotImplementedError
-
-    def count(self, transition: str) -> None:
-        """One more of it."""
-        raise NotImplementedError
-
-    def handed_out(self, query: Query, start: Offset, end: Offset) -> None:
-        """A driver has the offset of its next batch."""
-        raise NotImplementedError
-
-    def planned(self, logs: Logs, batch: int, jobs: Sequence[Job]) -> None:
-        """A batch has been planned: for ever the same."""
-        raise NotImplementedError
-
-    def unnamed(self, error: BaseException) -> None:
-        """An error that is no SluiceError."""
-        raise NotImplementedError
-
-    def acknowledged(self, job: Job, told: Sequence[str]) -> None:
-        """A task of a batch has ended well, and its commits contain these events."""
-        raise NotImplementedError
-
-    def returned(self, job: Job, split: FileSplit, name: str) -> None:
-        """A reader sends a split of a file back, in the commit of that name."""
-        raise NotImplementedError
-
-
-__all__ = ["Habits", "Job", "Logs", "Query", "Setting", "Sink", "World", "replace"]

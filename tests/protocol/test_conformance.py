@@ -12,10 +12,12 @@ import time
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
-from pyspark_sluice.enumerator.batch_budget import BatchBudget
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
 from pyspark_sluice.errors import ProtocolError
+from pyspark_sluice.tests.enumerator.files.bench import Bench
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
 from pyspark_sluice.tests.protocol.opened import events_in, opened
@@ -37,17 +39,6 @@ def cut(query, *numbers, after=NO_CHECKPOINT):
 # 6.2 OperatorCoordinatorHolderTest ----------------------------------------------------------
 
 
-def test_a_checkpoint_holds_the_state_of_its_cut(query):
-    """completedCheckpointFuture, testTakeCheckpoint."""
-    query.start()
-    query.enumerator.pending[:] = [11, 22, 33, 44]
-    opened(query.coordinator).flight.open_record.budget = _budget_for(2)
-    end = query.coordinator.latest(NO_CHECKPOINT)
-    checkpoint = query.coordinator.history.load(end)
-    (state,) = checkpoint.state
-    assert state.to_pydict() == {"json": ["33", "44"]}
-
-
 def _budget_for(files):
     return BatchBudget(BatchLimits(files=files))
 
@@ -64,19 +55,6 @@ def test_the_first_failure_is_what_the_query_fails_with_until_it_is_restarted(qu
     query.coordinator._threads.fail(ValueError("F3"))
     with pytest.raises(ValueError, match="F3"):
         query.coordinator.latest(end)
-
-
-def test_an_assignment_that_cannot_be_delivered_changes_nothing(query):
-    """testCheckpointFailsIfSendingEventFailedAfterTrigger and ...BeforeTrigger.
-
-    Delivery is in memory; what can fail is freezing the event, before anything is recorded.
-    """
-    query.start()
-    unwritable = Number(object())  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        query.enumerator.context.assign_splits({0: [Number(1)], 1: [unwritable]})
-    assert query.inbox() == {}
-    assert query.coordinator.latest(NO_CHECKPOINT) == NO_CHECKPOINT
 
 
 def test_the_cut_separates_what_another_thread_sends_before_it_from_what_comes_after():
@@ -131,7 +109,7 @@ def test_the_cut_separates_what_another_thread_sends_before_it_from_what_comes_a
 
 
 def test_a_restored_coordinator_has_the_unassigned_splits_and_an_empty_tracker(query):
-    """testCheckpointCoordinatorAndRestore."""
+    """testCheckpointCoordinatorAndRestore, completedCheckpointFuture, testTakeCheckpoint."""
     query.start()
     opened(query.coordinator).flight.open_record.budget = _budget_for(2)
     end = cut(query, 0, 1, 2, 3, 4, 5)
@@ -196,14 +174,24 @@ def test_readers_are_announced_one_by_one_and_stay(query):
     assert query.enumerator.added == [0, 1, 2]
 
 
-def test_an_assignment_to_an_unregistered_reader_fails_as_a_whole(query):
-    """Ctx testAssignSplitToUnregisteredReader."""
+@pytest.mark.parametrize(
+    ("second", "error", "expected"),
+    [
+        ({7: [Number(1)]}, ProtocolError, "cannot assign splits to reader 7; found not registered"),
+        ({1: [Number(object())]}, TypeError, "not JSON serializable"),  # type: ignore[arg-type]
+    ],
+    ids=["an unregistered reader", "a value that cannot be written"],
+)
+def test_an_assignment_that_cannot_be_delivered_fails_as_a_whole(query, second, error, expected):
+    """Ctx testAssignSplitToUnregisteredReader, testCheckpointFailsIfSendingEventFailed...
+
+    Delivery is in memory; what can fail is freezing the event, before anything is recorded.
+    """
     query.start()
-    expected = "cannot assign splits to reader 7; found not registered"
-    with pytest.raises(ProtocolError, match=re.escape(expected)):
-        query.enumerator.context.assign_splits({0: [Number(0)], 7: [Number(1)]})
+    with pytest.raises(error, match=re.escape(expected)):
+        query.enumerator.context.assign_splits({0: [Number(0)], **second})
     assert query.inbox() == {}
-    assert query.inbox() == {}
+    assert query.coordinator.latest(NO_CHECKPOINT) == NO_CHECKPOINT
 
 
 def test_a_call_that_ends_after_the_close_is_heard_by_nobody():
@@ -257,17 +245,25 @@ def test_a_restart_restores_once_and_sends_nothing_back(query):
     assert enumerator.returned == []
 
 
-# 6.7 Exactly-once ITCases -------------------------------------------------------------------
+# The file source --------------------------------------------------------------------------
 
 
-def test_an_event_sent_while_a_reader_has_not_acknowledged_is_not_lost_by_a_crash(query):
-    """ToStreamOperatorRecipientExactlyOnceITCase, the forced situation."""
-    first = cut(query, 0, 1)
-    query.plan_ahead(2)
-    query.acknowledge_all(first)
-    second = query.coordinator.latest(first)
-    assert query.assigned(second) == {0: [2]}
-    query.restart()
-    query.start(second)
-    assert query.enumerator.pending == []
-    assert query.assigned(second) == {0: [2]}
+def test_what_discovery_finds_is_in_the_snapshot_until_every_split_of_it_is_assigned():
+    """testDiscover..., testRequestingReaderUnavailable..., FLINK-29757.
+
+    In FLINK-29757 Flink loses all but the first split of a file found by a later scan.
+    """
+    bench = Bench(FileVersion("first", 250, 0), parallelism=1)
+    bench.discover()
+    borders = [(0, 100), (100, 200), (200, 250)]
+    assert [(split.start, split.end) for split in bench.snapshot(1)] == [(0, 250)]
+    assert bench.context.assigned == []
+    for name in ("first", "second"):
+        bench.enumerator.plan_batch(BatchBudget(UNLIMITED))
+        splits = [split for _, split in bench.context.assigned[-3:]]
+        assert [(split.file.path, split.start, split.end) for split in splits] == [
+            (name, *border) for border in borders
+        ]
+        assert bench.snapshot(2) == []
+        bench.files.append(FileVersion("second", 250, 1))
+        bench.discover()

@@ -16,8 +16,7 @@ from pyspark_sluice.connector.testing import Row, Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.subtask_gateway import SubtaskGateway
 from pyspark_sluice.errors import ProtocolError
-from pyspark_sluice.tests.protocol import broken_gateways as broken
-from pyspark_sluice.tests.protocol.broken_in_flight import _OpensAll as OpensOnTheFirstCommit
+from pyspark_sluice.tests.protocol import broken_in_flight as broken
 
 SCHEMA = pa.schema([("id", pa.int64())])
 LIMIT = 20
@@ -44,15 +43,7 @@ def run(tmp_path, gateway: type[SubtaskGateway]) -> Limited:
     for file in range(FILES):
         rows = ({"id": file * ROWS + row} for row in range(ROWS))
         (tmp_path / f"{file}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = parse_options(
-        {
-            "path": str(tmp_path),
-            "fileFormat": "json",
-            "checkpointLocation": str(tmp_path.with_name("checkpoint")),
-            "maxRowsPerTrigger": str(LIMIT),
-        },
-        streaming=True,
-    )
+    options = parse_options({"path": str(tmp_path), "stateLocation": "unused"}, streaming=True)
     trial = Limited(partial(FileSource, options, SCHEMA), limits=BatchLimits(rows=LIMIT))
     trial.coordinator._open(NO_CHECKPOINT).gateways.gateway = gateway
     trial.run_to_end()
@@ -76,10 +67,10 @@ def test_a_query_over_files_ends_its_batches_where_readers_say_and_goes_on_there
     "gateway",
     [
         broken._Absent,
-        broken._Shut,
+        broken.GatewayNeverOpens,
         broken._OpensForAnother,
         broken._OpensAtHandOut,
-        OpensOnTheFirstCommit,
+        broken.OpensOnTheFirstCommit,
     ],
 )
 def test_a_broken_gateway_is_refused_by_name(tmp_path, gateway):

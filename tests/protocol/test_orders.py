@@ -86,19 +86,6 @@ def test_an_order_of_another_source_is_refused_by_name():
         harness.coordinator.latest(first)
 
 
-def test_orders_are_numbered_one_by_one_by_any_writer():
-    harness = Harness()
-    orders = Orders(harness.state)
-    made = [
-        orders.publish(
-            Order(action="forget", enumerator="x", split_version=1, splits={}, nonce=str(at))
-        )
-        for at in range(3)
-    ]
-    assert [order.number for order in made] == [1, 2, 3]
-    assert [order.nonce for order in orders.after(1)] == ["1", "2"]
-
-
 def test_an_order_after_the_folder_was_lost_is_carried_out_and_those_before_stay_done():
     harness = Harness(numbers=[1, 2])
     orders = Orders(harness.state)

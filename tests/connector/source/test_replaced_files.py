@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyspark_sluice.tests.checkpoint_meta.storage.faulty_server import FaultyServer
-from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server, as_json
+from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.connector.stream import LONG_AGO, Stream
 from pyspark_sluice.tests.patience import wait_until
 
@@ -145,34 +145,19 @@ def lines_of(ids: list[int]) -> bytes:
     return "".join(json.dumps({"id": each}) + "\n" for each in ids).encode()
 
 
-def read_what_is_replaced(
-    begin: Begin, server: FaultyServer, bucket: str, *, found_first: bool, **options: str
-) -> list[int]:
-    server.put(bucket, "in/a.json", lines_of([0]))
-    storage = as_json({**server.options, **options})
-    stream = begin(path=f"{server.scheme}://{bucket}/in", storageOptions=storage)
-    end, partitions = stream.plan()
-    server.put(bucket, "in/a.json", lines_of([7, 8]))
-    if found_first:
-        await_listings(stream)
-    rows = read(stream, partitions)
-    stream.reader.commit(end)
-    stream.at = end
-    return sorted(rows + drained(stream))
-
-
 @pytest.mark.sample("s3-False", why="the same with a checksum")
 @pytest.mark.parametrize("found_first", [True, False])
 def test_an_object_that_is_replaced_between_its_listing_and_its_reading_is_read_once(
     begin: Begin, any_server: FaultyServer, any_bucket: str, found_first: bool
 ) -> None:
-    assert read_what_is_replaced(begin, any_server, any_bucket, found_first=found_first) == [7, 8]
-
-
-@pytest.mark.thorough("the default client does the same above")
-@pytest.mark.parametrize("found_first", [True, False])
-def test_the_same_is_so_with_the_client_of_fsspec(
-    begin: Begin, server: S3Server, bucket: str, found_first: bool
-) -> None:
-    read = read_what_is_replaced(begin, server, bucket, found_first=found_first, client="fsspec")
-    assert read == [7, 8]
+    any_server.put(any_bucket, "in/a.json", lines_of([0]))
+    storage = as_json(any_server.options)
+    stream = begin(path=f"{any_server.scheme}://{any_bucket}/in", storageOptions=storage)
+    end, partitions = stream.plan()
+    any_server.put(any_bucket, "in/a.json", lines_of([7, 8]))
+    if found_first:
+        await_listings(stream)
+    rows = read(stream, partitions)
+    stream.reader.commit(end)
+    stream.at = end
+    assert sorted(rows + drained(stream)) == [7, 8]

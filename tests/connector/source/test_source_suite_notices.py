@@ -21,18 +21,6 @@ class NoEndOfDiscovery(TableEnumerator):
     has_discovered = False
 
 
-class ForgetsWhatIsKnown(TableEnumerator):
-    """Each restart looks from the first id on."""
-
-    def snapshot_state(self, checkpoint_id):
-        return [*self.pending, Ids(1, 1)]
-
-
-class LosesIdsThatComeBack(TableEnumerator):
-    def add_splits_back(self, splits, reader):
-        self.pending += splits[1:]
-
-
 class AssignsToReadersOfBefore(TableEnumerator):
     def plan_batch(self, budget):
         while self.pending and not budget.is_full:
@@ -58,20 +46,6 @@ class CountsNothing(TableReader):
             yield item if counted else SplitFinished(item.split_id, 0)
 
 
-class FewerRowsEveryOtherTime(TableReader):
-    """Equal splits, other rows."""
-
-    attempts = 0
-
-    def read(self, splits):
-        FewerRowsEveryOtherTime.attempts += 1
-        for item in super().read(splits):
-            if isinstance(item, pa.RecordBatch) and FewerRowsEveryOtherTime.attempts % 2:
-                yield item.slice(0, 1)
-            else:
-                yield item
-
-
 class OfAnotherType(TableReader):
     def read(self, splits):
         other = pa.schema([("id", pa.int32()), ("text", pa.string())])
@@ -86,12 +60,9 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"enumerator": NoEndOfDiscovery},
         "has not discovered all existing data",
     ),
-    "a state that forgets": ({"enumerator": ForgetsWhatIsKnown}, "rows doubled"),
-    "splits that are lost on their way back": ({"enumerator": LosesIdsThatComeBack}, "rows lost"),
     "readers that are not there": ({"enumerator": AssignsToReadersOfBefore}, "not registered"),
     "a run without end": ({"enumerator": ReadsNewer}, "does not end"),
     "rows that are not counted": ({"reader": CountsNothing}, "commits count 0 rows of 12"),
-    "rows that differ": ({"reader": FewerRowsEveryOtherTime}, "rows lost"),
     "another type": ({"reader": OfAnotherType}, "has the schema"),
     "one id for all": (
         {"split": SAME_ID},
@@ -101,13 +72,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.sample(
-    "a state that forgets",
-    "splits that are lost on their way back",
     "a discovery without end",
     "another type",
     "one id for all",
     "readers that are not there",
-    "rows that differ",
     why="some seconds each",
 )
 @pytest.mark.parametrize("name", BROKEN)

@@ -11,9 +11,8 @@ import pytest
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.connector.testing import SourceSuite, Trial
+from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits, StartingState
-from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 
@@ -65,30 +64,9 @@ class Story:
         hidden.write_text("".join(json.dumps(row) + "\n" for row in rows))
         hidden.rename(self.place / folder / f"p{part}.log.{end}.json")
 
-    def trial(self, source=ThreeSources, files=2, kind=Trial, **options):
+    def trial(self, files=2, kind=Trial, **options):
         limits = BatchLimits(files=files)
-        return kind(lambda: source(self.logs.options(), LINES), limits=limits, **options)
-
-
-@pytest.mark.thorough("two folders one after the other pass the suite in test_hybrid_source.py")
-class TestThreeSources(SourceSuite):
-    """All that a source has to pass."""
-
-    # Each kill meets two folders in test_hybrid_source.py, and both switches below.
-    test_a_kill_at_any_operation_on_the_state = None  # type: ignore[assignment]
-
-    def make_source(self, place):
-        return ThreeSources(Story(place).logs.options(), LINES)
-
-    def land(self, place, part, rows):
-        # What lands while the query runs may be missed by a source that is over: the first lines of
-        # a partition are in one folder only, so that the log holds all that was missed.
-        story = Story(place)
-        is_new = not (place / f"p{part}.log").exists()
-        landed = story.logs.land(part, rows, archived=0)
-        if is_new and part % 3 < len(FOLDERS):
-            story.copy(FOLDERS[part % 3], part, landed[: -(-rows // 2)])
-        return landed
+        return kind(lambda: ThreeSources(self.logs.options(), LINES), limits=limits, **options)
 
 
 @pytest.fixture
@@ -111,9 +89,10 @@ def parts_of(trial):
     return found
 
 
-def test_each_source_is_read_to_its_end_before_the_next(story):
+@pytest.mark.parametrize("bounded", [False, True])
+def test_each_source_is_read_to_its_end_before_the_next(story, bounded):
     landed = [row for part in range(3) for row in story.land(part, 9)]
-    trial = story.trial(files=1)
+    trial = story.trial(files=1, bounded=bounded)
     trial.run_to_end()
     trial.check(landed)
     found = parts_of(trial)
@@ -145,20 +124,12 @@ def test_a_restart_in_the_third_opens_nothing_of_the_first_two(story):
     trial.check(landed)
 
 
-def test_a_run_that_ends_goes_on_beyond_both_seams(story):
-    landed = [row for part in range(3) for row in story.land(part, 9)]
-    trial = story.trial(bounded=True)
-    trial.run_to_end()
-    trial.check(landed)
-
-
 @pytest.mark.parametrize("empty", [{"archive"}, {"recent"}, {"archive", "recent"}])
-@pytest.mark.parametrize("bounded", [False, True])
-def test_a_source_without_anything_is_passed_by_with_a_checkpoint_of_its_own(story, empty, bounded):
+def test_a_source_without_anything_is_passed_by_with_a_checkpoint_of_its_own(story, empty):
     landed = story.logs.land(0, 6, archived=0)
     for folder in {*FOLDERS} - empty:
         story.copy(folder, 0, landed[:4])
-    trial = story.trial(bounded=bounded)
+    trial = story.trial()
     trial.run_to_end()
     trial.check(landed)
     assert {1, 2} <= set(parts_of(trial))
@@ -208,26 +179,3 @@ def test_kills_at_each_operation_meet_both_switches_that_are_not_durable(tmp_pat
         if not trial.kills:
             break
     assert Noted.died_at == {(0, 0), (1, 0), (1, 1), (2, 1), (2, 2)}
-
-
-class SkipsTheMiddle(HybridEnumerator):
-    """A planted bug: behind the first comes the last."""
-
-    def _enter(self, part, state):
-        super()._enter(part if part == 0 else len(FOLDERS), None)
-
-
-def test_a_source_that_is_left_out_is_noticed(story):
-    landed = story.land(0, 9)
-
-    class Broken(ThreeSources):
-        def create_enumerator(self, context, state):
-            return SkipsTheMiddle(context, self, state)
-
-        def position_after(self, part, position, splits):
-            return {"p0.log": 10_000}
-
-    trial = story.trial(Broken)
-    trial.run_to_end()
-    with pytest.raises(AssertionError):
-        trial.check(landed)
