@@ -29,22 +29,31 @@ def _source(options: SluiceOptions, schema: pa.Schema) -> FileSource:
     return (FileSource if options.on_split_error == "return" else _Fails)(options, schema)
 
 
+class FilesTrial(Trial):
+    """A trial in which something may happen between the planning of a batch and its reading."""
+
+    before_reading: Callable[[], object] = staticmethod(lambda: None)
+
+    def _read(self, partitions: Any) -> list[Row]:
+        self.before_reading()
+        return super()._read(partitions)
+
+
 def trial_of(
     path: Path | str, schema: pa.Schema, options: dict[str, str], **settings: Any
-) -> Trial:
+) -> FilesTrial:
     """A query of the files at a path, whose readers may send splits back."""
     given = {"path": str(path), "stateLocation": "unused", "onSplitError": "return", **options}
     made = parse_options(given, streaming=True)
-    return Trial(lambda: _source(made, schema), **settings)
+    return FilesTrial(lambda: _source(made, schema), **settings)
 
 
-class Runs(Trial):
+class Runs(FilesTrial):
     """AvailableNow runs, one after another on one state, each in a process of its own."""
 
     def __init__(self, schema: pa.Schema, **options: str) -> None:
         self.given: dict[str, str] = options
         self.backlog: dict[str, Any] = {}
-        self._before_reading: Callable[[], object] = lambda: None
         super().__init__(lambda: _source(self._options, schema), bounded=True, parallelism=1)
 
     @property
@@ -65,7 +74,7 @@ class Runs(Trial):
     ) -> list[Any]:
         """Rows of each batch."""
         self._begin(deltas)
-        self._before_reading = before_reading
+        self.before_reading = before_reading
         found: list[Any] = []
         while len(found) < batches and self.step():
             found.append(self.sink[-1])
@@ -77,7 +86,3 @@ class Runs(Trial):
         self._begin(2)
         start = self.offsets[-1] if self.offsets else NO_CHECKPOINT
         self._patiently(lambda: self.coordinator.latest(start))
-
-    def _read(self, partitions: Any) -> list[Row]:
-        self._before_reading()
-        return super()._read(partitions)

@@ -52,14 +52,23 @@ def query(tmp_path):
 ALIGNED = {"alignmentGroup": "shop", "maxEventTimeSkew": "1h"}
 
 
+def clicks_until(query, count):
+    clicks = []
+
+    def are_there():
+        clicks.extend(query.ask()["clicks"])
+        return len(clicks) >= count
+
+    wait_until(are_there)
+    return clicks
+
+
 @pytest.mark.effect_of("alignmentGroup", "alignmentIdleTimeout")
 def test_a_source_waits_for_another_until_that_is_idle_and_says_so(query):
     found = query(**ALIGNED, alignmentIdleTimeout="5s", maxFilesPerTrigger="1")
     found.streams["clicks"].land(*map(hour, range(1, 7)))
     found.streams["orders"].land(hour(1))
-    first = []
-    wait_until(lambda: first.extend(found.ask()["clicks"]) or len(first) == 2)
-    assert first == [0, 1]
+    assert clicks_until(found, 2) == [0, 1]
     # The orders of hour 1 are read, so the clicks of hour 2 are not ahead; those of hour 3 are.
     assert found.ask()["clicks"] == []
     wait_until(lambda: found.report("clicks").get("alignedBehind") == "orders")
@@ -70,9 +79,7 @@ def test_a_source_waits_for_another_until_that_is_idle_and_says_so(query):
         "alignedBehind": "orders",
     }
     assert found.ask()["clicks"] == []
-    later = []
-    wait_until(lambda: later.extend(found.ask()["clicks"]) or len(later) == 4)
-    assert later == [2, 3, 4, 5]
+    assert clicks_until(found, 4) == [2, 3, 4, 5]
     # Orders that come at last are read; clicks wait for them again.
     found.streams["orders"].land(hour(3))
     found.streams["clicks"].land(hour(9))
