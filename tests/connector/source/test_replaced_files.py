@@ -73,7 +73,7 @@ def test_a_file_that_is_replaced_after_it_was_given_to_a_reader_is_read_once(
     tmp_path: Path, found_first: bool
 ) -> None:
     land(tmp_path / "a.json", [0])
-    trial = begin(tmp_path, **({} if found_first else {"fullListingInterval": "1h"}))
+    trial = begin(tmp_path, fullListingInterval="1ms" if found_first else "1h")
 
     def replaced() -> None:
         land(tmp_path / "a.json", [1, 2], 1)
