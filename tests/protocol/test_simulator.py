@@ -51,7 +51,7 @@ def test_nothing_is_found_in_hundreds_of_thousands_of_steps():
     assert search.steps > 200_000
 
 
-def test_a_run_is_replayed_exactly_from_its_seed_whatever_threads_other_tests_have_left():
+def test_a_run_is_replayed_exactly_next_to_threads_of_other_tests():
     alone, beside, ended = Simulator(plan_of(7)), Simulator(plan_of(7)), threading.Event()
 
     def go_on():
