@@ -10,13 +10,6 @@ from pyspark_sluice.errors import ProtocolError, StateCorruptError, StateError, 
 from pyspark_sluice.tests.protocol.opened import events_in
 
 
-def test_the_checkpoint_is_durable_before_its_offset_is_returned(query):
-    end = query.coordinator.latest(NO_CHECKPOINT)
-    assert end == CheckpointRef(1, 1)
-    assert "checkpoints/0000000001-0000000001.arrow" in query.state.objects
-    assert query.assigned(end) == {0: [0, 2], 1: [1, 3]}
-
-
 def test_an_idle_query_answers_from_memory(query):
     end = query.coordinator.latest(NO_CHECKPOINT)
     assert query.coordinator.latest(end) == end
@@ -24,12 +17,6 @@ def test_an_idle_query_answers_from_memory(query):
     for _ in range(100):
         assert query.coordinator.latest(end) == end
     assert query.store.operations == before
-
-
-def test_the_same_question_gets_the_same_checkpoint(query):
-    end = query.coordinator.latest(NO_CHECKPOINT)
-    query.offer(4)
-    assert query.coordinator.latest(NO_CHECKPOINT) == end
 
 
 def test_what_is_sent_while_a_checkpoint_runs_is_held_and_cut_into_the_next_one(query):
@@ -60,51 +47,17 @@ def test_a_restart_assigns_the_same_splits_to_the_same_readers(query):
     assert query.coordinator.latest(end) == end
 
 
-def test_the_enumerator_s_progress_is_what_the_restored_checkpoint_says(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    for place in (1, 2):
-        query.enumerator.come_to = {"place": place}
-        query.offer(place + 4)
-        query.acknowledge_all(first)
-        first, before = query.coordinator.latest(first), first
-    query.restart()
-    query.start(before)
-    assert query.enumerator.come_to == {"place": 1}
-    query.restart()
-    query.start(first)
-    assert query.enumerator.come_to == {"place": 2}
-
-
-def test_a_range_of_several_checkpoints_is_read_oldest_first(query):
+def test_what_does_not_follow_the_last_checkpoint_is_named(query):
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.offer(4)
     second = query.coordinator.latest(first)
-    query.offer(5)
-    third = query.coordinator.latest(second)
-    query.restart()
-    found = query.coordinator.assignments(first, third)
-    assert [checkpoint.ref for checkpoint in found] == [second, third]
-    assert query.coordinator.assignments(third, third) == []
-
-
-def test_asking_for_anything_but_the_last_checkpoint_is_a_protocol_error(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.coordinator.latest(first)
-    with pytest.raises(ProtocolError, match="checkpoint 7 of epoch 1; expected checkpoint 1 of"):
+    with pytest.raises(ProtocolError, match="checkpoint 7 of epoch 1; expected checkpoint 2 of"):
         query.coordinator.latest(CheckpointRef(7, 1))
-
-
-def test_an_unknown_checkpoint_in_spark_s_log_is_named(query):
-    with pytest.raises(StateMissingError, match="checkpoint 5 of epoch 2 is not in the state"):
-        query.coordinator.latest(CheckpointRef(5, 2))
-
-
-def test_a_range_whose_end_does_not_descend_from_its_start_is_refused(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.offer(4)
-    second = query.coordinator.latest(first)
     with pytest.raises(StateCorruptError, match="does not descend"):
         query.coordinator.assignments(CheckpointRef(1, 9), second)
+    query.restart()
+    with pytest.raises(StateMissingError, match="checkpoint 5 of epoch 2 is not in the state"):
+        query.coordinator.latest(CheckpointRef(5, 2))
 
 
 # Aborts -------------------------------------------------------------------------------------

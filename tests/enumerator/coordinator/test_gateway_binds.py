@@ -10,15 +10,10 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
     part_of,
-    sent_to,
-    splits_of,
 )
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.enumerator import CoordinatorSettings
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
-from pyspark_sluice.enumerator.coordinator.subtask_gateway import SubtaskGateway
 from pyspark_sluice.errors import ProtocolError
-from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 from pyspark_sluice.tests.enumerator.coordinator.in_flight import rest
 from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.opened import opened
@@ -81,43 +76,3 @@ def test_what_continues_a_part_is_held_although_spark_has_completed_that_part():
     assert values(query, first, second) == [0, 2]
     assert query.abandoned() == [(0, [0])]
     assert query.held() == {}
-
-
-def test_what_continues_nothing_waits_for_no_commit_of_what_spark_has_completed():
-    query, first, second = two_in_flight(continued=False)
-    assert query.coordinator.latest(first) == second
-    assert query.held() == {}
-    assert values(query, first, second) == [2]
-    assert query.abandoned() == [], "nobody looked for one"
-
-
-def test_a_replay_after_a_restart_passes_the_same_gateways():
-    query, first, second = two_in_flight(continued=True)
-    query.acknowledge(first, 0, unfinished=[rest(100)])
-    query.acknowledge(first, 1)
-    assert query.coordinator.latest(first) == second
-    assert values(query, first, second) == [100, 2]
-    query.restart()
-    assert values(query, first, second) == [100, 2]
-
-
-def test_without_a_gateway_the_task_refuses_by_name():
-    query, first, second = two_in_flight(continued=True)
-    assert query.coordinator.latest(first) == second
-
-    class Absent(SubtaskGateway):
-        def held_under(self, record, among=()):
-            return None
-
-    opened(query.coordinator).gateways.gateway = Absent
-    (checkpoint,) = query.coordinator.assignments(first, second)
-    serializer = query.source.split_serializer
-    commits = ReaderCommits(query.state)
-    task = ReaderTask(
-        lambda _: pytest.fail("nothing is read"), serializer, commits, frozenset(), may_return=True
-    )
-    part = Assignment(
-        second, 0, splits_of(checkpoint, 0, serializer), sent_to(checkpoint, 0), lineage=""
-    )
-    with pytest.raises(ProtocolError, match="is read before its reader has committed"):
-        list(task.read(part, Attempt()))

@@ -10,10 +10,9 @@ from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
     part_of,
     readers_of,
 )
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit
 from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.enumerator.coordinator.in_flight import TWO_FILES, header, published, rest
-from pyspark_sluice.tests.protocol.numbers import Harness, Number
+from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.opened import events_in
 
 
@@ -23,21 +22,6 @@ def query():
 
 
 # What readers say ---------------------------------------------------------------------------
-
-
-def test_what_is_said_after_the_cut_goes_into_the_checkpoint_after_the_next(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.acknowledge(first, 0, events=[("hello", "early")])
-    query.calls.tick()
-    query.acknowledge(first, 1, returned=[ReturnedSplit(index=0, reason="gone")])
-    query.calls.tick()
-    second = query.coordinator.latest(first)
-    assert header(query, second).counted == {first.name: [0]}
-    assert header(query, second).attempts == {}
-    query.calls.tick()
-    third = query.coordinator.latest(second)
-    assert header(query, third).attempts == {"n1": 1}
-    assert header(query, third).counted == {second.name: []}
 
 
 def test_what_a_crash_makes_uncounted_is_counted_again_and_only_that(query):
@@ -146,27 +130,3 @@ def test_a_split_is_continued_once_and_only_before_its_commit_is_counted(query):
     query.calls.tick()
     assert not go_on(1, "n1")
     assert query.enumerator.returned == [(1, [101])]
-
-
-def test_a_continuation_of_an_abandoned_split_comes_to_nothing_unless_that_is_unbounded(query):
-    query.source.is_unbounded = lambda split: split.value == 0
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    for reader in (0, 1):
-        assert query.enumerator.context.continue_split(reader, f"n{reader}")
-    second = query.coordinator.latest(first)
-    (checkpoint,) = query.coordinator.assignments(first, second)
-    serializer = query.source.split_serializer
-    parts = [part_of(checkpoint, r, serializer, query.commits.find)[0] for r in (0, 1)]
-    assert parts == [Number(0), None]
-    assert query.enumerator.returned == []
-
-
-def test_a_continuation_is_an_orphan_with_its_checkpoint(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.enumerator.context.continue_split(0, "n0")
-    query.calls.tick()
-    query.acknowledge(first, 0, unfinished=[rest(100)])
-    query.acknowledge(first, 1)
-    query.restart()
-    query.coordinator.latest(first)
-    assert query.enumerator.returned == [(0, [100])]

@@ -14,7 +14,7 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.errors import StateError, WaitTimeoutError
-from pyspark_sluice.tests.enumerator.coordinator.in_flight import TWO_FILES, header, published, rest
+from pyspark_sluice.tests.enumerator.coordinator.in_flight import TWO_FILES, header, published
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, NumberSource
 
@@ -67,29 +67,6 @@ def test_writes_may_end_in_any_order_and_spark_gets_what_is_durable_with_its_anc
     assert query.coordinator.latest(second) == CheckpointRef(3, 1)
 
 
-def test_what_two_checkpoints_ago_s_readers_say_is_counted_once_over_a_crash(query):
-    query.restart(checkpoints_ahead=2)
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.calls.tick()
-    query.acknowledge(first, 0, unfinished=[rest(100)])
-    query.acknowledge(first, 1)
-    second = query.coordinator.latest(first)
-    query.acknowledge_all(second)
-    third = query.coordinator.latest(second)
-    assert header(query, third).counted == {first.name: [], second.name: []}
-    query.restart()
-    query.coordinator.assignments(second, third)
-    query.calls.tick()
-    assert query.enumerator.returned == [(0, [100])]
-    query.acknowledge_all(third)
-    seen, ref = [], third
-    while (following := query.coordinator.latest(ref)) != ref:
-        seen += [n for numbers in query.assigned(following).values() for n in numbers]
-        query.acknowledge_all(following)
-        ref = following
-    assert sorted(seen) == [6, 7, 100]
-
-
 def test_what_turns_up_while_one_runs_is_in_the_next_if_that_has_room():
     query = Harness([0, 1, 2], TWO_FILES)
     first = query.coordinator.latest(NO_CHECKPOINT)
@@ -125,17 +102,6 @@ def test_spark_waits_for_a_checkpoint_that_is_being_published():
 # Orphans ------------------------------------------------------------------------------------
 
 
-def test_a_publication_that_fails_in_the_background_is_repeated_by_spark_s_thread(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.store.fault = Fault("error after", verb="publish")
-    query.calls.tick()
-    second = query.coordinator.latest(first)
-    assert second == CheckpointRef(2, 1)
-    assert query.enumerator.notified == []
-    assert query.assigned(second) == {0: [2], 1: [3]}
-    assert header(query, second).parent == first
-
-
 def test_a_publication_that_fails_again_fails_spark_s_call_by_name(query):
     query.coordinator.history._store = RetryingStateStore(query.store, 2, sleep=lambda _: None)
     first = query.coordinator.latest(NO_CHECKPOINT)
@@ -157,48 +123,6 @@ def test_trigger_once_takes_back_what_was_cut_with_limits_and_takes_everything(q
     assert header(query, second).parent == first
     query.calls.tick()
     assert query.coordinator.latest(second) == second
-
-
-def test_a_restart_with_other_limits_and_readers_finds_no_trace_of_an_orphan(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.acknowledge_all(first)
-    query.calls.tick()
-    assert len(published(query)) == 2
-    query.restart(limits=BatchLimits(files=3), parallelism=1)
-    ref, seen = first, []
-    while (following := query.coordinator.latest(ref)) != ref:
-        seen.append(query.assigned(following))
-        assert header(query, following).parent == ref
-        query.acknowledge_all(following)
-        query.calls.tick()
-        ref = following
-    assert seen == [{0: [2, 3, 4]}, {0: [5, 6, 7]}]
-
-
-def test_retention_and_bases_never_count_an_orphan():
-    settings = CoordinatorSettings(
-        BatchLimits(files=1), 1, retained_checkpoints=3, deltas_per_base=2, discovery_timeout=0.0
-    )
-    query = Harness(range(40), settings)
-    ref, handed_out = NO_CHECKPOINT, []
-    for round_ in range(24):
-        ref = query.coordinator.latest(ref)
-        handed_out.append(ref)
-        query.calls.tick()
-        if round_ % 3 == 2:
-            query.restart()  # What was cut ahead is an orphan.
-            query.coordinator.assignments(NO_CHECKPOINT if round_ == 0 else handed_out[-2], ref)
-        query.acknowledge_all(ref)
-        if len(handed_out) > 1:
-            query.coordinator.commit(handed_out[-2])
-            query.calls.run_calls()
-    bases = query.coordinator.history.bases()
-    assert bases
-    assert set(bases) <= set(handed_out)
-    for retained in handed_out[-4:]:
-        query.restart()
-        query.start(retained)
-        assert query.enumerator.pending[0] == retained.checkpoint, "ids count what is read here"
 
 
 def test_a_call_without_limits_that_finds_nothing_leaves_the_limits_as_they_were():

@@ -13,7 +13,6 @@ from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.errors import StateError
 from pyspark_sluice.tests.protocol.numbers import Harness
-from pyspark_sluice.tests.protocol.opened import opened
 
 
 @pytest.fixture
@@ -151,19 +150,6 @@ def strict():
     made = Harness([0, 1, 2, 3])
     made.restart(limits=BatchLimits(files=1), parallelism=1, batches_may_be_unread=False)
     return made
-
-
-def test_a_first_batch_that_nobody_read_is_an_error_before_the_second_is_handed_out(strict):
-    first = strict.coordinator.latest(NO_CHECKPOINT)
-    strict.calls.tick()
-    assert opened(strict.coordinator).flight.ahead
-    for _ in range(2):
-        with pytest.raises(StateError, match="no reader ran in a batch that Spark has completed"):
-            strict.coordinator.latest(first)
-    strict.restart()
-    with pytest.raises(StateError, match="no reader ran in a batch that Spark has completed"):
-        strict.coordinator.latest(first)
-    assert strict.abandoned() == []
 
 
 def test_a_later_batch_may_be_left_unread_in_every_incarnation_if_that_is_permitted(strict):

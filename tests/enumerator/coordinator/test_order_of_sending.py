@@ -12,10 +12,8 @@ from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
     splits_of,
     stream_of,
 )
-from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.enumerator.coordinator.in_flight import rest
-from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 from pyspark_sluice.tests.protocol.numbers import Harness, Number
 from pyspark_sluice.tests.protocol.opened import events_in, opened
 
@@ -67,23 +65,6 @@ def test_splits_continuations_and_events_keep_their_order_in_a_checkpoint_and_in
     assert [split.value for split in part] == [4, 20, 5], "a commit names them by this order"
 
 
-def test_a_continuation_of_a_continuation_is_found_by_the_order_of_sending(query):
-    context = query.enumerator.context
-    context.assign_splits({0: [Number(1)]})
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    context.assign_splits({0: [Number(2)]})
-    context.continue_split(0, "n1")
-    context.assign_splits({0: [Number(3)]})
-    query.acknowledge(first, 0, unfinished=[rest(10)])
-    second = query.coordinator.latest(first)
-    assert context.continue_split(0, "n1")
-    query.acknowledge(second, 0, unfinished=[rest(11, index=1)])
-    third = query.coordinator.latest(second)
-    (checkpoint,) = query.coordinator.assignments(second, third)
-    part = part_of(checkpoint, 0, query.source.split_serializer, query.commits.find)
-    assert [split.value for split in part] == [11]
-
-
 def test_a_replay_receives_the_value_that_the_first_run_received(query):
     value = {"b": [1, 2.5, None], "a": {"ü": True}}
     query.enumerator.context.send_event(0, value)
@@ -116,15 +97,11 @@ NOT_JSON = {
 }
 
 
-@pytest.mark.parametrize("name", NOT_JSON)
-@pytest.mark.parametrize("is_double", [False, True])
-def test_a_value_that_json_changes_is_refused_where_it_is_sent(query, name, is_double):
-    value, fault = NOT_JSON[name]
-    context = HandCrankedContext() if is_double else query.enumerator.context
+@pytest.mark.parametrize(("value", "fault"), NOT_JSON.values(), ids=NOT_JSON)
+def test_a_value_that_json_changes_is_refused_where_it_is_sent(query, value, fault):
     with pytest.raises(ProtocolError, match=f"cannot be stored as it is: reader 0; found {fault}"):
-        context.send_event(0, value)
-    if not is_double:
-        assert opened(query.coordinator).flight.open_record.sent == {}
+        query.enumerator.context.send_event(0, value)
+    assert opened(query.coordinator).flight.open_record.sent == {}
 
 
 def test_a_value_of_all_permitted_levels_is_stored(query):
@@ -153,22 +130,3 @@ def test_events_that_wait_for_a_reader_without_work_are_bounded(query):
     context.send_event(0, "together with work there is no bound")
     first = query.coordinator.latest(NO_CHECKPOINT)
     assert len(stream(query, NO_CHECKPOINT, first)) == 1002
-
-
-def test_a_savepoint_keeps_what_was_sent_after_a_continuation_that_nobody_has_read():
-    query = Harness((), CoordinatorSettings(BatchLimits(files=1), discovery_timeout=0.0))
-    query.start()
-    context = query.enumerator.context
-    context.assign_splits({0: [Number(1)]})
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    context.assign_splits({0: [Number(4)]})
-    context.continue_split(0, "n1")
-    context.assign_splits({0: [Number(5)]})
-    opened(query.coordinator).flight.open_record.budget.take("full", 1)
-    query.calls.tick()
-    query.acknowledge(first, 0, unfinished=[rest(10)])
-    second = query.coordinator.latest(first)
-    new = Harness()
-    new.restart(starting_state=lambda: StartingState(query.state, second))
-    new.start()
-    assert sorted(n for _, numbers in new.enumerator.returned for n in numbers) == [4, 5, 10]

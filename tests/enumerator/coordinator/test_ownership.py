@@ -14,7 +14,6 @@ from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, Starting
 from pyspark_sluice.enumerator.coordinator.start_position import taken_up
 from pyspark_sluice.errors import FencedError, StateError
 from pyspark_sluice.tests.protocol.numbers import Harness
-from pyspark_sluice.tests.protocol.opened import opened
 
 SETTINGS = CoordinatorSettings(BatchLimits(files=2), parallelism=2, discovery_timeout=0.0)
 
@@ -26,31 +25,6 @@ def batch(query, ref):
     return end
 
 
-def test_a_driver_whose_directory_was_restored_is_fenced_by_any_number():
-    old = Harness(range(100), SETTINGS)
-    at_backup = batch(old, NO_CHECKPOINT)
-    backup = dict(old.state.objects)
-    old.restart()
-    ref = batch(old, at_backup)
-    old.restart()
-    ref = batch(old, ref)
-    old.state.objects.clear()
-    old.state.objects.update(backup)
-    new = Harness(range(100), SETTINGS, old.state)
-    for _ in range(2):
-        # The second time it has the number of the old one.
-        new.restart()
-        newest = batch(new, at_backup)
-    assert new.coordinator.epoch == old.coordinator.epoch
-    before = dict(new.state.objects)
-    with pytest.raises(FencedError, match="another query has taken over"):
-        old.coordinator.latest(ref)
-    with pytest.raises(FencedError):
-        opened(old.coordinator).upkeep._retention._delete(f"checkpoints/{newest.name}.arrow", 1)
-    assert new.state.objects == before
-    batch(new, newest)
-
-
 def test_a_driver_whose_directory_was_emptied_writes_nothing_more():
     query = Harness(range(100), SETTINGS)
     ref = batch(query, NO_CHECKPOINT)
@@ -58,21 +32,6 @@ def test_a_driver_whose_directory_was_emptied_writes_nothing_more():
     with pytest.raises(FencedError, match="claim is no longer in the state directory"):
         query.coordinator.latest(ref)
     assert not query.state.objects
-
-
-def test_a_superseded_driver_does_not_hand_out_what_it_has_cut_ahead():
-    old = Harness(range(20), SETTINGS)
-    first = old.coordinator.latest(NO_CHECKPOINT)
-    old.acknowledge_all(first)
-    second = old.coordinator.latest(first)
-    old.calls.tick()
-    assert opened(old.coordinator).flight.ahead
-    new = Harness(range(20), SETTINGS, old.state)
-    new.coordinator.assignments(first, second)
-    new.acknowledge_all(second)
-    new.coordinator.latest(second)
-    with pytest.raises(FencedError, match="another query has taken over"):
-        old.coordinator.latest(second)
 
 
 # Executors of a query that was deleted with its directory -----------------------------------------
@@ -137,17 +96,3 @@ def test_the_newest_that_was_read_is_of_the_chain_that_was_begun_last():
     assert taken_up(query.state, 2) == ref
     assert taken_up(query.state, 5) == CheckpointRef(5, 1)
     assert taken_up(query.state, 6) is None
-
-
-def test_a_savepoint_is_what_was_taken_up_and_no_orphan_of_that_id():
-    query = Harness(range(100), SETTINGS)
-    first = batch(query, NO_CHECKPOINT)
-    query.restart()
-    second = batch(query, first)
-    # A driver of a later epoch dies when it has published one of the same id.
-    query.restart()
-    orphan = query.coordinator.latest(first)
-    assert (orphan.checkpoint, orphan.epoch) == (second.checkpoint, second.epoch + 1)
-    query.restart()
-    batch(query, second)
-    assert taken_up(query.state, second.checkpoint) == second

@@ -106,12 +106,3 @@ def test_a_split_that_is_read_after_all_is_forgiven(query):
     query.offer(9)
     third = query.coordinator.latest(second)
     assert query.coordinator.history.load(third).header.attempts == {}
-
-
-def test_another_parallelism_at_restart_spreads_splits_again(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.restart(parallelism=3)
-    query.start(first)
-    assert query.enumerator.added == [0, 1, 2]
-    query.offer(3, 4, 5)
-    assert query.assigned(query.coordinator.latest(first)) == {0: [3], 1: [4], 2: [5]}

@@ -79,8 +79,7 @@ def test_an_orphan_s_readers_do_not_prove_that_a_savepoint_has_been_read():
     assert _begun_from(old.state, first)[2] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("ahead", [1, 2, 4])
-@pytest.mark.parametrize("later", [0, 8])
+@pytest.mark.parametrize(("ahead", "later"), [(1, 8), (4, 0)])
 def test_every_retained_checkpoint_starts_a_query_with_any_cut_ahead(ahead, later):
     settings = CoordinatorSettings(
         BatchLimits(files=2), 2, checkpoints_ahead=ahead, retained_checkpoints=3, deltas_per_base=2

@@ -31,6 +31,7 @@ class Bench:
         parallelism=2,
         grows=False,
         discovery=None,
+        interval=7.0,
         **policy,
     ):
         self.files = list(files)
@@ -43,7 +44,7 @@ class Bench:
             discovery or Listed(self.list, chunk=2),
             SplitCutter(AnyByte(), 100),
             SplitSpreader(1000, 1, 1),
-            FilePolicy(interval=7.0, attempts=3, **policy),
+            FilePolicy(interval=interval, attempts=3, **policy),
             state,
         )
         self.enumerator.start()

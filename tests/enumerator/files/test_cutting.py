@@ -137,32 +137,12 @@ def test_all_of_some_files_can_be_cut_at_once():
 
 
 @pytest.mark.parametrize(
-    ("limits", "takes", "full"),
-    [
-        (UNLIMITED, [("a", 10**15, 10**12)], False),
-        (BatchLimits(files=2), [("a", 1, 0), ("a", 1, 0)], False),
-        (BatchLimits(files=2), [("a", 1, 0), ("b", 1, 0)], True),
-        (BatchLimits(bytes=10), [("a", 9, 0)], False),
-        (BatchLimits(bytes=10), [("a", 12, 0)], True),
-        (BatchLimits(rows=3), [("a", 1, 3)], True),
-        (BatchLimits(files=9, bytes=10), [("a", 10, 0)], True),
-    ],
+    "limits", [BatchLimits(files=1), BatchLimits(bytes=12), BatchLimits(rows=3)], ids=str
 )
-def test_a_room_is_full_when_any_limit_is_reached(limits, takes, full):
+def test_a_room_is_full_when_any_limit_is_reached(limits):
     budget = BatchBudget(limits)
     assert budget.is_empty
-    for take in takes:
-        budget.take(*take)
-    assert budget.is_full == full
-    assert not budget.is_empty
+    budget.take("a", 12, 3)
+    assert budget.is_full
     budget.lift(UNLIMITED)
     assert not budget.is_full
-
-
-def test_a_room_can_take_over_what_another_has_taken():
-    one, other = BatchBudget(BatchLimits(files=2)), BatchBudget(UNLIMITED)
-    one.take("a", 1, 1)
-    other.take("a", 2, 2)
-    other.take("b", 3, 3)
-    one.add(other)
-    assert (one.bytes, one.rows, one.is_full) == (6, 6, True)

@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections import Counter
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.enumerator.batch_budget import BatchBudget, BatchLimits
-from pyspark_sluice.enumerator.files.cutting import SplitCutter
-from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
-from pyspark_sluice.enumerator.files.file_policy import FilePolicy
-from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.tests.enumerator.files.bench import AnyByte, Bench, file, whole
+from pyspark_sluice.tests.enumerator.files.bench import Bench, file, whole
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
-from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, land, make_discovery
 from pyspark_sluice.tests.enumerator.files.listed import Listed
-from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
-
-
-def test_a_large_file_is_cut_over_batches_in_order():
-    big = file("big", 250)
-    bench = Bench(big, parallelism=1)
-    bench.discover()
-    found = [bench.plan(BatchLimits(bytes=120)) for _ in range(3)]
-    assert [[(s.start, s.end) for s in batch] for batch in found] == [
-        [(0, 100), (100, 120)],
-        [(120, 220), (220, 240)],
-        [(240, 250)],
-    ]
-    assert bench.enumerator.backlog()["backlogSplits"] == 0
 
 
 def test_discovery_goes_on_at_its_interval_and_asks_for_planning_only_when_there_is_news():
@@ -48,18 +27,6 @@ def test_a_bounded_run_discovers_once():
     bench = Bench(file("a"), bounded=True)
     bench.discover()
     assert bench.context.calls == []
-
-
-def test_a_split_sent_back_is_pending_again_and_in_the_next_snapshot():
-    a = file("a")
-    bench = Bench(a)
-    bench.discover()
-    (split,) = bench.plan()
-    assert bench.snapshot(1) == []
-    bench.enumerator.add_splits_back([split], 0)
-    assert bench.snapshot(2) == [split]
-    assert bench.plan() == [split]
-    assert bench.snapshot(3) == []
 
 
 def test_a_restored_enumerator_goes_on_and_does_not_read_known_files_again():
@@ -112,82 +79,11 @@ def test_bytes_cut_a_file_apart_that_files_alone_would_not():
     assert lengths == [[100, 20], [100, 20], [10], [10]]
 
 
-def test_each_batch_has_as_many_readers_as_it_wants_after_one_that_wanted_many():
-    bench = Bench(*(file(f"a{i:02}", 1000, 1) for i in range(20)), parallelism=2, grows=True)
-    bench.discover()
-    readers = []
-    for batch in (20, 3, 50, 1, 7):
-        bench.files = [file(f"{len(readers)}-{i}", 10, 2) for i in range(batch if readers else 0)]
-        bench.discover()
-        before = len(bench.context.assigned)
-        bench.plan()
-        bench.enumerator.snapshot_state(len(readers))
-        shares = Counter(reader for reader, _ in bench.context.assigned[before:])
-        readers.append(len(shares))
-        assert max(shares.values()) - min(shares.values()) <= len(shares)
-    # 20 files of 1,000 bytes in splits of 100 that cost 101 each, for readers of 1,000 bytes.
-    assert readers == [21, 1, 1, 1, 1]
-
-
-def test_the_progress_of_discovery_is_in_a_checkpoint_after_its_files(tmp_path):
-    taken = land(tmp_path, "2026-02/a")
-    discovery = make_discovery(tmp_path, incremental=True)
-    bench = Bench(discovery=discovery, parallelism=1)
-    enumerator = bench.enumerator
-    (pending,) = bench.context.calls
-    portion = pending.call()
-    # The pass has ended, and the ledger does not have its files yet.
-    assert discovery.position() == enumerator.cursors() == {}
-    pending.handler(portion, None)
-    cursors = json.loads(json.dumps(enumerator.cursors()))
-    assert cursors["discovery"]["greatest"] == {str(tmp_path): "2026-02/a"}
-
-    land(tmp_path, "2026-01/late")
-    discovery = make_discovery(tmp_path, incremental=True)
-    restored = Bench(discovery=discovery, parallelism=1).enumerator
-    restored.resume_from(cursors)
-    assert restored.cursors() == cursors
-    assert list(discovery.listing(Ledger(taken))) == []
-
-
-def test_a_share_of_each_batch_is_kept_for_the_newest_while_a_backlog_drains():
-    files = [file(f"{i:03}", 10, i) for i in range(100)]
-    bench = Bench(*files, parallelism=1, fresh_share=0.3)
-    bench.discover()
-    for number in range(3):
-        taken = [int(split.file.path) for split in bench.plan(BatchLimits(files=10))]
-        bench.snapshot(number)
-        assert sorted(taken) == [
-            *range(7 * number, 7 * number + 7),
-            *range(97 - 3 * number, 100 - 3 * number),
-        ]
-    taken = [int(split.file.path) for split in bench.plan(BatchLimits(bytes=100))]
-    assert sorted(taken) == [*range(21, 28), *range(88, 91)]
-
-
 def test_a_file_from_the_end_of_the_order_is_taken_whole_though_it_is_cut():
     bench = Bench(file("old", 10, 1), file("new", 250, 2), parallelism=1, fresh_share=0.5)
     bench.discover()
     taken = [(s.file.path, s.start) for s in bench.plan(BatchLimits(files=1))]
     assert taken == [("new", 0), ("new", 100), ("new", 200)]
-
-
-def test_discovery_pauses_while_too_much_is_pending_and_goes_on_when_it_is_planned():
-    files = [file(f"{i:02}", 10, i) for i in range(40)]
-    bench = Bench(*files, parallelism=1, portion=4, max_pending=8)
-    for _ in range(5):
-        bench.discover()
-    assert bench.enumerator.backlog()["backlogSplits"] == 8
-    assert bench.enumerator.backlog()["discoveryPaused"] is True
-    assert bench.context.calls == []
-    found = []
-    while len(found) < 40:
-        found += [split.file.path for split in bench.plan(BatchLimits(files=3))]
-        bench.discover()
-    bench.discover()
-    assert found == [f.path for f in files]
-    assert bench.enumerator.has_discovered
-    assert [call.delay for call in bench.context.calls] == [7.0]
 
 
 def test_a_batch_is_planned_before_the_listing_has_ended():
@@ -199,24 +95,6 @@ def test_a_batch_is_planned_before_the_listing_has_ended():
     assert bench.enumerator.is_decided(BatchBudget(BatchLimits(files=3)))
 
 
-def test_files_that_were_there_at_the_first_start_are_not_read_on_demand():
-    old, new = file("old"), file("new", modified=1)
-    bench = Bench(old, parallelism=1, include_existing=False)
-    bench.discover()
-    assert bench.plan() == []
-    assert bench.enumerator.wants_checkpoint
-    assert bench.enumerator.backlog()["filesSkipped"] == {"includeExistingFiles": 1}
-    chain = [document(1, bench.enumerator.snapshot_state(1))]
-    assert not bench.enumerator.wants_checkpoint
-    bench.files.append(new)
-    bench.discover()
-    assert bench.plan() == [whole(new)]
-    again = Bench(old, new, state=folded(chain), parallelism=1, include_existing=False)
-    again.discover()
-    assert not again.enumerator.wants_checkpoint
-    assert again.plan() == [whole(new)]
-
-
 def test_after_a_long_pass_discovery_rests_unless_it_brought_many_new_files():
     files = [file(str(i)) for i in range(1000)]
 
@@ -224,20 +102,13 @@ def test_after_a_long_pass_discovery_rests_unless_it_brought_many_new_files():
         time.sleep(0.05)
         return files
 
-    context: HandCrankedContext[FileSplit] = HandCrankedContext(1)
-    cutter, spreader = SplitCutter(AnyByte(), 100), SplitSpreader(1000, 1, 1)
-    enumerator = FileSplitEnumerator(
-        context, Listed(slowly), cutter, spreader, FilePolicy(0.01), None
-    )
-    enumerator.start()
+    bench = Bench(discovery=Listed(slowly), interval=0.01)
     delays = []
     for _ in range(2):
-        while True:
-            context.run_calls()
-            (call,) = context.calls
-            if call.delay:
-                break
-        delays.append(call.delay)
+        bench.discover()
+        while not bench.context.calls[0].delay:
+            bench.discover()
+        delays.append(bench.context.calls[0].delay)
     assert delays[0] == 0.01
     assert delays[1] >= 0.2
 

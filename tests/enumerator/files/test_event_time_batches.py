@@ -7,11 +7,10 @@ import random
 
 import pytest
 
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget, BatchLimits
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits
 from pyspark_sluice.enumerator.files.event_time_batches import OnLateFile
-from pyspark_sluice.enumerator.files.ledger.pending import PendingRanges
 from pyspark_sluice.errors import SourceUnavailable
-from pyspark_sluice.tests.enumerator.files.bench import Bench, file, whole
+from pyspark_sluice.tests.enumerator.files.bench import Bench, file
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 from pyspark_sluice.tests.enumerator.files.in_event_time import (
     HOUR,
@@ -47,13 +46,6 @@ def batches(bench, first=1, limits=UNLIMITED):
     return found
 
 
-def test_a_backlog_in_random_order_comes_in_event_time_and_no_batch_spans_more_than_the_skew():
-    bench = Bench(*shuffled(50), parallelism=1, **in_event_time(skew=5 * HOUR))
-    until_discovered(bench)
-    found = batches(bench)
-    assert found == [list(range(at, min(at + 6, 50))) for at in range(0, 50, 6)]
-
-
 def test_no_batch_is_planned_before_the_end_of_a_listing_that_found_something():
     files = [hourly(hour) for hour in (9, 8, 7, 1)]
     bench = Bench(*files, parallelism=1, portion=2, **in_event_time(0))
@@ -78,15 +70,6 @@ def test_a_pause_does_not_stop_the_first_listing():
     for _ in range(9):
         bench.discover()
     assert hours(bench.plan()) == list(range(9))
-
-
-def test_one_batch_that_is_to_hold_everything_is_not_ended_by_the_skew():
-    bench = Bench(*shuffled(9), parallelism=1, **in_event_time(0))
-    until_discovered(bench)
-    budget = BatchBudget(UNLIMITED)
-    budget.lift(UNLIMITED, everything=True)
-    bench.enumerator.plan_batch(budget)
-    assert hours(split for _, split in bench.context.assigned) == list(range(9))
 
 
 def test_a_checkpoint_that_is_taken_back_keeps_its_span():
@@ -124,17 +107,6 @@ def test_a_late_file_comes_next_and_is_counted_and_named():
     assert batches(bench, 2) == [[8, 9, 10], [13]]
 
 
-def test_a_late_file_goes_into_quarantine_and_is_not_found_again():
-    bench = begun(on_late=OnLateFile.QUARANTINE)
-    late = hourly(8)
-    bench.files += [late, hourly(13)]
-    until_listed(bench)
-    assert list(bench.context.quarantined) == [whole(late).split_id]
-    assert late.path in bench.context.quarantined[whole(late).split_id]
-    assert batches(bench, 2) == [[13]]
-    assert bench.enumerator.backlog()["eventTime"]["lateFiles"] == 1
-
-
 def test_a_late_file_fails_the_query_on_demand_and_is_found_again():
     bench = begun(on_late=OnLateFile.FAIL)
     bench.files.append(hourly(8))
@@ -142,23 +114,6 @@ def test_a_late_file_fails_the_query_on_demand_and_is_found_again():
         until_listed(bench)
     assert failed.value.where == hourly(8).path
     assert not bench.enumerator.ledger.seen.are_known([hourly(8).path]).any()
-
-
-def test_a_path_without_a_time_comes_by_its_modification_time_where_that_is_permitted():
-    begin = times().of(hourly(0).path)
-    strange = file("strange", 10, begin + 30 * HOUR)
-    policy = in_event_time(2 * HOUR, OnLateFile.FAIL, times(may_be_missing=True))
-    bench = Bench(strange, hourly(1), parallelism=1, **policy)
-    until_discovered(bench)
-    first, second = bench.plan(), (bench.snapshot(1), bench.plan())[1]
-    assert ([whole(hourly(1))], [whole(strange)]) == (first, second)
-    bench.snapshot(2)
-    # It moved nothing: 30 hours later than this one would be.
-    bench.files.append(hourly(2))
-    until_listed(bench)
-    assert bench.plan() == [whole(hourly(2))]
-    told = bench.enumerator.backlog()["eventTime"]
-    assert (told["filesWithoutEventTime"], told["lateFiles"]) == (1, 0)
 
 
 # Restarts -------------------------------------------------------------------------------------
@@ -213,15 +168,3 @@ def test_a_pattern_that_does_not_fit_what_is_pending_is_an_error_and_the_old_one
 
 
 # Order ----------------------------------------------------------------------------------------
-
-
-def test_many_ranges_are_in_the_same_order_by_columns_as_one_by_one():
-    from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of, splits_in
-    from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder
-
-    files = [hourly(hour % 500, f"f{hour}", hour % 3) for hour in range(25_000)]
-    random.Random(3).shuffle(files)
-    splits = [whole(one) for one in files]
-    order = EventTimeOrder(times())
-    ordered = splits_in(PendingRanges(order).sort(ranges_of(splits)))
-    assert ordered == sorted(splits, key=order.key)

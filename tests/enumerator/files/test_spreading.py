@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.enumerator.coordinator.context import Readers
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 
 OPEN_COST = 5
@@ -42,11 +41,6 @@ def test_loads_are_remembered_while_one_batch_is_planned_in_parts(lengths, round
     assert max(loads) <= sum(loads) / 3 + max(lengths)
 
 
-def test_many_equal_splits_are_spread_evenly():
-    shares = SplitSpreader(1, 0, 2).spread(splits_of([10] * 1000), 8)
-    assert [len(share) for share in shares.values()] == [125] * 8
-
-
 def test_a_new_batch_forgets_the_loads():
     spreader = SplitSpreader(100, 0, 1)
     assert list(spreader.spread(splits_of([50]), 2)) == [0]
@@ -68,15 +62,3 @@ def test_no_core_waits_while_the_last_share_is_read():
     assert spreader.readers_wanted(splits_of([70] * 4)) == 4
     assert spreader.readers_wanted(splits_of([70] * 3)) == 3
     assert spreader.readers_wanted(splits_of([1] * 250)) == 4
-
-
-def test_a_batch_has_the_readers_it_wants_and_those_of_a_larger_one_stay_registered():
-    registered: list[int] = []
-    readers = Readers(None, 2, registered.append)
-    readers.start()
-    assert [readers.request(n) for n in (1, 4, 3, 0, 5)] == [1, 4, 3, 1, 5]
-    assert registered == [0, 1, 2, 3, 4]
-    assert readers.count == 5
-    fixed = Readers(3, 8, registered.append)
-    fixed.start()
-    assert fixed.request(100) == 3

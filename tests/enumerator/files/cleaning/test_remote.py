@@ -78,12 +78,6 @@ class TestMemoryOfFsspec(CleaningSuite):
         return f"memory://cleaned-{uuid.uuid4().hex}", {}
 
 
-class TestS3OfFsspec(CleaningSuite):
-    @pytest.fixture
-    def location(self, server, bucket):
-        return f"s3://{bucket}/lake", {**server.options, "client": "fsspec"}
-
-
 class TestEachStore(CleaningSuite):
     kind = BucketStorage
     below = "prefix/below"

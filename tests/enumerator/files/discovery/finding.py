@@ -68,20 +68,11 @@ def lister_of(discovery):
     return list_unknown
 
 
-class Ledger:
+class Ledger(KnownPaths):
     """What is known, as the enumerator's ledger has it: every file that a pass brings."""
 
     def __init__(self, *paths):
-        self.paths = set(paths)
-
-    def __len__(self):
-        return len(self.paths)
-
-    def are_known(self, paths):
-        return np.array([path in self.paths for path in paths], bool)
-
-    def compare(self, files):
-        return self.are_known(files.paths), np.zeros(len(files), bool)
+        super().__init__(set(paths))
 
     def take(self, discovery):
         """One pass; the new paths in order."""

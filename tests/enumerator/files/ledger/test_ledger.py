@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.index.fingerprints import (
     Names,
     SeenKeys,
-    names_in,
     names_of,
     versions_in,
 )
 from pyspark_sluice.checkpoint_meta.index.run import (
     Run,
-    join_files,
-    read_files,
     read_keys,
     write_keys,
 )
-from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.enumerator.files.ledger.file_state import FileState
-from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
+from pyspark_sluice.enumerator.files.ledger import pending as pending_ranges
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder, FileOrder, PendingRanges
 from pyspark_sluice.enumerator.files.ledger.seen_files import SeenFiles
@@ -94,13 +87,6 @@ def test_names_that_share_half_their_fingerprint_are_distinguished():
     assert keys.find(absent).tolist() == [-1, -1]
 
 
-def test_a_column_of_paths_has_the_fingerprints_of_its_texts():
-    paths = ["/a", "/é", "", "/a/b"]
-    one, other = names_of(paths), names_in(pa.array(paths))
-    assert (one.high == other.high).all()
-    assert (one.low == other.low).all()
-
-
 # Pending --------------------------------------------------------------------------------------
 
 
@@ -126,9 +112,17 @@ ORDERS = [
     order=st.sampled_from(ORDERS),
     groups=st.lists(st.lists(SPLITS, max_size=6), max_size=12),
     lasts=st.lists(st.booleans(), max_size=80),
+    small=st.sampled_from([0, 20_000]),
 )
 @settings(max_examples=40)
-def test_ranges_come_in_order_from_either_end_however_they_were_added(order, groups, lasts):
+def test_ranges_come_in_order_from_either_end_however_they_were_added(order, groups, lasts, small):
+    """Few ranges are sorted one by one, many by columns."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pending_ranges, "_SMALL", small)
+        check_order(order, groups, lasts)
+
+
+def check_order(order, groups, lasts):
     pending, model = PendingRanges(order), []
     for number, group in enumerate(groups):
         new = list(dict.fromkeys(split for split in group if split not in model))
@@ -225,112 +219,11 @@ def test_a_base_of_version_1_lists_every_file_ever_seen():
 # Found ----------------------------------------------------------------------------------------
 
 
-def test_a_file_that_a_listing_comes_upon_twice_is_entered_once():
-    ledger = Ledger(LedgerPolicy())
-    enter(ledger, file("a"), file("b"), file("a"))
-    enter(ledger, file("b"), file("c"))
-    assert [split.file.path for split in drain(ledger)] == ["a", "b", "c"]
-    assert len(ledger.seen) == 3
-
-
-def test_files_that_are_not_wanted_are_seen_and_stay_so_after_a_restart():
-    ledger = Ledger(LedgerPolicy())
-    enter(ledger, file("a"), wanted=False)
-    state = folded([document(1, ledger.snapshot(1))])
-    again = Ledger(LedgerPolicy(), state)
-    enter(again, file("a"), file("b"))
-    assert [split.file.path for split in drain(again)] == ["b"]
-
-
-def test_a_state_says_the_same_before_and_after_it_was_written_in_runs():
-    store = MemoryStateStore()
-    attachments = Attachments(store, 3)
-    policy = LedgerPolicy(merging=MergePolicy(flush_at=1, fan_in=2, longest=1000))
-    ledger, known = Ledger(policy), []
-    state = FileState()
-    for number in range(12):
-        new = [file(f"{number}-{i}", modified=i) for i in range(number + 1)]
-        known += new
-        enter(ledger, *new)
-        changes = ledger.snapshot(number + 1)
-        enter(ledger, file(f"later-{number}"))
-        known.append(file(f"later-{number}"))
-        if number % 4 == 0:
-            ledger.pending.take(None)
-        frozen = ledger.freeze()
-        if number % 3 == 2:
-            # Sealed as part of something else while it waited.
-            ledger.snapshot(100 + number)
-        written = frozen.write(attachments)
-        while improve := ledger.improve():
-            improve(attachments)
-        base = document(number + 1, FileState(written.rows), (), written.attachments)
-        state = folded([base], attachments)
-        assert len(seen_in(state)) == len(known)
-        assert len(seen_in(state)) == len(ledger.seen)
-        assert sorted(state) == sorted(ledger.pending)
-        assert changes is not None
-    assert len(ledger.seen.runs) <= 4
-    assert ledger.seen.are_known([f.path for f in known]).all()
-    in_files = [
-        path
-        for run in state.runs
-        for batch in read_files(attachments.read(run.attachments[1]))
-        for path in batch.column("path").to_pylist()
-    ]
-    assert sorted(in_files) == sorted(f.path for f in known)
-
-
-def test_what_is_found_after_the_cut_is_in_no_run_of_that_base():
-    attachments = Attachments(MemoryStateStore(), 1)
-    ledger = Ledger(LedgerPolicy())
-    enter(ledger, file("before"))
-    ledger.snapshot(1)
-    frozen = ledger.freeze()
-    enter(ledger, file("after"))
-    written = frozen.write(attachments)
-    state = folded([document(1, FileState(written.rows), (), written.attachments)], attachments)
-    assert seen_in(state).are_known(["before", "after"]).tolist() == [True, False]
-    assert ledger.seen.are_known(["before", "after"]).all()
-
-
-def test_files_of_runs_are_joined_batch_by_batch():
-    assert list(read_files(join_files([]))) == []
-
-
 # Files that change ----------------------------------------------------------------------------
 
 
 def versioned(what, state=None):
     return Ledger(LedgerPolicy(on_overwrite=what), state)
-
-
-def test_a_changed_file_is_ignored_by_default_and_read_again_on_demand():
-    for what, expected in ((OnOverwrite.IGNORE, []), (OnOverwrite.REPROCESS, [12])):
-        ledger = versioned(what)
-        enter(ledger, file("a", 10, 1))
-        assert [split.length for split in drain(ledger)] == [10]
-        enter(ledger, file("a", 12, 2))
-        enter(ledger, file("a", 12, 2))
-        assert [split.length for split in drain(ledger)] == expected
-        assert len(ledger.seen) == 1
-
-
-@pytest.mark.parametrize("cut", [False, True])
-def test_a_version_that_waits_whole_is_withdrawn_when_the_next_one_is_found(cut):
-    ledger, chain = versioned(OnOverwrite.REPROCESS), []
-    enter(ledger, file("a", 10, 1), file("b", 5, 1))
-    if cut:
-        chain.append(document(1, ledger.snapshot(1)))
-    enter(ledger, file("a", 12, 2))
-    enter(ledger, file("a", 13, 3))
-    chain.append(document(2, ledger.snapshot(2)))
-    restored = versioned(OnOverwrite.REPROCESS, folded(chain, details=True))
-    assert ledger.pending.bytes == restored.pending.bytes == 18
-    for one in (ledger, restored):
-        assert [split.file.size for split in drain(one)] == [5, 13]
-        enter(one, file("a", 13, 3))
-        assert drain(one) == []
 
 
 def test_what_is_left_of_a_version_that_was_begun_stays_pending():
@@ -340,28 +233,6 @@ def test_what_is_left_of_a_version_that_was_begun_stays_pending():
     ledger.pending.take(rest)
     enter(ledger, file("a", 12, 2))
     assert [(split.file.size, split.start) for split in drain(ledger)] == [(10, 4), (12, 0)]
-
-
-def test_what_a_reader_met_instead_is_pending_unless_a_listing_was_faster():
-    old, new = file("a", 10, 1, "x"), file("a", 12, 7_000_000, "y")
-    for listed in (new, new._replace(modified=7_500_000)):
-        for first in ("reader", "listing", "listing at the same time"):
-            ledger = versioned(OnOverwrite.REPROCESS)
-            enter(ledger, old)
-            drain(ledger)
-            sifted = ledger.sift([found([listed])], 1) if first != "reader" else None
-            if first == "listing":
-                ledger.enter(sifted)
-            ledger.found_instead(old, new, 1)
-            if first == "listing at the same time":
-                ledger.enter(sifted)
-            state = folded([document(1, ledger.snapshot(1))], details=True)
-            assert [split.length for split in drain(ledger)] == [12], (listed, first)
-            enter(ledger, listed)
-            assert drain(ledger) == []
-            again = versioned(OnOverwrite.REPROCESS, state)
-            enter(again, listed)
-            assert [split.length for split in drain(again)] == [12], (listed, first)
 
 
 def test_the_version_that_was_read_last_survives_a_restart_though_an_older_one_comes_back():

@@ -105,6 +105,8 @@ class Model:
     def check(self):
         in_memory = sorted(bytes_of(self.ledger.pending))
         assert in_memory == sorted(self.pending)
+        assert self.ledger.pending.bytes == len(self.pending)
+        assert len(self.ledger.pending) == len(list(self.ledger.pending))
         if self.chain and not self.assigned:
             details = self.policy.on_overwrite is not OnOverwrite.IGNORE
             state = folded(self.chain, self.attachments, details=details)
@@ -134,20 +136,6 @@ def test_memory_and_chain_agree_after_any_orders(deeds, on_overwrite):
         assert sorted(bytes_of(model.ledger.pending)) == sorted(model.pending)
     model.cut()
     model.check()
-
-
-def test_bytes_and_rows_of_what_is_pending_are_counted_after_a_withdrawal():
-    ledger = Ledger(LedgerPolicy())
-    enter(ledger, *FILES)
-    ledger.forget([FileSplit(FILES[1], 2, 4)], 1)
-    assert ledger.pending.bytes == 3 * SIZE - 2
-    assert len(ledger.pending) == len(list(ledger.pending)) == 4
-    order = []
-    while (split := ledger.pending.first()) is not None:
-        order.append((split.file.path, split.start, split.end))
-        ledger.pending.take(None)
-    assert order == [("a", 0, 6), ("b", 0, 2), ("b", 4, 6), ("c", 0, 6)]
-    assert ledger.pending.bytes == 0
 
 
 def test_a_replaced_file_that_is_ordered_again_is_not_found_a_second_time():

@@ -14,7 +14,6 @@ from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder
 from pyspark_sluice.enumerator.files.ledger.statistics_times import StatisticsTimes
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.bench import Bench, file, whole
-from pyspark_sluice.tests.enumerator.files.chains import document, folded
 from pyspark_sluice.tests.enumerator.files.in_event_time import HOUR
 from pyspark_sluice.tests.patience import wait_until
 
@@ -60,31 +59,6 @@ def test_what_was_read_to_its_end_is_forgotten_once_that_is_complete_and_read_ag
     assert footers.read[4:] == ["4"]
     assert names(bench.plan()) == ["3", "4"]
     assert sorted(footers.read[5:]) == ["3"]
-
-
-def test_a_checkpoint_that_is_taken_back_forgets_nothing():
-    footers = Footers()
-    bench = begun(footers, 1, 2)
-    taken = bench.plan()
-    bench.snapshot(1)
-    bench.enumerator.notify_checkpoint_aborted(1)
-    bench.enumerator.add_splits_back(taken, 0)
-    assert names(bench.plan()) == ["1", "2"]
-    assert sorted(footers.read) == ["1", "2"]
-
-
-def test_a_restart_reads_only_what_no_checkpoint_holds():
-    footers = Footers()
-    bench = begun(footers, 1, 2, 8)
-    taken = bench.plan()
-    state = folded([document(1, bench.enumerator.snapshot_state(1), taken)])
-    footers.read.clear()
-    # Of 9 it is not known that it is there.
-    again = Bench(*bench.files, file("9"), state=state, parallelism=1, **footers.policy())
-    assert footers.read == []
-    while not again.enumerator.has_discovered:
-        again.discover()
-    assert (footers.read, names(again.plan())) == (["9"], ["8", "9"])
 
 
 def test_many_files_are_read_at_a_time_but_not_all():

@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from pyspark_sluice.enumerator.files.discovery.api import CHUNK
 from pyspark_sluice.enumerator.files.discovery.local import local_tree
 from pyspark_sluice.enumerator.files.discovery.local.listing_cache import (
     DirectoryCache,
@@ -27,6 +26,8 @@ from pyspark_sluice.tests.enumerator.files.discovery.finding import (
 
 __all__ = ["calls"]
 
+CHUNK = 20
+
 
 @pytest.fixture
 def aged(monkeypatch):
@@ -35,6 +36,20 @@ def aged(monkeypatch):
 
     monkeypatch.setattr(listing_cache, "_YOUNGEST", 20_000_000)
     return lambda: time.sleep(0.05)
+
+
+@pytest.fixture
+def passed(aged):
+    """Passes over a directory until it counts as old."""
+
+    def discovery_of(root):
+        discovery, ledger = make_discovery(root), Ledger()
+        aged()
+        for _ in range(3):
+            ledger.take(discovery)
+        return discovery, ledger
+
+    return discovery_of
 
 
 def test_a_file_that_is_known_or_left_out_by_name_costs_no_stat(tmp_path, calls, monkeypatch):
@@ -130,27 +145,21 @@ def test_a_directory_is_trusted_only_if_its_times_were_old_when_it_was_read(tmp_
             assert (directories.record_of(str(tmp_path), status) == kept) is trusted
 
 
-def test_a_link_whose_target_is_another_one_is_followed_again(tmp_path, aged):
+def test_a_link_whose_target_is_another_one_is_followed_again(tmp_path, passed):
     root, middle = tmp_path / "root", tmp_path / "middle"
     land(root, "d/a")
     middle.symlink_to(root / "d")
     (root / "link").symlink_to(middle)
-    discovery, ledger = make_discovery(root), Ledger()
-    aged()
-    for _ in range(3):
-        ledger.take(discovery)
+    discovery, ledger = passed(root)
     land(tmp_path, "elsewhere/b")
     middle.unlink()
     middle.symlink_to(tmp_path / "elsewhere")
     assert ledger.take(discovery) == [f"{root}/link/b"]
 
 
-def test_a_directory_whose_time_was_set_back_is_read_again(tmp_path, aged):
+def test_a_directory_whose_time_was_set_back_is_read_again(tmp_path, passed):
     folder = land(tmp_path, "d/a").rpartition("/")[0]
-    discovery, ledger = make_discovery(tmp_path), Ledger()
-    aged()
-    for _ in range(3):
-        ledger.take(discovery)
+    discovery, ledger = passed(tmp_path)
     before = os.stat(folder)
     new = land(tmp_path, "d/b")
     os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -166,27 +175,21 @@ def test_files_that_got_lost_on_the_way_come_again_however_old_their_directory_i
         assert Ledger().take(discovery) == [path]
 
 
-def test_an_empty_file_in_an_old_directory_is_found_when_it_is_filled(tmp_path, aged):
+def test_an_empty_file_in_an_old_directory_is_found_when_it_is_filled(tmp_path, passed):
     path = land(tmp_path, "a", "")
-    discovery, ledger = make_discovery(tmp_path), Ledger()
-    aged()
-    for _ in range(3):
-        assert ledger.take(discovery) == []
-        assert discovery.skipped.counts == {"empty": 1}
+    discovery, ledger = passed(tmp_path)
+    assert discovery.skipped.counts == {"empty": 1}
     with open(path, "w") as file:
         file.write("x")
     assert ledger.take(discovery) == [path]
 
 
-def test_what_a_link_leads_to_later_is_found_in_an_old_directory(tmp_path, aged):
+def test_what_a_link_leads_to_later_is_found_in_an_old_directory(tmp_path, passed):
     root = tmp_path / "root"
     land(root, "a")
     (root / "link").symlink_to(tmp_path / "later")
     (root / "folder").symlink_to(tmp_path / "folder")
-    discovery, ledger = make_discovery(root), Ledger()
-    aged()
-    for _ in range(3):
-        ledger.take(discovery)
+    discovery, ledger = passed(root)
     land(tmp_path, "later")
     land(tmp_path, "folder/b")
     assert ledger.take(discovery) == [f"{root}/folder/b", f"{root}/link"]
@@ -208,19 +211,8 @@ def test_a_file_system_that_is_not_known_to_be_local_is_always_read(
         assert calls["scandir"] == 6
 
 
-def test_with_versions_known_files_come_after_any_change(tmp_path, aged):
-    path = land(tmp_path, "a")
-    land(tmp_path, "b", "")
-    discovery, ledger = make_discovery(tmp_path, wants_versions=True), Ledger(path)
-    aged()
-    for content in ("x", "xx", ""):
-        with open(path, "w") as file:
-            file.write(content)
-        (files,) = list(discovery.listing(ledger))
-        assert (list(files.paths), files.sizes.tolist()) == ([path], [len(content)])
-
-
-def test_a_pass_comes_in_chunks_and_may_be_left_half_way(tmp_path):
+def test_a_pass_comes_in_chunks_and_may_be_left_half_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(local_tree, "CHUNK", CHUNK)
     (tmp_path / "d").mkdir()
     for i in range(CHUNK + 7):
         os.mknod(tmp_path / "d" / f"{i}")

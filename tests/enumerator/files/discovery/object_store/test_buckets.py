@@ -141,17 +141,6 @@ def test_objects_that_were_overwritten_and_are_not_read_again_are_counted(river,
     assert set(keys(named)) <= set(overwritten)
 
 
-def test_the_greatest_of_each_path_is_its_own(server, requests):
-    text = "s3://river/in/day=0{1,2},s3://river/in/day=12"
-    discovery, ledger = make_discovery(text, server, incremental=True), Ledger()
-    assert len(ledger.take(discovery)) == 27
-    requests.clear()
-    assert ledger.take(discovery) == []
-    begun = sorted(after for _, _, after in requests())
-    assert begun[0] == "in/day=02/8.json"
-    assert "in/day=12/8.json" in begun
-
-
 def test_markers_are_looked_for_on_the_page_before_they_are_asked_for(river, server, requests):
     for key in ("a/1", "a/1.done", "a/2", "b/_SUCCESS", "b/a", "c/a"):
         river.client().put_object(Bucket="river", Key=f"marked/{key}", Body=b"x")
@@ -176,9 +165,8 @@ def test_one_object_an_empty_directory_and_nothing_at_all_are_distinguished(serv
         Ledger().take(make_discovery("s3://river/none/*", server))
 
 
-@pytest.mark.parametrize("path", ["s3://river/in", "s3a://river/in"])
-def test_of_names_between_bounds_only_those_pages_are_asked_for(server, requests, path):
-    options = {"path": path, "startAt": "path:day=06", "endAt": "path:day=08"}
+def test_of_names_between_bounds_only_those_pages_are_asked_for(server, requests):
+    options = {"path": "s3a://river/in", "startAt": "path:day=06", "endAt": "path:day=08"}
     discovery = make_listing(
         parse_options({**options, "storageOptions": as_json(server)}, streaming=False)
     )
@@ -186,12 +174,6 @@ def test_of_names_between_bounds_only_those_pages_are_asked_for(server, requests
     assert found == [key for key in KEYS if "day=06" <= key[3:] < "day=08"]
     # 18 keys in pages of ten, and the page on which the end is.
     assert requests() == [("LIST", "in/", "in/day=05~")] * 2
-    requests.clear()
-    everything = make_listing(
-        parse_options({"path": path, "storageOptions": as_json(server)}, streaming=False)
-    )
-    assert keys(Ledger().take(everything)) == KEYS
-    assert len(requests()) > 10
 
 
 def test_a_path_of_which_everything_is_out_of_bounds_is_there(server):

@@ -15,6 +15,7 @@ from pyspark_sluice.tests.patience import wait_until
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.effect_of("discoveryMode", "queueUrl")
 def test_what_was_there_is_listed_and_what_comes_is_announced(service, bucket, open_stream):
     stream = open_stream()
     stream.put("in/old")
@@ -156,18 +157,6 @@ def test_messages_that_tell_of_nothing_are_counted_and_done_with(service, bucket
     assert stream.discovery.skipped.counts["empty"] == 1
     stream.checkpoint(1)
     stream.until(deleted=7, held=0)
-
-
-def test_what_no_message_told_of_is_found_by_the_scheduled_full_pass(open_stream):
-    stream = open_stream(fullListingInterval="3600000")
-    now = [time.time()]
-    stream.discovery._whole._clock = lambda: now[0]
-    assert stream.found() == []
-    stream.put("in/silent")
-    now[0] += 3599
-    assert stream.found() == []
-    now[0] += 2
-    assert stream.found() == ["in/silent"]
 
 
 def test_a_restart_lists_only_when_it_is_time_or_when_something_else_is_asked_for(

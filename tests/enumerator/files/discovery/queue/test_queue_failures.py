@@ -127,6 +127,16 @@ def test_what_was_deleted_is_not_deleted_again_because_others_could_not_be_kept(
     assert "failedDeletes" not in stream.figures
 
 
+def test_a_message_that_could_not_be_deleted_is_deleted_later(service, stream):
+    stream.put("in/a")
+    stream.tell("in/a")
+    stream.found_within()
+    service.faulty(_refusing(service, service.deletion, 1))
+    stream.checkpoint(1)
+    stream.until(deleted=1, failedDeletes=1, held=0)
+    assert stream.left() == (0, 0)
+
+
 @pytest.mark.thorough("waits through the retries")
 def test_an_unreachable_queue_is_tried_again_and_then_named(service, stream):
     def broken(environ, respond):

@@ -8,7 +8,6 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.name_globs import glob_pattern
 from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import NameRule
-from pyspark_sluice.tests.spark.versions import AS_NEWEST
 
 NAMES = [
     *("a", "a.json", "_a", ".a", "_SUCCESS", "_a=1", "_=", "=_", "a=1", ".a=1", "._a=1"),
@@ -20,19 +19,7 @@ NAMES = [
 def test_hidden_names_are_those_of_spark():
     rule = NameRule()
     read = [name for name in NAMES if not rule.refusal(name)]
-    assert read == [
-        "a",
-        "a.json",
-        "_a=1",
-        "_=",
-        "=_",
-        "a=1",
-        "a._COPYING_.json",
-        "A_",
-        "é",
-        "",
-        "a_metadata",
-    ]
+    assert " ".join(read) == "a a.json _a=1 _= =_ a=1 a._COPYING_.json A_ é  a_metadata"
 
 
 def test_other_names_may_be_passed_over_or_none():
@@ -95,14 +82,3 @@ def test_patterns_mean_what_they_mean_to_hadoop(spark):
                 continue  # What Hadoop takes for a class of characters is refused here.
             ours = None
         assert ours == theirs, glob
-
-
-@AS_NEWEST
-@pytest.mark.spark
-@pytest.mark.parametrize("ignored", ["^[._]", "", "^tmp"])
-def test_hidden_names_are_those_that_spark_passes_over(spark, ignored):
-    scala = spark._jvm.org.apache.spark.util.HadoopFSUtils
-    pattern = spark._jvm.java.util.regex.Pattern.compile(ignored or "(?!)")
-    listed = [n for n in [*NAMES, "tmp1"] if not scala.shouldFilterOutPathName(n, pattern)]
-    rule = NameRule(ignored)
-    assert [n for n in [*NAMES, "tmp1"] if rule.enters(n)] == listed

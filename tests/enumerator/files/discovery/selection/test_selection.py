@@ -171,20 +171,6 @@ def test_all_that_is_left_out_can_be_listed_with_its_reason(tree):
 # Times, which only local files can be given ---------------------------------------------------
 
 
-def test_times_choose_files_and_their_borders_are_sparks(tmp_path):
-    for name, second in (("a", 99), ("b", 100), ("c", 101), ("d", 200)):
-        os.utime(land(tmp_path, name), (second, second))
-    tree = Local(tmp_path)
-    times = {"modified_after": 100_000_000, "modified_before": 200_000_000}
-    assert found(tree, **times) == (["c"], {"modifiedAfter": 2, "modifiedBefore": 1})
-
-
-def test_files_older_than_the_age_are_counted_and_passed_over(tmp_path):
-    land(tmp_path, "old", age=1000)
-    land(tmp_path, "new", age=500)
-    assert found(Local(tmp_path), max_age=900_000_000) == (["new"], {"maxFileAge": 1})
-
-
 def test_a_file_is_taken_when_it_has_settled(tmp_path):
     discovery, ledger = make_discovery(tmp_path, settle_time=1_800_000_000), Ledger()
     old = land(tmp_path, "old", age=2000)
