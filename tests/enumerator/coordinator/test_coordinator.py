@@ -87,3 +87,18 @@ def test_a_snapshot_that_fails_fails_the_query_with_its_cause(query):
     query.restart()
     end = query.coordinator.latest(NO_CHECKPOINT)
     assert query.assigned(end) == {0: [0, 2], 1: [1, 3]}
+
+
+def test_the_enumerator_s_progress_is_what_the_restored_checkpoint_says(query):
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    for place in (1, 2):
+        query.enumerator.come_to = {"place": place}
+        query.offer(place + 4)
+        query.acknowledge_all(first)
+        first, before = query.coordinator.latest(first), first
+    query.restart()
+    query.start(before)
+    assert query.enumerator.come_to == {"place": 1}
+    query.restart()
+    query.start(first)
+    assert query.enumerator.come_to == {"place": 2}

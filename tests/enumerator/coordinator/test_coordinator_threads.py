@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -134,3 +135,13 @@ def test_an_enumerator_that_hangs_fails_the_query_instead_of_holding_it_up_for_e
             query.coordinator._threads.fail(ValueError("found while it hung"))
     with pytest.raises(ValueError, match="found while it hung"):
         query.coordinator.latest(NO_CHECKPOINT)
+
+
+def test_waiting_for_the_first_discovery_is_bounded(query):
+    query.start()
+    query.enumerator.discovered = False
+    query.enumerator.pending.clear()
+    began = time.monotonic()
+    with pytest.raises(WaitTimeoutError, match="timed out waiting for the first listing"):
+        query.coordinator.latest(NO_CHECKPOINT)
+    assert time.monotonic() - began < 5

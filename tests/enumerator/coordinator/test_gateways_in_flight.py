@@ -10,6 +10,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
     part_of,
     readers_of,
 )
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit
 from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.enumerator.coordinator.in_flight import TWO_FILES, header, published, rest
 from pyspark_sluice.tests.protocol.numbers import Harness
@@ -130,3 +131,18 @@ def test_a_split_is_continued_once_and_only_before_its_commit_is_counted(query):
     query.calls.tick()
     assert not go_on(1, "n1")
     assert query.enumerator.returned == [(1, [101])]
+
+
+def test_what_is_said_after_the_cut_goes_into_the_checkpoint_after_the_next(query):
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    query.acknowledge(first, 0, events=[("hello", "early")])
+    query.calls.tick()
+    query.acknowledge(first, 1, returned=[ReturnedSplit(index=0, reason="gone")])
+    query.calls.tick()
+    second = query.coordinator.latest(first)
+    assert header(query, second).counted == {first.name: [0]}
+    assert header(query, second).attempts == {}
+    query.calls.tick()
+    third = query.coordinator.latest(second)
+    assert header(query, third).attempts == {"n1": 1}
+    assert header(query, third).counted == {second.name: []}

@@ -145,3 +145,29 @@ def test_what_waits_to_be_handed_out_stays_in_memory_however_much_it_is():
         query.acknowledge_all(end)
         query.calls.tick()
         ref = end
+
+
+def test_retention_and_bases_never_count_an_orphan():
+    settings = CoordinatorSettings(
+        BatchLimits(files=1), 1, retained_checkpoints=3, deltas_per_base=2, discovery_timeout=0.0
+    )
+    query = Harness(range(40), settings)
+    ref, handed_out = NO_CHECKPOINT, []
+    for round_ in range(24):
+        ref = query.coordinator.latest(ref)
+        handed_out.append(ref)
+        query.calls.tick()
+        if round_ % 3 == 2:
+            query.restart()  # What was cut ahead is an orphan.
+            query.coordinator.assignments(NO_CHECKPOINT if round_ == 0 else handed_out[-2], ref)
+        query.acknowledge_all(ref)
+        if len(handed_out) > 1:
+            query.coordinator.commit(handed_out[-2])
+            query.calls.run_calls()
+    bases = query.coordinator.history.bases()
+    assert bases
+    assert set(bases) <= set(handed_out)
+    for retained in handed_out[-4:]:
+        query.restart()
+        query.start(retained)
+        assert query.enumerator.pending[0] == retained.checkpoint, "ids count what is read here"

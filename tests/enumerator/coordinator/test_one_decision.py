@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.enumerator import CoordinatorSettings
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
+from pyspark_sluice.enumerator.testing import HandCrankedCalls
 from pyspark_sluice.errors import ProtocolError
 from pyspark_sluice.tests.enumerator.coordinator.in_flight import rest
 from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.opened import opened
+from pyspark_sluice.tests.protocol.rows import POLICY, RowSource, World
 
 
 def test_a_commit_that_is_counted_in_half_is_in_no_checkpoint():
@@ -45,3 +51,80 @@ def test_a_handler_that_fails_in_half_is_in_no_checkpoint():
     with pytest.raises(ProtocolError, match="half of it is done"):
         query.coordinator.latest(NO_CHECKPOINT)
     assert query.coordinator.history.checkpoints() == []
+
+
+FREQUENT = replace(POLICY, ledger=replace(POLICY.ledger, merging=MergePolicy(flush_at=2)))
+
+
+class Turned:
+    """A query over a world of files, whose threads are turned by hand."""
+
+    def __init__(self, world, state):
+        limits = BatchLimits(files=1)
+        settings = CoordinatorSettings(
+            limits, parallelism=1, discovery_timeout=0.0, deltas_per_base=1, checkpoints_ahead=0
+        )
+        self.coordinator = Coordinator(
+            RowSource(world, policy=FREQUENT), state, settings, lambda: 0.0, self._make_calls
+        )
+
+    def _make_calls(self, *arguments):
+        self.calls = HandCrankedCalls(*arguments)
+        return self.calls
+
+    def discover(self):
+        for _ in range(8):
+            self._make(upkeep=False)
+
+    def maintain(self):
+        self._make(upkeep=True)
+
+    def _make(self, *, upkeep):
+        ended = opened(self.coordinator).upkeep._ended
+        for call in list(self.calls.calls):
+            if (getattr(call.handler, "func", None) == ended) == upkeep:
+                self.calls.calls.remove(call)
+                call.make()
+
+
+def test_a_base_contains_no_file_that_its_checkpoint_does_not_know(monkeypatch):
+    """A cut, and a file that is found after it, come between choosing runs and merging them."""
+    world, state = World(), MemoryStateStore()
+    query = Turned(world, state)
+    world.land(1, 0)
+    world.land(1, 1)
+    query.coordinator._open(NO_CHECKPOINT)
+    query.discover()
+    cut = []
+    choose = opened(query.coordinator).enumerator.improve_state
+
+    def preempted():
+        improve = choose()
+        if improve is None:
+            return None
+
+        def merge(attachments):
+            if not cut:
+                cut.append(query.coordinator.latest(NO_CHECKPOINT))
+                world.land(1, 2)
+                query.discover()
+            improve(attachments)
+
+        return merge
+
+    monkeypatch.setattr(opened(query.coordinator).enumerator, "improve_state", preempted)
+    opened(query.coordinator).upkeep.look()
+    query.maintain()
+    query.maintain()
+    assert query.coordinator.history.bases() == cut
+    again = Turned(world, state)
+    again.coordinator.assignments(NO_CHECKPOINT, cut[0])
+    again.discover()
+    ledger = opened(again.coordinator).enumerator.inner.ledger
+    assigned = [
+        path
+        for _, batch in again.coordinator.history.load(cut[0]).assigned
+        for path in batch.column("path").to_pylist()
+    ]
+    pending = [split.file.path for split in ledger.pending]
+    assert sorted([*assigned, *pending]) == sorted(file.path for file in world.files)

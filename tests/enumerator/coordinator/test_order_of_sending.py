@@ -130,3 +130,20 @@ def test_events_that_wait_for_a_reader_without_work_are_bounded(query):
     context.send_event(0, "together with work there is no bound")
     first = query.coordinator.latest(NO_CHECKPOINT)
     assert len(stream(query, NO_CHECKPOINT, first)) == 1002
+
+
+def test_a_continuation_of_a_continuation_is_found_by_the_order_of_sending(query):
+    context = query.enumerator.context
+    context.assign_splits({0: [Number(1)]})
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    context.assign_splits({0: [Number(2)]})
+    context.continue_split(0, "n1")
+    context.assign_splits({0: [Number(3)]})
+    query.acknowledge(first, 0, unfinished=[rest(10)])
+    second = query.coordinator.latest(first)
+    assert context.continue_split(0, "n1")
+    query.acknowledge(second, 0, unfinished=[rest(11, index=1)])
+    third = query.coordinator.latest(second)
+    (checkpoint,) = query.coordinator.assignments(second, third)
+    part = part_of(checkpoint, 0, query.source.split_serializer, query.commits.find)
+    assert [split.value for split in part] == [11]

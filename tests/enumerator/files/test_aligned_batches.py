@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark_sluice.checkpoint_meta.documents.aligned_positions import AlignedPositions
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files.aligned_batches import Alignment
-from pyspark_sluice.tests.enumerator.files.bench import Bench
+from pyspark_sluice.tests.enumerator.files.bench import Bench, file
 from pyspark_sluice.tests.enumerator.files.in_event_time import HOUR, hourly, hours, in_event_time
 
 IDLE = 300.0
@@ -103,3 +103,52 @@ def test_an_enumerator_that_is_created_and_not_discovering_publishes_nothing():
     group = Group()
     group.add("clicks", *range(5))
     assert group.store.objects == {}
+
+
+def test_what_is_planned_and_not_handed_out_does_not_move_the_position():
+    group = Group()
+    clicks = group.add("clicks", *range(10))
+    group.add("orders", *range(10))
+    group.begin()
+    assert hours(clicks.plan()) == [0, 1]
+    group.turn()
+    assert group.batch("orders", 2) == [0, 1]
+    assert group.batch("orders", 3) == []
+    clicks.snapshot(2)
+    group.turn()
+    assert group.batch("orders", 4) == [2, 3]
+
+
+def test_a_source_with_a_backlog_is_not_idle_however_long_a_batch_takes():
+    group = Group()
+    group.add("orders", *range(8))
+    group.add("clicks", *range(8))
+    group.begin()
+    assert group.batch("clicks", 2) == [0, 1]
+    for _ in range(100):
+        group.now += IDLE / 20
+        group.turn(2)
+    assert group.batch("clicks", 3) == []
+
+
+def test_no_batch_is_decided_before_spark_asks_for_it():
+    group = Group()
+    clicks = group.add("clicks", *range(10))
+    group.begin()
+    budget = BatchBudget(BatchLimits(files=1))
+    clicks.enumerator.plan_batch(budget)
+    assert budget.is_full
+    assert not clicks.enumerator.is_decided(budget)
+
+
+def test_a_source_that_has_found_no_file_holds_the_others_back():
+    group = Group()
+    clicks = group.add("clicks", 1)
+    group.add("orders")
+    group.begin()
+    assert group.batch("clicks", 2) == []
+    told = clicks.enumerator.backlog()["alignment"]
+    assert told["sources"] == {"orders": "no file yet"}
+    group.benches["orders"].files.append(file("date=2026-01-01/hour=03/first"))
+    group.turn(6)
+    assert group.batch("clicks", 3) == [1]

@@ -140,3 +140,15 @@ def test_the_backlog_says_how_much_is_outstanding_how_old_it_is_and_how_listings
     assert bench.enumerator.backlog()["listingError"] == "OSError: away"
     bench.discover()
     assert "listingError" not in bench.enumerator.backlog()
+
+
+def test_a_split_sent_back_is_pending_again_and_in_the_next_snapshot():
+    a = file("a")
+    bench = Bench(a)
+    bench.discover()
+    (split,) = bench.plan()
+    assert bench.snapshot(1) == []
+    bench.enumerator.add_splits_back([split], 0)
+    assert bench.snapshot(2) == [split]
+    assert bench.plan() == [split]
+    assert bench.snapshot(3) == []

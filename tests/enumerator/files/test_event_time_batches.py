@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files.event_time_batches import OnLateFile
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.bench import Bench, file
@@ -168,3 +168,12 @@ def test_a_pattern_that_does_not_fit_what_is_pending_is_an_error_and_the_old_one
 
 
 # Order ----------------------------------------------------------------------------------------
+
+
+def test_one_batch_that_is_to_hold_everything_is_not_ended_by_the_skew():
+    bench = Bench(*shuffled(9), parallelism=1, **in_event_time(0))
+    until_discovered(bench)
+    budget = BatchBudget(UNLIMITED)
+    budget.lift(UNLIMITED, everything=True)
+    bench.enumerator.plan_batch(budget)
+    assert hours(split for _, split in bench.context.assigned) == list(range(9))

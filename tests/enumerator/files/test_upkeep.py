@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 from itertools import count
 
@@ -26,10 +28,30 @@ from pyspark_sluice.tests.thorough import sampled
 pytestmark = pytest.mark.slow
 
 
+class SlowStore(MemoryStateStore):
+    """Counts how many bases and runs are being written at a time."""
+
+    def __init__(self):
+        super().__init__()
+        self.at_once = self.most = 0
+        self.slow = 0.0
+        self._counting = threading.Lock()
+
+    def publish(self, name, data):
+        if name.startswith(("bases/", "index/")):
+            with self._counting:
+                self.at_once += 1
+                self.most = max(self.most, self.at_once)
+            time.sleep(self.slow)
+            with self._counting:
+                self.at_once -= 1
+        super().publish(name, data)
+
+
 class Query:
     def __init__(self, directory, **settings):
         self.directory = directory
-        self.store = MemoryStateStore()
+        self.store = SlowStore()
         self.settings = CoordinatorSettings(
             BatchLimits(files=1), 1, deltas_per_base=3, commit_patience=0.0, **settings
         )
@@ -70,6 +92,15 @@ def test_runs_of_a_single_batch_come_to_their_bases(tmp_path):
     bases = CheckpointHistory(query.store).bases()
     # Where a run ends before its base is written, one that is long overdue is waited for.
     assert max(ref.checkpoint for ref in bases) >= 14 - 7
+
+
+def test_one_piece_of_work_is_done_at_a_time_however_slow_the_store_is(tmp_path):
+    query = Query(tmp_path)
+    query.store.slow = 0.05
+    query.land(40)
+    assert query.run(to_the_end=True) == 40
+    assert query.store.most == 1
+    assert CheckpointHistory(query.store).bases()
 
 
 def test_a_base_of_which_a_run_is_gone_is_skipped_and_written_again(tmp_path, caplog):

@@ -91,3 +91,9 @@ class TestEachStore(CleaningSuite):
         kind = "DELETE" if any_server.scheme == "gs" else "POST"
         yield lambda: any_server.fail_next(any_server.lose_answer, kind=kind)
         any_server.fault = None
+
+
+class TestS3OfFsspec(CleaningSuite):
+    @pytest.fixture
+    def location(self, server, bucket):
+        return f"s3://{bucket}/lake", {**server.options, "client": "fsspec"}

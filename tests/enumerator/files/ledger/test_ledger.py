@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.index.fingerprints import (
@@ -17,10 +18,14 @@ from pyspark_sluice.checkpoint_meta.index.fingerprints import (
 )
 from pyspark_sluice.checkpoint_meta.index.run import (
     Run,
+    read_files,
     read_keys,
     write_keys,
 )
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.ledger import pending as pending_ranges
+from pyspark_sluice.enumerator.files.ledger.file_state import FileState
+from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder, FileOrder, PendingRanges
 from pyspark_sluice.enumerator.files.ledger.seen_files import SeenFiles
@@ -269,3 +274,63 @@ def test_known_files_that_are_there_in_another_version_are_found_with_or_without
     flags = seen.compare(found([*now, file("d", 10, 5_000_000, "f")]))
     expected = [[True, True, True, False, True], [False, True, False, False, True]]
     assert [flag.tolist() for flag in flags] == expected
+
+
+def test_a_state_says_the_same_before_and_after_it_was_written_in_runs():
+    store = MemoryStateStore()
+    attachments = Attachments(store, 3)
+    policy = LedgerPolicy(merging=MergePolicy(flush_at=1, fan_in=2, longest=1000))
+    ledger, known = Ledger(policy), []
+    state = FileState()
+    for number in range(12):
+        new = [file(f"{number}-{i}", modified=i) for i in range(number + 1)]
+        known += new
+        enter(ledger, *new)
+        changes = ledger.snapshot(number + 1)
+        enter(ledger, file(f"later-{number}"))
+        known.append(file(f"later-{number}"))
+        if number % 4 == 0:
+            ledger.pending.take(None)
+        frozen = ledger.freeze()
+        if number % 3 == 2:
+            # Sealed as part of something else while it waited.
+            ledger.snapshot(100 + number)
+        written = frozen.write(attachments)
+        while improve := ledger.improve():
+            improve(attachments)
+        base = document(number + 1, FileState(written.rows), (), written.attachments)
+        state = folded([base], attachments)
+        assert len(seen_in(state)) == len(known)
+        assert len(seen_in(state)) == len(ledger.seen)
+        assert sorted(state) == sorted(ledger.pending)
+        assert changes is not None
+    assert len(ledger.seen.runs) <= 4
+    assert ledger.seen.are_known([f.path for f in known]).all()
+    in_files = [
+        path
+        for run in state.runs
+        for batch in read_files(attachments.read(run.attachments[1]))
+        for path in batch.column("path").to_pylist()
+    ]
+    assert sorted(in_files) == sorted(f.path for f in known)
+
+
+def test_what_is_found_after_the_cut_is_in_no_run_of_that_base():
+    attachments = Attachments(MemoryStateStore(), 1)
+    ledger = Ledger(LedgerPolicy())
+    enter(ledger, file("before"))
+    ledger.snapshot(1)
+    frozen = ledger.freeze()
+    enter(ledger, file("after"))
+    written = frozen.write(attachments)
+    state = folded([document(1, FileState(written.rows), (), written.attachments)], attachments)
+    assert seen_in(state).are_known(["before", "after"]).tolist() == [True, False]
+    assert ledger.seen.are_known(["before", "after"]).all()
+
+
+def test_a_file_that_a_listing_comes_upon_twice_is_entered_once():
+    ledger = Ledger(LedgerPolicy())
+    enter(ledger, file("a"), file("b"), file("a"))
+    enter(ledger, file("b"), file("c"))
+    assert [split.file.path for split in drain(ledger)] == ["a", "b", "c"]
+    assert len(ledger.seen) == 3

@@ -103,3 +103,14 @@ def test_an_error_ends_the_reading_and_is_reported():
     with pytest.raises(SourceUnavailable, match="no statistics"):
         StatisticsTimes("at", fail).learn([whole(file(str(number))) for number in range(1000)])
     assert len(read) < 500
+
+
+def test_a_checkpoint_that_is_taken_back_forgets_nothing():
+    footers = Footers()
+    bench = begun(footers, 1, 2)
+    taken = bench.plan()
+    bench.snapshot(1)
+    bench.enumerator.notify_checkpoint_aborted(1)
+    bench.enumerator.add_splits_back(taken, 0)
+    assert names(bench.plan()) == ["1", "2"]
+    assert sorted(footers.read) == ["1", "2"]

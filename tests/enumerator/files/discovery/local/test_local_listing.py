@@ -324,3 +324,15 @@ def test_a_pass_that_fails_moves_nothing(tmp_path):
     assert discovery.position() == {}
     (tmp_path / "two").mkdir()
     assert len(Ledger().take(discovery)) == 1
+
+
+def test_with_versions_known_files_come_after_any_change(tmp_path, aged):
+    path = land(tmp_path, "a")
+    land(tmp_path, "b", "")
+    discovery, ledger = make_discovery(tmp_path, wants_versions=True), Ledger(path)
+    aged()
+    for content in ("x", "xx", ""):
+        with open(path, "w") as file:
+            file.write(content)
+        (files,) = list(discovery.listing(ledger))
+        assert (list(files.paths), files.sizes.tolist()) == ([path], [len(content)])

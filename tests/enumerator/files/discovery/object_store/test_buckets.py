@@ -184,3 +184,14 @@ def test_a_path_of_which_everything_is_out_of_bounds_is_there(server):
     assert listed("s3://river/in") == []
     with pytest.raises(MissingPathError):
         listed("s3://river/nothing")
+
+
+def test_the_greatest_of_each_path_is_its_own(server, requests):
+    text = "s3://river/in/day=0{1,2},s3://river/in/day=12"
+    discovery, ledger = make_discovery(text, server, incremental=True), Ledger()
+    assert len(ledger.take(discovery)) == 27
+    requests.clear()
+    assert ledger.take(discovery) == []
+    begun = sorted(after for _, _, after in requests())
+    assert begun[0] == "in/day=02/8.json"
+    assert "in/day=12/8.json" in begun

@@ -274,3 +274,17 @@ def test_a_link_into_another_loaded_path_is_not_read_twice(tmp_path):
     (tmp_path / "one" / "b").symlink_to(tmp_path / "two" / "b")
     taken = Ledger().take(make_discovery(f"{tmp_path}/one,{tmp_path}/two"))
     assert names(taken, tmp_path) == ["one/a", "one/three/c", "two/b"]
+
+
+def test_times_choose_files_and_their_borders_are_sparks(tmp_path):
+    for name, second in (("a", 99), ("b", 100), ("c", 101), ("d", 200)):
+        os.utime(land(tmp_path, name), (second, second))
+    tree = Local(tmp_path)
+    times = {"modified_after": 100_000_000, "modified_before": 200_000_000}
+    assert found(tree, **times) == (["c"], {"modifiedAfter": 2, "modifiedBefore": 1})
+
+
+def test_files_older_than_the_age_are_counted_and_passed_over(tmp_path):
+    land(tmp_path, "old", age=1000)
+    land(tmp_path, "new", age=500)
+    assert found(Local(tmp_path), max_age=900_000_000) == (["new"], {"maxFileAge": 1})
