@@ -10,7 +10,7 @@ import pytest
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files.event_time_batches import OnLateFile
 from pyspark_sluice.errors import SourceUnavailable
-from pyspark_sluice.tests.enumerator.files.bench import Bench, file
+from pyspark_sluice.tests.enumerator.files.bench import Bench, file, whole
 from pyspark_sluice.tests.enumerator.files.chains import document, folded
 from pyspark_sluice.tests.enumerator.files.in_event_time import (
     HOUR,
@@ -177,3 +177,14 @@ def test_one_batch_that_is_to_hold_everything_is_not_ended_by_the_skew():
     budget.lift(UNLIMITED, everything=True)
     bench.enumerator.plan_batch(budget)
     assert hours(split for _, split in bench.context.assigned) == list(range(9))
+
+
+def test_a_late_file_goes_into_quarantine_and_is_not_found_again():
+    bench = begun(on_late=OnLateFile.QUARANTINE)
+    late = hourly(8)
+    bench.files += [late, hourly(13)]
+    until_listed(bench)
+    assert list(bench.context.quarantined) == [whole(late).split_id]
+    assert late.path in bench.context.quarantined[whole(late).split_id]
+    assert batches(bench, 2) == [[13]]
+    assert bench.enumerator.backlog()["eventTime"]["lateFiles"] == 1

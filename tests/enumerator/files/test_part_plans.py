@@ -85,3 +85,15 @@ def test_a_batch_of_one_small_file_says_little_of_the_speed():
     for _ in range(5):
         batches.read(backlog=200)
     assert batches.planned() > before / 2
+
+
+def test_what_plain_files_leave_of_a_limit_on_files_goes_to_the_reader_of_an_archive():
+    parts = PartPlans(READERS, lambda file: file.path.endswith(".tar"))
+    archive, *plain = (
+        FileSplit(FileVersion(f"/data/{name}", 1_000, 0), 0, 1_000)
+        for name in ["a.tar", *map(str, range(20))]
+    )
+    assert parts.limit(BatchBudget(BatchLimits(files=100)), (), READERS, archive)
+    parts.sent({0: [archive], 1: plain})
+    budgets = parts.cut(1, range(READERS), ())
+    assert {reader: budget.files for reader, budget in budgets.items()} == {0: 80, 1: 20}
