@@ -19,10 +19,7 @@ from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.spark_sink import rows_of_sink
 from pyspark_sluice.tests.spark.wheel import write_zip
 
-pytestmark = [
-    pytest.mark.drivers,
-    pytest.mark.thorough("the simulator loses tasks, runs them again and runs them twice"),
-]
+pytestmark = pytest.mark.drivers
 PROGRAM = Path(__file__).parent / "programs" / "cluster.py"
 
 
