@@ -17,7 +17,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.effect_of("discoveryMode", "queueUrl")
 def test_what_was_there_is_listed_and_what_comes_is_announced(service, bucket, open_stream):
-    stream = open_stream()
+    queue = service.make_queue()
+    stream = open_stream(queue, discoveryMode="notifications", queueUrl=queue)
     stream.put("in/old")
     assert stream.found() == ["in/old"]
     stream.put("in/new", "in/ä b", "in/silent")
