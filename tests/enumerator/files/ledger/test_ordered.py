@@ -166,3 +166,17 @@ def test_a_file_that_is_forgotten_before_it_is_found_stays_forgotten():
     assert len(ledger.pending) == 0
     state = folded([document(1, ledger.snapshot(1))])
     assert Ledger(LedgerPolicy(), state).seen.are_known(["a"]).tolist() == [True]
+
+
+def test_bytes_and_rows_of_what_is_pending_are_counted_after_a_withdrawal():
+    ledger = Ledger(LedgerPolicy())
+    enter(ledger, *FILES)
+    ledger.forget([FileSplit(FILES[1], 2, 4)], 1)
+    assert ledger.pending.bytes == 3 * SIZE - 2
+    assert len(ledger.pending) == len(list(ledger.pending)) == 4
+    order = []
+    while (split := ledger.pending.first()) is not None:
+        order.append((split.file.path, split.start, split.end))
+        ledger.pending.take(None)
+    assert order == [("a", 0, 6), ("b", 0, 2), ("b", 4, 6), ("c", 0, 6)]
+    assert ledger.pending.bytes == 0
