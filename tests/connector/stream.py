@@ -44,8 +44,8 @@ class Stream:
             **options,
         }
         # As Spark hands them over.
-        lowered = {name.lower(): value for name, value in given.items()}
-        self.reader: Any = SluiceDataSource(lowered).streamReader(schema)
+        self.options = {name.lower(): value for name, value in given.items()}
+        self.reader: Any = SluiceDataSource(self.options).streamReader(schema)
         self.at = self.reader.initialOffset()
         self._files = 0
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from pyspark_sluice.connector.source.file_source import driver_cores
-from pyspark_sluice.tests.connector.stream import LONG_AGO, Stream
+from pyspark_sluice.tests.connector.stream import LONG_AGO
 
 pytestmark = pytest.mark.slow
 
@@ -109,12 +109,10 @@ def test_a_batch_ends_once_its_readers_have_read_for_the_longest_duration(begin,
     assert sorted(row for rows in taken for row in rows) == list(range(300_000))
 
 
-def test_a_source_of_the_user_s_is_read_with_its_own_options(tmp_path):
+def test_a_source_of_the_user_s_is_read_with_its_own_options(begin, tmp_path):
     source = "pyspark_sluice.examples.log_source.log_source:LogSource"
     schema = StructType().add("partition", "string").add("position", "long").add("line", "string")
-    options = {"source": source, "sourceOptions": '{"slice": 2}', "parallelism": "2"}
-    stream = Stream(tmp_path, options, schema)
+    stream = begin(schema, source=source, sourceOptions='{"slice": 2}', parallelism="2")
     for name in ("p0", "p1"):
         (tmp_path / "in" / f"{name}.log").write_text("a\nb\nc\nd\ne\n")
     assert [len(stream.batch()) for _ in range(3)] == [4, 4, 2]
-    stream.reader.stop()

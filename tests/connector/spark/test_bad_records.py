@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +22,6 @@ from pyspark_sluice.reader.direct_write import bad_records
 from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.tests.connector.stream import Stream
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
 
 pytestmark = pytest.mark.slow
@@ -30,17 +30,8 @@ SCHEMA = StructType([StructField("id", LongType()), StructField("text", StringTy
 
 
 @pytest.fixture
-def begin(tmp_path):
-    begun = []
-
-    def made(**options):
-        options = {"badRecordsPath": str(tmp_path / "bad"), **options}
-        begun.append(Stream(tmp_path, options, SCHEMA))
-        return begun[-1]
-
-    yield made
-    for stream in begun:
-        stream.reader.stop()
+def begin(begin, tmp_path):
+    return partial(begin, SCHEMA, badRecordsPath=str(tmp_path / "bad"))
 
 
 def recorded(place, kind="bad_records"):

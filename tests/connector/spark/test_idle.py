@@ -15,8 +15,6 @@ from pyspark_sluice.connector.query import driver
 from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.protocol.opened import opened
 
-from ..stream import Stream
-
 _LONG = 60.0
 """Seconds of patience; what takes half of them has waited them out."""
 
@@ -29,21 +27,18 @@ def _soon():
 
 
 @pytest.fixture
-def stream(tmp_path, monkeypatch):
+def stream(begin, monkeypatch):
     monkeypatch.setattr(driver, "_IDLE_SECONDS", _LONG)
-    made = Stream(tmp_path, {})
+    made = begin()
     made.land("a.json")
     assert made.until(1) == [0]
-    yield made
-    made.reader.stop()
+    return made
 
 
-def test_the_first_question_without_news_is_answered_at_once(tmp_path, monkeypatch):
+def test_the_first_question_without_news_is_answered_at_once(begin, monkeypatch):
     monkeypatch.setattr(driver, "_IDLE_SECONDS", _LONG)
-    stream = Stream(tmp_path, {})
     with _soon():
-        assert stream.batch() == []
-    stream.reader.stop()
+        assert begin().batch() == []
 
 
 def test_a_question_that_waits_is_answered_when_a_file_comes(stream):
@@ -95,11 +90,10 @@ def test_a_run_that_ends_does_not_wait_for_news(stream):
             assert stream.reader.latestOffset(stream.at, limits.ReadAllAvailable()) == stream.at
 
 
-def test_an_idle_query_is_asked_seldom(tmp_path):
-    stream = Stream(tmp_path, {})
+def test_an_idle_query_is_asked_seldom(begin):
+    stream = begin()
     stream.batch()
     began = time.monotonic()
     for _ in range(10):
         stream.batch()
     assert time.monotonic() - began > 10 * driver._IDLE_SECONDS * 0.9
-    stream.reader.stop()

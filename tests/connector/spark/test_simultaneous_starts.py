@@ -6,33 +6,18 @@ import pytest
 
 from pyspark_sluice.enumerator.coordinator import coordinator as coordinators
 from pyspark_sluice.errors import FencedError, ProtocolError, StateError
-from pyspark_sluice.tests.connector.stream import Stream
-
-
-@pytest.fixture
-def begin(tmp_path):
-    """A query over the same files and the same state at each call."""
-    queries = []
-
-    def made():
-        queries.append(Stream(tmp_path, {"parallelism": "1"}))
-        return queries[-1]
-
-    yield made
-    for query in queries:
-        query.reader.stop()
 
 
 @pytest.fixture
 def older(begin):
-    query = begin()
+    query = begin(parallelism="1")
     query.land("a.json")
     return query
 
 
 def test_the_older_one_s_tasks_fail_where_the_newer_one_has_planned_the_same_rows(begin, older):
     _, first = older.plan()
-    newer = begin()
+    newer = begin(parallelism="1")
     _, second = newer.plan()
     for _ in range(2):
         with pytest.raises(FencedError, match="another query has taken over"):

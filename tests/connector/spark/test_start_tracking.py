@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 
@@ -10,45 +9,29 @@ import pytest
 
 from pyspark_sluice.connector.spark.stream_reader import StartTrackingReader
 from pyspark_sluice.errors import OptionError
-from pyspark_sluice.tests.connector.stream import SCHEMA
+from pyspark_sluice.tests.connector.stream import SCHEMA, Stream
 
 
-class Query:
-    """One query over JSON files of one row, restarted with a new reader."""
+class Query(Stream):
+    """One query over files of one row, restarted with a new reader; its rows."""
 
     def __init__(self, root, **options):
-        self.source = root / "in"
-        self.source.mkdir()
-        self.options = {
-            "path": str(self.source),
-            "fileformat": "json",
-            "statelocation": str(root / "state"),
-            "discoveryinterval": "20ms",
-            **options,
-        }
+        super().__init__(root, options)
         self.rows = []
-        self.reader = StartTrackingReader(self.options, SCHEMA)
+        self.restart()
 
     def restart(self):
         self.reader.stop()
         self.reader = StartTrackingReader(self.options, SCHEMA)
 
-    def land(self, *ids):
-        for each in ids:
-            hidden = self.source / f".{each}"
-            hidden.write_text(json.dumps({"id": each}) + "\n")
-            hidden.rename(self.source / f"{each:03}.json")
-
-    def read(self, start, end):
+    def deliver(self, start, end):
         """A batch; Spark has its offset in its log."""
-        for partition in self.reader.partitions(start, end):
-            for batch in self.reader.read(partition):
-                self.rows += batch.column("id").to_pylist()
+        self.rows += self.read(self.reader.partitions(start, end))
 
 
 @pytest.fixture
 def query(tmp_path):
-    query = Query(tmp_path, maxfilespertrigger="1")
+    query = Query(tmp_path, maxFilesPerTrigger="1")
     yield query
     query.reader.stop()
 
@@ -58,89 +41,89 @@ def fresh_batches(query, count):
     offsets = [query.reader.initialOffset()]
     for _ in range(count):
         offsets.append(query.reader.latestOffset())
-        query.read(offsets[-2], offsets[-1])
+        query.deliver(offsets[-2], offsets[-1])
         query.reader.commit(offsets[-1])
     return offsets
 
 
 def test_being_asked_again_proves_that_the_batch_before_is_complete(query):
-    query.land(1, 2)
+    query.land("a.json", "b.json")
     offsets = fresh_batches(query, 2)
-    assert query.rows == [1, 2]
+    assert query.rows == [0, 1]
     assert query.reader.latestOffset() == offsets[-1]
-    query.land(3)
+    query.land("c.json")
     while (end := query.reader.latestOffset()) == offsets[-1]:
         pass
-    query.read(offsets[-1], end)
-    assert query.rows == [1, 2, 3]
+    query.deliver(offsets[-1], end)
+    assert query.rows == [0, 1, 2]
 
 
 def test_a_restart_resumes_after_the_newest_offset_of_the_log(query):
-    query.land(1, 2, 3)
+    query.land("a.json", "b.json", "c.json")
     newest = fresh_batches(query, 2)[-1]
     query.restart()
     assert query.reader.partitions(newest, newest) == []
     end = query.reader.latestOffset()
-    query.read(newest, end)
-    assert query.rows == [1, 2, 3]
+    query.deliver(newest, end)
+    assert query.rows == [0, 1, 2]
 
 
 def test_a_restart_repeats_the_batch_that_spark_has_not_committed(query):
-    query.land(1, 2, 3)
+    query.land("a.json", "b.json", "c.json")
     offsets = fresh_batches(query, 2)
     query.restart()
     query.reader.partitions(offsets[2], offsets[2])
-    query.read(offsets[1], offsets[2])
-    assert query.rows == [1, 2, 2]
-    query.read(offsets[2], query.reader.latestOffset())
-    assert query.rows == [1, 2, 2, 3]
+    query.deliver(offsets[1], offsets[2])
+    assert query.rows == [0, 1, 1]
+    query.deliver(offsets[2], query.reader.latestOffset())
+    assert query.rows == [0, 1, 1, 2]
 
 
 @pytest.mark.effect_of("availableNow")
 def test_available_now_plans_everything_as_checkpoints_within_the_limits(tmp_path):
-    query = Query(tmp_path, maxfilespertrigger="2", availablenow="true")
-    query.land(*range(7))
+    query = Query(tmp_path, maxFilesPerTrigger="2", availableNow="true")
+    query.land(*(f"{number}.json" for number in range(7)))
     start, end = query.reader.initialOffset(), query.reader.latestOffset()
     partitions = [partition.value for partition in query.reader.partitions(start, end)]
     files = Counter()
     for part in (part for partition in partitions for part in partition.parts):
         files[part.checkpoint.ref.checkpoint] += sum(batch.num_rows for batch in part.splits())
     assert files == {1: 2, 2: 2, 3: 2, 4: 1}
-    query.read(start, end)
+    query.deliver(start, end)
     assert sorted(query.rows) == list(range(7))
     assert query.reader.latestOffset() == end
-    query.land(7)
+    query.land("7.json")
     query.restart()
     query.reader.partitions(end, end)
-    query.read(end, query.reader.latestOffset())
+    query.deliver(end, query.reader.latestOffset())
     assert sorted(query.rows) == list(range(8))
     query.reader.stop()
 
 
 def test_a_run_that_repeats_a_batch_says_that_it_ends_with_it(tmp_path, caplog):
-    query = Query(tmp_path, availablenow="true")
-    query.land(1)
+    query = Query(tmp_path, availableNow="true")
+    query.land("a.json")
     first, end = query.reader.initialOffset(), query.reader.latestOffset()
     query.restart()
     query.reader.partitions(end, end)
     assert query.reader.initialOffset() == first
     with caplog.at_level(logging.WARNING, "pyspark_sluice"):
-        query.read(first, end)
+        query.deliver(first, end)
     assert "Start the query again to read the rest" in caplog.text
-    assert query.rows == [1]
+    assert query.rows == [0]
     query.reader.stop()
 
 
-@pytest.mark.parametrize("limit", ["maxrowspertrigger", "maxbatchduration"])
+@pytest.mark.parametrize("limit", ["maxRowsPerTrigger", "maxBatchDuration"])
 def test_available_now_refuses_limits_that_readers_keep(tmp_path, limit):
-    query = Query(tmp_path, **{limit: "2000"}, availablenow="true")
+    query = Query(tmp_path, **{limit: "2000"}, availableNow="true")
     with pytest.raises(OptionError, match="maxRowsPerTrigger or maxBatchDuration"):
         query.reader.latestOffset()
     query.reader.stop()
 
 
 def test_a_first_batch_that_leaves_files_says_so(query, caplog):
-    query.land(1, 2, 3)
+    query.land("a.json", "b.json", "c.json")
     with caplog.at_level(logging.WARNING, "pyspark_sluice"):
         query.reader.latestOffset()
     assert "2 files are not in the first batch" in caplog.text
