@@ -14,9 +14,7 @@ import pyarrow as pa
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-from pyspark_sluice.checkpoint_meta.stores.testing import (
-    MemoryStateStore,
-)
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.direct_write import direct_write_of
 from pyspark_sluice.connector.source.file_source import FileSource

@@ -74,10 +74,7 @@ def test_what_is_wrong_is_reported_as_when_the_query_starts(given):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (
-            {"max_file_per_trigger": 3},
-            "max_file_per_trigger: unknown option; did you mean",
-        ),
+        ({"max_file_per_trigger": 3}, "max_file_per_trigger: unknown option; did you mean"),
         ({"fileFormat": "csv", "file_format": "csv"}, "file_format: fileFormat is set as well"),
         ({"maxFilesPerTrigger": None}, "maxFilesPerTrigger: found NoneType; expected text, a"),
         ({"formatOptions": {"a": object()}}, "formatOptions: found dict; expected"),

@@ -6,24 +6,27 @@ the marker `effect_of`; those of reading are in `reader/files/formats/test_regis
 
 from __future__ import annotations
 
+import ast
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
+from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.connector.query import driver
 from pyspark_sluice.errors import SluiceError, StateError
+from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.connector.stream import LONG_AGO
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
+from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
-
-
-# What is found --------------------------------------------------------------------------------
 
 NAMES = ["a.json", "b,c.txt", "day=1/d.json", "other/e.json", "_f.json", "xg.json"]
 
@@ -104,9 +107,6 @@ def test_a_changed_file_is_read_again_on_demand(begin):
     assert stream.until(1) == [1]
 
 
-# When it is found -----------------------------------------------------------------------------
-
-
 def test_the_next_listing_comes_after_its_interval(begin):
     stream = begin(discoveryInterval="1h")
     stream.land("a.json")
@@ -171,9 +171,6 @@ def test_listing_pauses_while_the_maximum_of_files_is_pending(begin):
     assert sorted(rows) == list(range(25))
 
 
-# State ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("options", "place"),
     [
@@ -196,10 +193,7 @@ def test_the_state_is_where_the_options_say(begin, tmp_path, options, place):
 
 @pytest.mark.parametrize(
     ("options", "kept"),
-    [
-        ({}, False),
-        ({"retainCheckpointsFor": "1h"}, True),
-    ],
+    [({}, False), ({"retainCheckpointsFor": "1h"}, True)],
 )
 def test_checkpoints_are_retained_by_their_number_and_their_age(
     begin, tmp_path, monkeypatch, options, kept
@@ -286,3 +280,26 @@ def test_info_is_logged_unless_the_log_level_is_error(begin, caplog, monkeypatch
     stream.land("a.json")
     stream.batch()
     assert bool([line for line in caplog.records if line.levelno == logging.INFO]) == told
+
+
+def test_every_option_is_shown_to_have_an_effect():
+    fields = SluiceOptions.model_fields
+    missing = {str(fields[name].alias) for name in set(fields) - set(ReaderOptions.model_fields)}
+    # Their tests pass options to a stream, and rows tell the effect.
+    paths = (Path(__file__), Path(__file__).with_name("test_batches.py"))
+    cases = "".join(path.read_text(encoding="utf-8") for path in paths)
+    missing -= {name for name in missing if f'"{name}"' in cases or f"{name}=" in cases}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        text = path.read_text(encoding="utf-8")
+        for option in _marked(text) if "effect_of" in text else ():
+            assert text.count(option) > 1, f"{path} has nothing about {option} but the marker"
+            missing.discard(option)
+    assert not missing
+
+
+def _marked(text: str) -> Iterator[str]:
+    """The options that tests say to show, with the marker `effect_of`."""
+    for node in ast.walk(ast.parse(text)):
+        for mark in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.effect_of":
+                yield from map(ast.literal_eval, mark.args)

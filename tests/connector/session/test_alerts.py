@@ -16,10 +16,7 @@ from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files import backlog
 from pyspark_sluice.errors import SluiceError, SourceUnavailable
 from pyspark_sluice.tests.connector.session.monitored_query import TICK, MonitoredQuery
-from pyspark_sluice.tests.connector.session.prometheus_rules import (
-    alerts_of,
-    metrics_in,
-)
+from pyspark_sluice.tests.connector.session.prometheus_rules import alerts_of, metrics_in
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.repository import ROOT
 
@@ -179,14 +176,7 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield query, told.fires
 
 
-@pytest.mark.sample(
-    "hangs",
-    "dies",
-    "killed",
-    "behind",
-    "quarantine",
-    why="a day with 60 batches",
-)
+@pytest.mark.sample("hangs", "dies", "killed", "behind", "quarantine", why="a day with 60 batches")
 def test_each_trouble_fires_its_alert_and_a_healthy_day_none(story):
     query, expected = story
     assert query.names() == expected

@@ -15,11 +15,7 @@ from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.documents.file_columns import splits_in
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.stores.testing import (
-    Fault,
-    FaultyStateStore,
-    SimulatedCrash,
-)
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault, FaultyStateStore, SimulatedCrash
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.commands import compact as compacting
 from pyspark_sluice.connector.cli.commands.compact import compact_plan

@@ -1,25 +1,31 @@
-"""The commands that look: what they print is what was ingested, as text and as JSON."""
+"""The commands that look: what they print is what was ingested, as text and as JSON; and help."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from fnmatch import fnmatchcase
 from importlib.metadata import version
 
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 import pyspark_sluice
-from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.cli.app import app, main
 from pyspark_sluice.connector.cli.commands.status import status_lines
 from pyspark_sluice.connector.cli.commands.watch import Backlog
+from pyspark_sluice.connector.cli.output import Exit
 from pyspark_sluice.connector.cli.view_filter import matching_pattern
 from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.connector.queries import Query
 
 pytestmark = pytest.mark.slow
+
+COMMANDS = typer.main.get_command(app).commands
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +92,6 @@ def test_files_are_filtered_by_state_and_pattern(query, capsys):
 
 
 def test_a_pattern_means_what_the_shell_means_by_it():
-    import re
-    from fnmatch import fnmatchcase
-
     paths = ("/in/a.json", "/in/[b].json", "/in/deep/c.json", "/in/a.json\n", "s3://b/a.json")
     for pattern in ("*.json", "/in/?.json", "/in/[[]b].json", "/in/*", "*[!a].json", "", "*"):
         found = [path for path in paths if re.search(matching_pattern(pattern), path)]
@@ -167,3 +170,46 @@ def test_the_version_is_that_of_the_package(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"pyspark-sluice {version('pyspark-sluice')}\n"
     assert pyspark_sluice.__version__ == version("pyspark-sluice")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "reason"),
+    [
+        (["report", "STATE", "-o", "/nonexistent/x.html"], "/nonexistent/x.html", "ENOENT"),
+        (["report", "STATE", "-o", "/proc/x.html"], "/proc/x.html", ""),
+        (["report", "STATE", "-o", "/tmp"], "/tmp", "EISDIR"),
+        (["fork", "STATE", "/proc/xx", "--yes"], "/proc/xx", ""),
+    ],
+    ids=["no such directory", "proc", "a directory", "a new state"],
+)
+def test_a_path_that_cannot_be_written_is_named_in_one_message(
+    query, capsys, arguments, path, reason
+):
+    given = [query.state if argument == "STATE" else argument for argument in arguments]
+    error = told(capsys, *given, code=Exit.FAILED).err
+    assert error.count("\n") == 1
+    assert f": {path}; found " in error
+    assert f"({reason}" in error
+
+
+def test_the_list_of_commands_has_a_whole_sentence_for_each(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["--help"]) == 0
+    _, _, listed = capsys.readouterr().out.partition("Commands:\n")
+    lines = listed.splitlines()
+    assert len(lines) == len(COMMANDS)
+    assert [line for line in lines if "..." in line or not line.endswith(".")] == []
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_each_argument_and_option_is_explained_in_sentences(name):
+    explained = [given.help for given in COMMANDS[name].params if given.name != "help"]
+    assert all(explained)
+    verbs = {text.split()[0] for text in explained}
+    assert verbs <= {
+        "Also", "Announce", "Check", "Compare", "Continue", "Count", "Create", "Decode", "Find",
+        "Give", "Go", "Keep", "Leave", "Let", "Make", "Permit", "Print", "Read", "Replace",
+        "Report", "Run", "Search", "Select", "Show", "Start", "Stop", "Store", "Use", "Wait",
+        "Write",
+    }  # fmt: skip
+    assert [text for text in explained if not text.endswith((".", "..."))] == []

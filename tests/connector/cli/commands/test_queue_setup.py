@@ -1,15 +1,13 @@
-"""What the command prints is what a query on S3 and SQS asks for: all of it, and nothing else."""
+"""What `sluice queue-setup` prints is what a query on AWS or Azure asks for, and nothing else."""
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shlex
 import subprocess
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +15,18 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents import heartbeat
 from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.enumerator.files.discovery.queue.sqs import SqsQueue
+from pyspark_sluice.tests.checkpoint_meta.storage.faulty_server import body_of, give
 from pyspark_sluice.tests.connector.stream import Stream
 from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import event, record
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.enumerator.files.discovery.queue.services import blob_event
+from pyspark_sluice.tests.patience import PATIENCE, wait_until
 from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
 
+AZURE = "abfss://lake@account.dfs.core.windows.net/in/deep"
 POLICY = ROOT / "examples" / "permissions" / "aws-policy.json"
 SHIPPED = ("s3://DATA-BUCKET/events", "--state", "s3://STATE-BUCKET/checkpoints/events")
 CLEANING = (*SHIPPED, "--clean-source", "--archive", "s3://DATA-BUCKET/archive")
@@ -112,8 +114,8 @@ def run(server: Any, bucket: str, tmp_path: Path, monkeypatch: Any) -> Any:
     def look(environ: dict[str, Any], _: Any) -> None:
         # Which objects are deleted at once is in the body.
         if environ["REQUEST_METHOD"] == "POST" and environ.get("QUERY_STRING", "") == "delete":
-            body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
-            environ["wsgi.input"] = io.BytesIO(body)
+            body = body_of(environ)
+            give(environ, body)
             deleted.extend(re.findall("<Key>(.*?)</Key>", body.decode()))
 
     server.fault = look
@@ -124,15 +126,11 @@ def run(server: Any, bucket: str, tmp_path: Path, monkeypatch: Any) -> Any:
         one_by_one = [name for name in own if not name.endswith("?delete")]
         return one_by_one + [f"DELETE /{bucket}/{key}" for key in deleted]
 
-    def until(seen: Callable[[], bool], act: Callable[[], Any] = lambda: None) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not seen():
-            assert time.monotonic() < deadline, (asked()[-30:], stream.reader.reportLatestOffset())
-            act()
-            time.sleep(0.05)
+    def has(kind: str, of: str = "") -> bool:
+        return any(name.startswith(kind) and of in name for name in asked())
 
-    def has(kind: str, of: str = "") -> Callable[[], bool]:
-        return lambda: any(name.startswith(kind) and of in name for name in asked())
+    def until(*seen: str) -> None:
+        wait_until(lambda: has(*seen) or (stream.batch() and False), lambda: asked()[-30:])
 
     s3.put_object(Bucket=bucket, Key="in/first.json", Body=b'{"id": 0}\n')
     stream = Stream(tmp_path, options)
@@ -143,13 +141,13 @@ def run(server: Any, bucket: str, tmp_path: Path, monkeypatch: Any) -> Any:
         sqs.send_message(QueueUrl=urls[0], MessageBody=event(record(bucket, key)))
         if number == 1:
             # Its message is held as long as no batch has its file.
-            until(has("ChangeMessageVisibilityBatch"))
+            wait_until(lambda: has("ChangeMessageVisibilityBatch"), lambda: asked()[-30:])
         assert stream.until(1) == [1]
     sqs.send_message(QueueUrl=urls[0], MessageBody="no event")
-    until(has("SendMessage"), stream.batch)
-    until(has("DeleteMessageBatch"), stream.batch)
-    until(has("DELETE", "/in/"), stream.batch)
-    until(has("DELETE", "/state/"), stream.batch)
+    until("SendMessage")
+    until("DeleteMessageBatch")
+    until("DELETE", "/in/")
+    until("DELETE", "/state/")
     stream.reader.stop()
     return places_of(asked())
 
@@ -209,7 +207,56 @@ def test_the_commands_make_queues_that_a_query_can_use(server, bucket, capsys):
     assert "in/a.json" in created[0] or "in%2Fa.json" in created[0]
 
 
-@pytest.mark.parametrize("path", ["/data/in", "gs://bucket/in", "s3://bucket/*.json", "s3://"])
-def test_a_place_that_is_not_a_prefix_of_a_bucket_is_refused(path, capsys):
-    assert main(["queue-setup", path]) == 2
-    assert "s3://bucket/prefix" in capsys.readouterr().err
+def az_calls(capsys, *arguments):
+    """The words of each call of az, as a shell hands them over."""
+    assert main(["queue-setup", AZURE, *arguments]) == 0
+    script = "az() { printf '%s\\0' \"$@\"; printf '\\1'; }\n" + capsys.readouterr().out
+    done = subprocess.run(
+        ["bash", "-eu"], input=script, text=True, capture_output=True, check=True, timeout=PATIENCE
+    )
+    return [call.split("\0") for call in done.stdout.split("\1") if call]
+
+
+def test_the_options_that_it_prints_for_azure_are_those_of_a_query(capsys):
+    given = {"path": AZURE, **printed(capsys, AZURE)["options"]}
+    parsed = parse_options(given, streaming=False)
+    assert parsed.queue_url == "https://account.queue.core.windows.net/sluice"
+    assert parsed.dead_letter_queue_url == f"{parsed.queue_url}-dead-letters"
+
+
+def test_events_of_azure_of_the_path_pass_the_filter_and_no_others(capsys):
+    (call,) = [call for call in az_calls(capsys) if "event-subscription" in call]
+    begins = call[call.index("--subject-begins-with") + 1]
+    assert blob_event("lake", "in/deep/a")["subject"].startswith(begins)
+    for container, key in (("lake", "in/deeper/a"), ("other", "in/deep/a")):
+        assert not blob_event(container, key)["subject"].startswith(begins)
+
+
+def test_each_role_of_azure_is_on_what_the_query_uses_it_for(capsys):
+    calls = [call for call in az_calls(capsys, "--queue", "told") if "assignment" in call]
+    roles = {call[call.index("--scope") + 1]: call[call.index("--role") + 1] for call in calls}
+    ends = {scope.partition("storageAccounts/account/")[2]: roles[scope] for scope in roles}
+    assert ends == {
+        "blobServices/default/containers/lake": "Storage Blob Data Reader",
+        "queueServices/default/queues/told": "Storage Queue Data Contributor",
+        "queueServices/default/queues/told-dead-letters": "Storage Queue Data Message Sender",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["/data/in"], "s3://bucket/prefix"),
+        (["gs://bucket/in"], "s3://bucket/prefix"),
+        (["s3://bucket/*.json"], "s3://bucket/prefix"),
+        (["s3://"], "s3://bucket/prefix"),
+        (["abfss://lake/in"], "account.dfs.core.windows.net"),
+        (["abfss://lake@a.dfs.core.windows.net/*.json"], "without wildcards"),
+        ([AZURE, "--queue", "Told"], "lower-case"),
+        ([AZURE, "--queue", "a--b"], "lower-case"),
+        ([AZURE, "--queue", "x" * 60], "lower-case"),
+    ],
+)
+def test_a_place_and_a_queue_that_a_service_does_not_know_are_refused(arguments, told, capsys):
+    assert main(["queue-setup", *arguments]) == 2
+    assert told in capsys.readouterr().err
