@@ -77,8 +77,6 @@ def test_each_problem_is_reported_with_its_option(options, problem):
 @pytest.mark.parametrize(
     "options",
     [
-        {"fileOrder": "eventTime", "eventTimePattern": "{yyyy}/{MM}", "maxEventTimeSkew": "0"},
-        {"startAt": "2026-01-02", "eventTimePattern": "{yyyy}/{MM}/{dd}"},
         {"fileOrder": "eventTime", "eventTimeColumn": "at", "fileFormat": "orc"},
         {
             "fileOrder": "eventTime",

@@ -141,10 +141,6 @@ class MonitoredQuery:
         """What the listener answers now."""
         return prometheus_client.generate_latest(self.registry).decode()
 
-    def names(self) -> set[str]:
-        """The alerts that have ever fired."""
-        return {name for name, _ in self.fired}
-
     def _progress(self, report: Any, end: Any) -> dict[str, Any]:
         rates = {"inputRowsPerSecond": 1.0, "processedRowsPerSecond": 1.0}
         source = {

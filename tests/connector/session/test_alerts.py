@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from pyspark_sluice.enumerator.files import backlog
 from pyspark_sluice.errors import SluiceError, SourceUnavailable
 from pyspark_sluice.tests.connector.session.monitored_query import TICK, MonitoredQuery
 from pyspark_sluice.tests.connector.session.prometheus_rules import alerts_of, metrics_in
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
@@ -102,10 +101,7 @@ def a_listing_that_fails_while_batches_run(query: MonitoredQuery) -> None:
     query.batch()
     data = query.query.data
     data.rename(data.with_name("away"))
-    deadline = time.monotonic() + PATIENCE
-    while query.report()["failedListings"] < 5:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: query.report()["failedListings"] >= 5)
     # What a batch wants to read is reachable again, before the listing is.
     data.with_name("away").rename(data)
     for _ in range(6):
@@ -163,25 +159,16 @@ STORIES = {
 }
 
 
-@pytest.fixture(scope="module", params=STORIES)
-def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A query that has lived through it, and the alerts that were to fire."""
-    told, place = STORIES[request.param], tmp_path_factory.mktemp("query")
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        _monitored(place, told.settings, **told.options) as query,
-    ):
-        patch.setattr(backlog, "_BACK_OFF_LIMIT", 0.05)
-        told.happens(query)
-        yield query, told.fires
-
-
 @pytest.mark.sample("hangs", "dies", "killed", "behind", "quarantine", why="a day with 60 batches")
-def test_each_trouble_fires_its_alert_and_a_healthy_day_none(story):
-    query, expected = story
-    assert query.names() == expected
-    for name, labels in query.fired:
-        assert ("query", "orders") in labels, name
+@pytest.mark.parametrize("name", STORIES)
+def test_each_trouble_fires_its_alert_and_a_healthy_day_none(name, tmp_path, monkeypatch):
+    story = STORIES[name]
+    monkeypatch.setattr(backlog, "_BACK_OFF_LIMIT", 0.05)
+    with _monitored(tmp_path, story.settings, **story.options) as query:
+        story.happens(query)
+    assert {alert for alert, _ in query.fired} == story.fires
+    for alert, labels in query.fired:
+        assert ("query", "orders") in labels, alert
 
 
 def test_rules_and_dashboard_use_only_metrics_that_a_query_has(tmp_path):

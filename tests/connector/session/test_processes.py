@@ -1,13 +1,17 @@
-"""Errors are shown without their history, bugs with it; pandas is left out until it is wanted."""
+"""What a session shows of errors, which modules it imports, and when it starts a query again."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
+from pyspark_sluice import run_with_evolution
 from pyspark_sluice.connector.session.processes import plain_errors
 from pyspark_sluice.errors import MissingPathError, ProtocolError
 from pyspark_sluice.tests.patience import PATIENCE
@@ -63,3 +67,27 @@ def test_a_batch_of_local_files_imports_neither_fsspec_nor_pandas(tmp_path):
     command = [sys.executable, "-c", STREAM, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
+
+
+class Stopped:
+    """A query that new columns have stopped, or that has ended."""
+
+    def __init__(self, column, version):
+        self.column, self.version = column, version
+
+    def awaitTermination(self, timeout):  # noqa: N802
+        if self.column:
+            raise StreamingQueryException(
+                "pyspark_sluice.errors.SchemaEvolvedError: the data has new columns: "
+                f"found {self.column} long. It continues with version {self.version} of the "
+                "schema. "
+                "SQLSTATE: 38000"
+            )
+
+
+def test_a_query_that_stops_of_the_same_column_again_and_again_is_not_started_for_ever():
+    starts: Iterator[Any]
+    starts = iter([Stopped("a", 1), Stopped("b", 2), Stopped("b", 4), Stopped("", 0)])
+    with pytest.raises(StreamingQueryException, match=r"found b long.*version 4"):
+        run_with_evolution(lambda: next(starts))
+    assert not run_with_evolution(lambda: next(starts)).column

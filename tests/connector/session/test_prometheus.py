@@ -26,7 +26,7 @@ def shown(query: MonitoredQuery) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
-def test_the_age_of_the_oldest_file_grows_while_no_event_comes(monitored):
+def test_the_age_of_the_oldest_file_grows_while_no_event_comes_and_is_0_without_one(monitored):
     # Three files: one is in the batch, one may be in the next one already.
     monitored.land(3, age=100)
     monitored.batch()
@@ -34,11 +34,8 @@ def test_the_age_of_the_oldest_file_grows_while_no_event_comes(monitored):
     assert at_once == 100
     monitored.wait(10 * TICK)
     assert shown(monitored)[OLDEST] == at_once + 10 * TICK
-
-
-def test_a_query_shows_no_waiting_file_as_age_0(monitored):
-    monitored.land()
-    monitored.batch()
+    for _ in range(2):
+        monitored.batch()
     monitored.wait(10 * TICK)
     assert shown(monitored)[OLDEST] == 0
 
@@ -55,9 +52,11 @@ def test_series_stay_for_a_while_after_the_end_and_then_go(monitored):
     assert shown(monitored) == {}
 
 
-def test_a_query_that_is_started_again_keeps_its_counters(monitored):
+def test_a_query_that_is_started_again_keeps_its_counters_and_figures(monitored):
     monitored.land()
     monitored.batch()
+    files = 'sluice_files_seen{query="orders",source="0"}'
+    before = shown(monitored)[files]
     monitored.end(ValueError("no"))
     monitored.begin()
     found = shown(monitored)
@@ -65,6 +64,11 @@ def test_a_query_that_is_started_again_keeps_its_counters(monitored):
     assert found['sluice_failures_total{query="orders"}'] == 1
     assert found['sluice_batches_total{query="orders"}'] == 1
     assert 'sluice_last_error_timestamp_seconds{error="other",query="orders"}' in found
+    # A batch that is repeated has no report.
+    monitored.progress(None, {"checkpoint": 1, "epoch": 1, "state": "k3x9", "version": 1})
+    found = shown(monitored)
+    assert (found[UP], found[files]) == (1, before)
+    assert found['sluice_batches_total{query="orders"}'] == 2
 
 
 def test_a_query_without_a_source_of_sluice_goes_with_its_first_batch(monitored):
@@ -75,21 +79,6 @@ def test_a_query_without_a_source_of_sluice_goes_with_its_first_batch(monitored)
     monitored.idle(TICK)
     monitored.end()
     assert shown(monitored) == {}
-
-
-def test_a_batch_that_is_repeated_after_a_restart_has_no_report_and_keeps_the_figures(monitored):
-    monitored.land()
-    monitored.batch()
-    before = shown(monitored)
-    monitored.end()
-    monitored.begin()
-    offset = {"checkpoint": 1, "epoch": 1, "state": "k3x9", "version": 1}
-    monitored.progress(None, offset)
-    found = shown(monitored)
-    assert found[UP] == 1
-    assert found['sluice_batches_total{query="orders"}'] == 2
-    files = 'sluice_files_seen{query="orders",source="0"}'
-    assert found[files] == before[files]
 
 
 def test_an_error_is_named_by_its_class():

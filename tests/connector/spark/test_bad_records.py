@@ -20,9 +20,7 @@ from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.api import SCHEMA_LEFT_OUT, LeftOut
 from pyspark_sluice.reader.direct_write import bad_records
 from pyspark_sluice.reader.direct_write.place import Place
-from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
-from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
+from pyspark_sluice.reader.files.options import FileFormatName
 
 pytestmark = pytest.mark.slow
 
@@ -202,23 +200,3 @@ def test_files_are_closed_at_their_size(tmp_path, monkeypatch):
     assert len(files) > 5
     assert sum(file.records for file in files) == 100
     assert [line["record"] for line in recorded(tmp_path)] == [f"record {n}" for n in range(100)]
-
-
-def test_bad_records_are_handed_on_in_batches_however_many_there_are(tmp_path):
-    path = tmp_path / "a.data"
-    path.write_text("".join(bad(n) for n in range(100_000)))
-    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
-    options = ReaderOptions(
-        fileFormat="json",
-        mode="DROPMALFORMED",
-        badRecordsPath="/bad",
-        batchBytes="1m",
-        acceptUnrelatedFiles=True,
-    )
-    count = largest = 0
-    for item in FileSplitReader(schema, options, CONTEXT).read([whole(path)]):
-        if isinstance(item, LeftOut):
-            count += item.batch.num_rows
-            largest = max(largest, item.batch.nbytes)
-    assert count == 100_000
-    assert largest < 32 * 1024 * 1024

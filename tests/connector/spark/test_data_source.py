@@ -1,13 +1,17 @@
-"""The options are checked by the first method that Spark calls, and all of them at once."""
+"""What the first calls check: all options at once, and the interpreter that Spark runs."""
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from pyspark.sql.types import StructType
 
 from pyspark_sluice.connector.spark.data_source import SluiceDataSource
+from pyspark_sluice.connector.spark.registration import use_this_interpreter
 from pyspark_sluice.errors import OptionError, SluiceError
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.connector.stream import next_offset
@@ -108,3 +112,32 @@ def test_a_batch_read_closes_its_reader_also_after_an_error_and_after_a_limit(
     with pytest.raises(SluiceError):
         next(reader.read(part))
     assert len(closed) == 3
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The PATH: one folder with another environment's `python3` in it."""
+    (tmp_path / "python3").symlink_to(os.path.realpath(sys.executable))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYSPARK_PYTHON", "")
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "")
+    return tmp_path
+
+
+def test_another_environment_on_the_path_is_set_aside(path):
+    use_this_interpreter()
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_an_activated_environment_is_left_alone(path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{os.path.dirname(sys.executable)}:{path}")
+    use_this_interpreter()
+    assert os.environ["PYSPARK_PYTHON"] == ""
+
+
+@pytest.mark.parametrize("name", ["PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"])
+def test_what_somebody_has_said_counts(path, monkeypatch, name):
+    monkeypatch.setenv(name, "/opt/python3")
+    use_this_interpreter()
+    assert os.environ[name] == "/opt/python3"
+    assert os.environ["PYSPARK_PYTHON"] in ("", "/opt/python3")

@@ -48,8 +48,10 @@ def test_a_question_that_waits_is_answered_when_a_file_comes(stream):
         assert stream.batch() == [1]
 
 
-def _waiting(stream, monkeypatch):
-    """Set as soon as a question waits for news."""
+def test_a_question_that_waits_ends_when_another_query_takes_the_state_over(
+    stream, tmp_path, monkeypatch
+):
+    store = open_store(str(tmp_path / "state" / "source"), {})
     threads = opened(stream.reader._driver.coordinator).threads
     waits, wait_for = threading.Event(), threads.wait_for
 
@@ -57,18 +59,10 @@ def _waiting(stream, monkeypatch):
         waits.set()
         return wait_for(*arguments)
 
-    monkeypatch.setattr(threads, "wait_for", told)
-    return waits
-
-
-def test_a_question_that_waits_ends_when_another_query_takes_the_state_over(
-    stream, tmp_path, monkeypatch
-):
-    store = open_store(str(tmp_path / "state" / "source"), {})
-    with _soon(), ThreadPoolExecutor(1) as threads:
+    with _soon(), ThreadPoolExecutor(1) as pool:
         stream.batch()
-        waits = _waiting(stream, monkeypatch)
-        asked = threads.submit(stream.batch)
+        monkeypatch.setattr(threads, "wait_for", told)
+        asked = pool.submit(stream.batch)
         assert waits.wait(_LONG / 4)
         claim_epoch(store)
         with pytest.raises(FencedError):

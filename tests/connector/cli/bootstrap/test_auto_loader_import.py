@@ -44,21 +44,14 @@ def test_an_export_without_times_of_commit_is_refused_unless_all_was_processed(t
     assert drained(new) == []
 
 
-def test_of_several_versions_of_a_file_the_newest_counts(tmp_path, capsys):
+def test_the_newest_version_of_a_file_counts_and_one_of_another_size_has_changed(tmp_path, capsys):
     paths = landed(tmp_path, ["a.json", "b.json"])
     older, newer = rows_of(paths[:1], paths), rows_of(paths, [paths[1]])
     older[0]["create_time"] = "2998-01-01T00:00:00.000Z"
+    newer[1]["size"] += 1
     export = written(tmp_path, [*newer, *older], ".parquet")
     told, _ = from_auto_loader(tmp_path, capsys, export)
-    assert told["unfinished"] == [str(paths[0])]
-
-
-def test_a_file_of_another_size_has_changed(tmp_path, capsys):
-    paths = landed(tmp_path, ["a.json"])
-    rows = rows_of(paths, paths)
-    rows[0]["size"] += 1
-    told, _ = from_auto_loader(tmp_path, capsys, written(tmp_path, rows, ".csv"))
-    assert told["changed"] == [str(paths[0])]
+    assert (told["unfinished"], told["changed"]) == ([str(paths[0])], [str(paths[1])])
 
 
 def test_of_several_sources_of_an_export_one_has_to_be_named(tmp_path, capsys):

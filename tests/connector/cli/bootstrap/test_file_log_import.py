@@ -230,9 +230,6 @@ def test_options_say_which_files_there_are(tmp_path, capsys):
     assert "pathGlobFiler" in from_spark(tmp_path, capsys, "--option", "pathGlobFiler=*", code=2)
 
 
-# Continuing the query -------------------------------------------------------------------------
-
-
 @pytest.fixture
 def ended(tmp_path):
     """A query that has ended after two batches; a third file has landed since."""

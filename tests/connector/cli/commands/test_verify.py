@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from itertools import count
 
 import pytest
@@ -58,9 +57,8 @@ def query(tmp_path_factory):
             made.await_base()
             made.restart()
     made.await_base(2)
-    for version in range(3):
-        schema = {"type": "struct", "fields": [version]}
-        SchemaHistory(made.store).grow(partial(_grown, schema))
+    for schema in ({"type": "struct", "fields": [version]} for version in range(3)):
+        SchemaHistory(made.store).grow(lambda _, schema=schema: (schema, "inferred"))
     made.coordinator.close()
     for number in range(2):
         order = Order(
@@ -78,10 +76,6 @@ def query(tmp_path_factory):
 @pytest.fixture(scope="module")
 def whole(query):
     return in_memory(query).objects
-
-
-def _grown(schema, _before):
-    return schema, "inferred"
 
 
 def store_of(objects):

@@ -76,11 +76,16 @@ def test_a_state_that_disappears_is_an_error(query):
         next(looks)
 
 
-def test_no_end_is_estimated_of_a_query_that_does_not_run(behind):
+def test_no_end_is_estimated_of_a_query_that_does_not_run_and_problems_are_coloured(behind):
     text = shown(behind)
     assert "left, and no query runs" in text
-    lines = dict(status_lines(status_of(behind.store), ""))
-    assert "backlog read in" not in lines
+    assert "backlog read in" not in dict(status_lines(status_of(behind.store), ""))
+    lines, red, yellow = text.splitlines(), "\x1b[31m", "\x1b[33m"
+    assert red in next(line for line in lines if "no longer running" in line)
+    assert yellow in next(line for line in lines if "oldest" in line)
+    assert red not in next(line for line in lines if "quarantined" in line)
+    # A narrow terminal breaks a long path, and cuts nothing.
+    assert "…" not in shown(behind, width=40)
 
 
 def test_no_end_is_estimated_of_a_backlog_that_grows(tmp_path):
@@ -99,17 +104,6 @@ def test_no_end_is_estimated_of_a_backlog_that_grows(tmp_path):
     assert "↑ grows by" in text
     assert "left, growing" in text
     assert "backlog read in" not in text
-
-
-def test_problems_are_coloured(behind):
-    lines, red, yellow = shown(behind).splitlines(), "\x1b[31m", "\x1b[33m"
-    assert red in next(line for line in lines if "no longer running" in line)
-    assert yellow in next(line for line in lines if "oldest" in line)
-    assert red not in next(line for line in lines if "quarantined" in line)
-
-
-def test_a_narrow_terminal_breaks_a_long_path_and_cuts_nothing(behind):
-    assert "…" not in shown(behind, width=40)
 
 
 def test_the_trend_says_whether_the_backlog_grows():

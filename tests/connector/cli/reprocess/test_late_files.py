@@ -111,11 +111,6 @@ def test_a_range_of_event_times_is_read_again_and_all_of_its_files_are_listed(qu
     assert "does not name a time" in capsys.readouterr().err
     by_pattern = ["--event-time-pattern", "date={yyyy}-{MM}-{dd}/hour={HH}", "--matching", "*/h1*"]
     assert run(capsys, *chosen, *by_pattern)["files"] == 10
-
-
-@pytest.mark.parametrize("text", ["2026-01-02", "..", "x..y"])
-def test_what_is_no_range_of_event_times_is_refused(query, capsys, text):
-    land(query, h08=8)
-    drained(query)
-    assert main(["requeue", query.state, "--event-time", text]) != 0
-    assert "--event-time" in capsys.readouterr().err
+    for text in ("2026-01-02", "..", "x..y"):
+        assert main(["requeue", query.state, "--event-time", text]) != 0
+        assert "--event-time" in capsys.readouterr().err

@@ -1,9 +1,10 @@
-"""Offsets: canonical text, both versions named when newer."""
+"""What a query records: offsets, and the options and the schema that shape rows."""
 
 from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
@@ -14,8 +15,11 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
 )
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
 from pyspark_sluice.connector.query.offsets import Offsets, from_offset, to_offset
+from pyspark_sluice.connector.query.partition_reader import shape_of, shaped_as
 from pyspark_sluice.errors import StateCorruptError, StateMissingError, StateVersionError
+from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import document
 
 
@@ -96,3 +100,47 @@ def test_an_offset_names_one_checkpoint_and_no_other_of_that_name(history):
         Offsets(history).ref({**offset, "checksum": "ffff"})
     with pytest.raises(StateMissingError, match="checkpoint 2 of epoch 1 is not in the state"):
         Offsets(history).ref({**offset, "checkpoint": 2})
+
+
+SCHEMA = pa.schema([("id", pa.int64())])
+GIVEN = {
+    "path": "/in",
+    "fileformat": "csv",
+    "mode": "DROPMALFORMED",
+    "filter": "id > 3",
+    "delimiter": r";\\",
+    "timestampntzformat": "yyyy",
+    "storageoptions": '{"secret": "hunter2"}',
+    "batchbytes": "1m",
+    "schemahints": "id long",
+}
+
+
+def options(**given: str) -> SluiceOptions:
+    return parse_options({"path": "/other", **given}, streaming=False)
+
+
+def test_options_come_back_from_json_as_they_were_without_secrets_and_defaults():
+    first = options(**GIVEN)
+    recorded = json.loads(json.dumps(shape_of(first, SCHEMA)))
+    again = shaped_as(options(mode="FAILFAST", basepath="/elsewhere", locale="en-us"), recorded)
+    unrecorded = {"storage_options", "batch_bytes", "base_path", "schema_hints"}
+    for name in set(ReaderOptions.model_fields) - unrecorded:
+        assert getattr(again, name) == getattr(first, name), name
+    assert again.base_path == "/in"
+    assert again.path == "/other"
+    assert "hunter2" not in json.dumps(recorded)
+    assert set(recorded["options"]) == {
+        *("fileFormat", "mode", "filter", "sep", "timestampNTZFormat", "basePath")
+    }
+
+
+def test_another_schema_has_another_digest():
+    other = pa.schema([("id", pa.int32())])
+    shapes = [shape_of(options(), schema)["schema"] for schema in (SCHEMA, SCHEMA, other)]
+    assert shapes[0] == shapes[1] != shapes[2]
+
+
+def test_where_nothing_was_recorded_the_options_of_today_count():
+    today = options(mode="PERMISSIVE")
+    assert shaped_as(today, {}) == today
