@@ -72,13 +72,6 @@ def test_what_sparks_log_refers_to_is_looked_for(query, capsys):
     assert main(["verify", query.state]) == 0
 
 
-def test_an_offset_log_with_names_of_sources_is_read(query):
-    # As Spark 4.2 and newer write it with spark.sql.streaming.offsetLog.formatVersion=2.
-    batch = [offset(query, 9, lineage="ffff"), offset(query, 1)]
-    write_offsets(query, batch, version="v2", names=("orders:", "events:"))
-    assert offsets_referred(str(query.location), query.store, {}) == [CheckpointRef(1, 1)]
-
-
 def test_verify_and_doctor_notice_that_spark_s_metadata_is_missing(query, capsys):
     write_offsets(query, [offset(query, 1)])
     assert main(["verify", str(query.location)]) == 0
@@ -101,7 +94,10 @@ def test_spark_s_log_says_what_is_missing_where_no_checkpoint_is_left(query, cap
     assert f"checkpoints/{CheckpointRef(1, 1).name}.arrow" in missing
 
 
-def test_of_a_query_with_several_sources_an_offset_says_whose_it_is(query):
-    write_offsets(query, [offset(query, 7, lineage="ffff"), offset(query, 1)])
+# Spark 4.2 and newer write names with spark.sql.streaming.offsetLog.formatVersion=2.
+@pytest.mark.parametrize(("version", "names"), [("v1", ("",)), ("v2", ("orders:", "events:"))])
+def test_of_a_query_with_several_sources_an_offset_says_whose_it_is(query, version, names):
+    batch = [offset(query, 7, lineage="ffff"), offset(query, 1)]
+    write_offsets(query, batch, version=version, names=names)
     assert offsets_referred(str(query.location), query.store, {}) == [CheckpointRef(1, 1)]
     assert main(["verify", str(query.location)]) == 0

@@ -57,10 +57,6 @@ class MonitoredQuery:
         started = {"id": str(self._id), "runId": str(self._run), "name": "orders", "timestamp": ""}
         self.listener.onQueryStarted(QueryStartedEvent.fromJson(started))
 
-    def close(self) -> None:
-        """Of the newest coordinator."""
-        self.query.coordinator.close()
-
     def land(self, count: int = 1, *, age: float = 0.0, text: str | None = None) -> None:
         """Files that were written `age` seconds ago."""
         for _ in range(count):

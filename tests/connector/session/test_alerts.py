@@ -37,7 +37,7 @@ def _monitored(
         made.batch()
         yield made
     finally:
-        made.close()
+        made.query.coordinator.close()
 
 
 def a_healthy_day(query: MonitoredQuery) -> None:

@@ -164,17 +164,14 @@ def test_files_that_are_skipped_are_recorded_as_bad_files(begin, tmp_path):
     assert recorded(tmp_path / "bad") == []
 
 
-def test_a_source_of_the_user_s_gets_the_mode_that_the_option_sets():
-    given = {"source": "own:Source", "badRecordsPath": "/bad", "stateLocation": "/s"}
-    assert parse_options(given, streaming=True).mode == "DROPMALFORMED"
+def test_a_source_of_the_user_s_gets_the_mode_that_the_option_sets_and_each_format_takes_it():
+    given = {"badRecordsPath": "/bad", "stateLocation": "/s"}
+    own = {**given, "source": "own:Source"}
+    assert parse_options(own, streaming=True).mode == "DROPMALFORMED"
     with pytest.raises(OptionError, match="found with mode=PERMISSIVE"):
-        parse_options({**given, "mode": "PERMISSIVE"}, streaming=True)
-
-
-def test_a_format_without_malformed_records_takes_it_for_bad_files():
-    given = {"path": "/in", "badRecordsPath": "/bad", "stateLocation": "/s"}
+        parse_options({**own, "mode": "PERMISSIVE"}, streaming=True)
     for name in FileFormatName:
-        parse_options({**given, "fileFormat": name.value}, streaming=True)
+        parse_options({**given, "path": "/in", "fileFormat": name.value}, streaming=True)
 
 
 def test_a_place_that_cannot_take_files_is_refused_with_the_option_named(begin, tmp_path):

@@ -241,13 +241,10 @@ def test_a_base_whose_index_is_damaged_is_done_without_as_a_restore_does(tmp_pat
     assert status_of(query.store)["files_seen"] == landed
 
 
-def test_where_no_query_has_been_the_place_is_named(tmp_path):
+def test_a_place_without_a_state_and_an_unknown_view_are_refused_by_name(tmp_path):
     query = Query(tmp_path)
     with pytest.raises(StateMissingError, match=re.escape(query.state)):
         table_of(query.store, "files")
-
-
-def test_an_unknown_view_is_refused_by_name_with_those_there_are():
     with pytest.raises(OptionError, match=r"'file'; expected one of files, .*Did you mean files"):
         table_of(MemoryStateStore(), "file")
 

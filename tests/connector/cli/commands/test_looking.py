@@ -17,7 +17,6 @@ import typer
 import pyspark_sluice
 from pyspark_sluice.connector.cli.app import app, main
 from pyspark_sluice.connector.cli.commands.status import status_lines
-from pyspark_sluice.connector.cli.commands.watch import Backlog
 from pyspark_sluice.connector.cli.output import Exit
 from pyspark_sluice.connector.cli.view_filter import matching_pattern
 from pyspark_sluice.tests.connector.cli.command_line import run
@@ -126,12 +125,6 @@ def test_watching_ends_after_as_many_looks_as_were_asked_for(query, capsys):
     lines = told(capsys, "watch", query.state, "--count", "2", "--interval", "0.1", "--json").out
     assert [json.loads(line)["files_seen"] for line in lines.splitlines()] == [3, 3]
     assert "100%" in told(capsys, "watch", query.state, "--count", "1").out
-
-
-def test_progress_is_of_the_largest_backlog_that_was_seen():
-    backlog = Backlog()
-    assert [backlog.done(left) for left in (100, 75, 0)] == [0.0, 0.25, 1.0]
-    assert [backlog.done(left) for left in (200, 50)] == [0.0, 0.75]
 
 
 def test_where_there_is_no_state_the_places_that_were_looked_at_are_named(tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import count
 
 import pytest
@@ -57,8 +58,8 @@ def query(tmp_path_factory):
             made.await_base()
             made.restart()
     made.await_base(2)
-    for schema in ({"type": "struct", "fields": [version]} for version in range(3)):
-        SchemaHistory(made.store).grow(lambda _, schema=schema: (schema, "inferred"))
+    for version in range(3):
+        SchemaHistory(made.store).grow(partial(_grown, version))
     made.coordinator.close()
     for number in range(2):
         order = Order(
@@ -76,6 +77,10 @@ def query(tmp_path_factory):
 @pytest.fixture(scope="module")
 def whole(query):
     return in_memory(query).objects
+
+
+def _grown(version, _before):
+    return {"type": "struct", "fields": [version]}, "inferred"
 
 
 def store_of(objects):

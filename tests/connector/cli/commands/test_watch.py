@@ -106,7 +106,10 @@ def test_no_end_is_estimated_of_a_backlog_that_grows(tmp_path):
     assert "backlog read in" not in text
 
 
-def test_the_trend_says_whether_the_backlog_grows():
+def test_progress_is_of_the_largest_backlog_and_the_trend_says_whether_it_grows():
+    seen = watch.Backlog()
+    assert [seen.done(left) for left in (100, 75, 0, 200, 50)] == [0.0, 0.25, 1.0, 0.0, 0.75]
+
     def said(*sizes):
         backlog = watch.Backlog()
         return [backlog.trend(float(10 * at), size) for at, size in enumerate(sizes)][-1].plain

@@ -37,8 +37,7 @@ def test_orders_do_not_travel_with_a_savepoint(query, tmp_path, capsys):
     assert drained(query) == [1]
     query.coordinator.close()
     for ref in (before, query.done):
-        other = Query(tmp_path / f"other{ref.checkpoint}")
-        other.options["path"] = str(query.data)
+        other = Query(tmp_path / f"other{ref.checkpoint}", path=str(query.data))
         other.settings["starting_state"] = lambda ref=ref: StartingState(query.store, ref)
         assert 1 not in drained(other)
         land(query, **{f"new{ref.checkpoint}": 7})
@@ -79,8 +78,7 @@ def _newest_read(query):
 
 def test_old_orders_are_not_carried_out_after_another_state(query, tmp_path, capsys):
     land(query, a=1, b=2)
-    other = Query(tmp_path / "other")
-    other.options["path"] = str(query.data)
+    other = Query(tmp_path / "other", path=str(query.data))
     drained(other)
     drained(query)
     run(capsys, "requeue", query.state, "--matching", "*/a*", "--yes")
@@ -136,8 +134,7 @@ def test_a_fork_begins_with_what_is_ordered_and_carried_out_and_with_orders_of_i
     query.coordinator.close()
     run(capsys, "requeue", query.state, "--matching", "*", "--yes")
     run(capsys, "fork", query.state, str(tmp_path / "new" / "ck"), "--yes")
-    other = Query(tmp_path / "new")
-    other.options["path"] = str(query.data)
+    other = Query(tmp_path / "new", path=str(query.data))
     # The rest of the first order; the second one stays where it is.
     assert drained(other) == sorted({1, 2} - set(first))
     assert other.store.list("orders") == []
