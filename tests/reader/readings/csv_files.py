@@ -6,9 +6,9 @@ from random import Random
 
 import pyarrow as pa
 
+from pyspark_sluice.tests.reader.readings.documented import meant
 from pyspark_sluice.tests.reader.readings.kinds import FIELD_NAMES, atom
 from pyspark_sluice.tests.reader.readings.model import Group
-from pyspark_sluice.tests.reader.readings.predicates import meant
 from pyspark_sluice.tests.reader.readings.texts import DATE_PATTERNS, TIME_PATTERNS, text_of
 
 SEPARATORS = (",", ",", ",", "\t", "\\t", "|", "||", ";", "\\|", "::")

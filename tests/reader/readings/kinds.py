@@ -9,25 +9,21 @@ import pyarrow as pa
 
 from pyspark_sluice.reader.files.evolution.hints import parse_columns
 
-ATOMS: tuple[pa.DataType, ...] = (
-    pa.bool_(),
-    pa.int8(),
-    pa.int16(),
-    pa.int32(),
-    pa.int64(),
-    pa.float32(),
-    pa.float64(),
-    pa.string(),
-    pa.binary(),
-    pa.date32(),
-    pa.timestamp("us", "UTC"),
-    pa.timestamp("us"),
-)
-NAMES = {
-    **dict(zip(ATOMS[:5], ("boolean", "tinyint", "smallint", "int", "bigint"), strict=True)),
-    **dict(zip(ATOMS[5:9], ("float", "double", "string", "binary"), strict=True)),
-    **dict(zip(ATOMS[9:], ("date", "timestamp", "timestamp_ntz"), strict=True)),
+NAMES: dict[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    pa.timestamp("us", "UTC"): "timestamp",
+    pa.timestamp("us"): "timestamp_ntz",
 }
+ATOMS = tuple(NAMES)
 FIELD_NAMES = (
     *("a", "b", "c", "a.b", "a.b.c", "A b", "`t`", "ä", "\U0001f600", "a.`b", "x", "value", "id"),
     *("key", "element", "list", "_c0", "1", "s", "n", "date"),

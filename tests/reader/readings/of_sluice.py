@@ -18,8 +18,7 @@ from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.reader.files.reading import CONTEXT, cut, version, whole
 from pyspark_sluice.tests.reader.readings.model import Group, Outcome
-from pyspark_sluice.tests.reader.readings.of_spark import columns_of
-from pyspark_sluice.tests.reader.readings.values import comparable
+from pyspark_sluice.tests.reader.readings.of_spark import columns_of, comparable
 
 _BLOCK_BYTES = 31
 """Bytes parsed at a time where a file has one cut: blocks end within records, too."""

@@ -35,7 +35,7 @@ def _unknown_options(spark, folder):
 
 @row("ORC timestamps, where the writer's zone is not the JVM's")
 def _orc_zones(spark, folder):
-    from pyspark_sluice.tests.reader.readings.zones import in_zones
+    from pyspark_sluice.tests.reader.readings.of_spark import in_zones
 
     with in_zones(spark, "UTC", "America/Los_Angeles"):
         spark.sql("SELECT TIMESTAMP'2024-01-02 03:04:05' AS t").write.orc(str(folder / "x"))

@@ -13,20 +13,22 @@ SCHEMA = pa.schema([pa.field("value", pa.string())])
 METADATA = pa.struct([("file_path", pa.string()), ("file_name", pa.string())])
 NAMED = SCHEMA.append(pa.field("_metadata", METADATA))
 PIECES = (
-    "a",
-    "b",
-    " ",
-    "|",
-    "\n",
-    "\r",
-    "\r\n",
-    "é",
-    "\ufeff",
-    "\U0001f600",
-    "||",
-    "\t",
-    "\\",
-    "\x00",
+    *(
+        "a",
+        "b",
+        " ",
+        "|",
+        "\n",
+        "\r",
+        "\r\n",
+        "é",
+        "\ufeff",
+        "\U0001f600",
+        "||",
+        "\t",
+        "\\",
+        "\x00",
+    ),
 )
 
 

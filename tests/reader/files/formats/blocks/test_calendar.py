@@ -22,8 +22,7 @@ from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
     table_of,
 )
 from pyspark_sluice.tests.reader.files.reading import read_rows, version
-from pyspark_sluice.tests.reader.readings.of_spark import set_for_a_while
-from pyspark_sluice.tests.reader.readings.zones import in_zones
+from pyspark_sluice.tests.reader.readings.of_spark import in_zones, set_for_a_while
 from pyspark_sluice.tests.repository import tool
 
 if TYPE_CHECKING:

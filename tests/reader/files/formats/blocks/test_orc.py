@@ -21,7 +21,7 @@ from pyspark_sluice.reader.files.formats.orc.encoding import (
 )
 from pyspark_sluice.reader.files.formats.orc.tail import read_tail
 from pyspark_sluice.tests.reader.files.formats.blocks.block_files import table_of
-from pyspark_sluice.tests.reader.readings.zones import in_zones
+from pyspark_sluice.tests.reader.readings.of_spark import in_zones
 from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow

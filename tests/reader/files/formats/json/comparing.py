@@ -15,8 +15,7 @@ from pyspark_sluice.reader.files.formats.json import format as format_module
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat
 from pyspark_sluice.reader.files.formats.record_format import Origin
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.tests.reader.readings.of_spark import set_for_a_while
-from pyspark_sluice.tests.reader.readings.values import comparable, with_bytes
+from pyspark_sluice.tests.reader.readings.of_spark import comparable, set_for_a_while, with_bytes
 
 ZONE = "Europe/Berlin"
 CORRUPT = "_corrupt_record"
