@@ -1,11 +1,10 @@
-"""A reader task acknowledges once, and every later attempt follows."""
+"""A reader task acknowledges or writes once, and every later attempt follows."""
 
 from __future__ import annotations
 
 import json
 import re
 
-import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import CustomEvent
@@ -13,8 +12,10 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRe
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.written_file import WrittenFile
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault, FaultyStateStore, MemoryStateStore
+from pyspark_sluice.connector.source.schema_json import json_of
 from pyspark_sluice.errors import FileVanishedError, MalformedDataError, ProtocolError, ReplayError
 from pyspark_sluice.reader.api import (
     ReaderEvent,
@@ -23,8 +24,8 @@ from pyspark_sluice.reader.api import (
     SplitReader,
     SplitReturned,
 )
-from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
-from pyspark_sluice.tests.protocol.row_reader import RowReader, reader_maker, rows_in
+from pyspark_sluice.reader.task import Assignment, Attempt, DirectWrite, ReaderTask
+from pyspark_sluice.tests.protocol.row_reader import SCHEMA, RowReader, reader_maker, rows_in
 
 REF = CheckpointRef(7, 2)
 A, B = (FileSplit(FileVersion(name, 4, 0), 0, 4) for name in "ab")
@@ -34,18 +35,19 @@ ALL = [("a", i) for i in range(4)] + [("b", i) for i in range(4)]
 class Executor:
     """Tasks of one reader over one store."""
 
-    def __init__(self):
-        self.store = MemoryStateStore()
+    def __init__(self, store=None):
+        self.store = store or MemoryStateStore()
         self.commits = ReaderCommits(self.store)
 
-    def begin(self, *script, number=0, may_return=True, make=None, shape=None, **assigned):
+    def begin(self, *script, number=0, make=None, writing=None, **assigned):
         task = ReaderTask(
             make or reader_maker(script, "hi"),
             FileSplitSerializer(),
             self.commits,
             frozenset({"told"}),
-            may_return,
-            shape=shape or {},
+            assigned.pop("may_return", True),
+            shape=assigned.pop("shape", {}),
+            writes=None if writing is None else DirectWrite(lambda _: writing, json_of),
         )
         return task.read(self._assigned(**assigned), Attempt(number, "query"))
 
@@ -56,6 +58,10 @@ class Executor:
 
     def read(self, *script, **more):
         return [row for batch in self.begin(*script, **more) for row in rows_in(batch)]
+
+    def write(self, writing, *script):
+        batches = self.begin(*script, may_return=False, writing=writing)
+        return [row["path"] for batch in batches for row in batch.to_pylist()]
 
     @property
     def commit(self):
@@ -234,32 +240,21 @@ def test_an_empty_assignment_is_acknowledged_too(executor):
     assert list(executor.commit.rows) == []
 
 
-def test_the_reader_learns_its_place_and_what_the_enumerator_sent(executor):
+def test_the_reader_learns_its_place_and_between_which_splits_the_enumerator_sent_what(executor):
     seen = []
 
     def make(context):
         seen.append(context)
         return RowReader(context)
 
-    executor.read(make=make, number=2, splits=[A], sent=[CustomEvent(event={"limit": 5}), 1])
+    a, b, c = (CustomEvent(event=name) for name in "abc")
+    executor.read(make=make, number=2, waived=[A], sent=[a, 1, b, 1, c])
     (context,) = seen
     assert (context.checkpoint_id, context.reader, context.attempt) == (7, 3, 2)
-    assert context.events == [ReceivedEvent({"limit": 5}, 0)]
+    assert context.events == [ReceivedEvent(*event) for event in (("a", 0), ("b", 0), ("c", 1))]
     assert (context.may_return, context.must_finish) == (True, False)
-    executor.read(make=make, number=3, splits=[A])
+    executor.read(make=make, number=3, waived=[A])
     assert (seen[1].may_return, seen[1].must_finish) == (False, True)
-
-
-def test_the_reader_learns_between_which_of_its_splits_an_event_was_sent(executor):
-    seen = []
-
-    def make(context):
-        seen.append(context.events)
-        return RowReader(context)
-
-    a, b, c = (CustomEvent(event=name) for name in "abc")
-    executor.read(make=make, waived=[A], sent=[a, 1, b, 1, c])
-    assert seen == [[ReceivedEvent("a", 0), ReceivedEvent("b", 0), ReceivedEvent("c", 1)]]
 
 
 def test_a_replay_learns_what_shaped_the_rows_and_only_where_they_were_acknowledged(executor):
@@ -300,8 +295,94 @@ def test_a_replay_that_fails_under_another_schema_names_the_schema(executor, pla
     read({"schema": "1"}, reader_maker())
 
 
-def test_batches_pass_through_untouched(executor):
-    batch = pa.record_batch({"x": [1, 2]})
-    items = [batch, SplitFinished(A.split_id, 2)]
-    (found,) = executor.begin(make=lambda context: Scripted(*items), splits=(A,))
-    assert found is batch
+class Writing:
+    """Keeps rows in memory; a writing of its own for each attempt."""
+
+    def __init__(self, name="own", fails_at=None):
+        self.name, self.fails_at = name, fails_at
+        self.rows = []
+        self.schema = SCHEMA
+        self.discarded = False
+
+    def write(self, batch):
+        if len(self.rows) == self.fails_at:
+            raise OSError(28, "No space left on device")
+        self.rows += rows_in(batch)
+
+    def finish(self):
+        return [WrittenFile(path=self.name, rows=len(self.rows), bytes=1, statistics="{}")]
+
+    def discard(self):
+        self.discarded = True
+
+
+class LosesAnswers(MemoryStateStore):
+    """Writes, and then says that it could not."""
+
+    def publish(self, name, data):
+        super().publish(name, data)
+        raise OSError(5, "the answer is lost")
+
+
+def test_the_commit_lists_the_files_before_there_is_a_row_about_them(executor):
+    writing = Writing()
+    rows = executor.begin(may_return=False, writing=writing)
+    paths = next(rows).column("path").to_pylist()
+    assert [file.path for file in executor.commit.written_files] == paths == ["own"]
+    assert (len(writing.rows), writing.discarded) == (8, False)
+    rows.close()
+    assert executor.commits.abandoned(REF) == []
+
+
+def test_a_later_attempt_reads_and_writes_nothing(executor):
+    late = Writing("late")
+    assert executor.write(Writing()) == ["own"]
+    assert executor.write(late, "fail") == ["own"]
+    assert (late.rows, late.discarded) == ([], False)
+
+
+def test_of_two_attempts_at_once_the_files_of_the_one_that_is_late_are_discarded(
+    executor, monkeypatch
+):
+    late = Writing("late")
+    finish = late.finish
+
+    def overtaken():
+        assert executor.write(Writing()) == ["own"]
+        return finish()
+
+    monkeypatch.setattr(late, "finish", overtaken)
+    assert executor.write(late) == ["own"]
+    assert late.discarded
+
+
+@pytest.mark.parametrize(
+    ("script", "fails_at", "error"), [(("fail",), None, MalformedDataError), ((), 2, OSError)]
+)
+def test_an_attempt_that_fails_discards_its_files_and_commits_nothing(
+    executor, script, fails_at, error
+):
+    writing = Writing(fails_at=fails_at)
+    with pytest.raises(error):
+        executor.write(writing, *script)
+    assert writing.discarded
+    assert executor.store.objects == {}
+
+
+def test_files_stay_where_the_answer_to_their_commit_was_lost():
+    executor, writing = Executor(LosesAnswers()), Writing()
+    with pytest.raises(OSError, match="the answer is lost"):
+        executor.write(writing)
+    assert not writing.discarded
+    assert executor.write(Writing("late")) == ["own"]
+
+
+def test_a_batch_is_read_in_one_way_only():
+    for first, then, found in [
+        (Writing(), None, "with writeTo"),
+        (None, Writing(), "without writeTo"),
+    ]:
+        executor = Executor()
+        list(executor.begin(may_return=False, writing=first))
+        with pytest.raises(ReplayError, match=found):
+            list(executor.begin(may_return=False, writing=then))

@@ -22,6 +22,7 @@ from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.direct_write import file_writer as writer_module
 from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
+from pyspark_sluice.reader.direct_write.partitioning import Partitioning
 from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 
@@ -92,6 +93,40 @@ def test_partitions_are_directories_as_in_hive_and_values_as_in_delta(tmp_path):
     }
 
 
+# With null, each column below has sixteen values: of 17 columns there are 2^68 combinations.
+@pytest.mark.parametrize("columns", [1, 16, 17, 40])
+def test_no_two_combinations_of_values_share_a_partition(columns):
+    names = [f"c{index}" for index in range(columns)]
+    found = [(value,) * columns for value in range(15)]
+    # Each differs in one column from the first row.
+    found += [(0,) * index + (1,) + (0,) * (columns - index - 1) for index in range(columns)]
+    found += found[:3]
+    values = [pa.array(column, pa.int8()) for column in zip(*found, strict=True)]
+    batch = pa.record_batch([pa.array(range(len(found))), *values], ["id", *names])
+    expected: dict[tuple[str, ...], list[int]] = {}
+    # The values of each column are 0, 1, 2 ... in the order in which they come.
+    for row in sorted(range(len(found)), key=found.__getitem__):
+        expected.setdefault(tuple(map(str, found[row])), []).append(row)
+    parts = Partitioning(batch.schema, names).split(batch)
+    assert [(key, part["id"].to_pylist()) for key, part in parts] == list(expected.items())
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [
+        ("America/New_York", ["2024-01-02T03:04:05Z", "2024-01-02T03:04:05.500000Z"]),
+        (None, ["2024-01-02 03:04:05", "2024-01-02 03:04:05.500000"]),
+    ],
+)
+def test_an_instant_has_its_zone_and_a_local_time_has_none(zone, expected):
+    whole = dt.datetime(2024, 1, 2, 3, 4, 5)  # noqa: DTZ001 - a local time
+    at = pa.array([whole, whole.replace(microsecond=500_000)], pa.timestamp("us"))
+    if zone is not None:
+        at = at.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone))
+    parts = Partitioning((batch := pa.record_batch([[1, 2], at], ["id", "at"])).schema, ["at"])
+    assert [values for values, _ in parts.split(batch)] == [(text,) for text in expected]
+
+
 def test_many_partitions_take_the_memory_and_the_open_files_of_a_few(tmp_path, monkeypatch):
     monkeypatch.setattr(writer_module, "_BUFFERED", 10_000)
     made = writer(tmp_path, partition_by="text")
@@ -150,46 +185,32 @@ def test_what_is_discarded_leaves_no_file(tmp_path):
 
 
 FULL = Path("/dev/full")
-needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full on this machine")
 
 
-def fails_on_a_full_disk(place, monkeypatch):
+@pytest.mark.skipif(not FULL.exists(), reason="no /dev/full on this machine")
+@pytest.mark.parametrize("where", ["directory", "upload", "rows that wait"])
+def test_a_full_disk_is_an_error_and_leaves_nothing_behind(tmp_path, request, monkeypatch, where):
+    class Full(Place):
+        def begin(self, name):
+            (tmp_path / f".{name}.partial").symlink_to(FULL)
+            return super().begin(name)
+
+    place = Full(str(tmp_path), {})
+    if where != "directory":
+        monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: FULL.open("wb"))
+        place = Place(str(tmp_path), {})
+    if where == "rows that wait":
+        monkeypatch.setattr(writer_module, "_MOST_OPEN", 0)
+    if where == "upload":
+        options = request.getfixturevalue("server").options
+        place = Place(f"s3://{request.getfixturevalue('bucket')}/table", options)
     monkeypatch.setattr(writer_module, "_BUFFERED", 1024 * 1024)
     made = DataFileWriter(place, NAME, PLAIN, WriteOptions(), None)
     batch = rows(PLAIN, range(900), [os.urandom(5_000).hex() for _ in range(900)])
     with pytest.raises(OSError, match="No space left"):
         made.write(batch)
     made.discard()
-
-
-@needs_full
-def test_a_full_disk_is_an_error_and_leaves_nothing_behind(tmp_path, monkeypatch):
-    class Full(Place):
-        def begin(self, name):
-            hidden = tmp_path / f".{name}.partial"
-            hidden.symlink_to(FULL)
-            return super().begin(name)
-
-    fails_on_a_full_disk(Full(str(tmp_path), {}), monkeypatch)
-    assert list(tmp_path.rglob("*.parquet*")) == []
-
-
-@needs_full
-def test_a_full_temporary_directory_is_an_error_and_nothing_is_in_the_bucket(
-    server, bucket, monkeypatch
-):
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: FULL.open("wb"))
-    place = Place(f"s3://{bucket}/table", server.options)
-    fails_on_a_full_disk(place, monkeypatch)
     assert list(place.files()) == []
-
-
-@needs_full
-def test_a_temporary_directory_that_is_full_for_waiting_rows_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: FULL.open("wb"))
-    monkeypatch.setattr(writer_module, "_MOST_OPEN", 0)
-    fails_on_a_full_disk(Place(str(tmp_path), {}), monkeypatch)
-    assert list(tmp_path.rglob("*.parquet*")) == []
 
 
 FLOATS = st.floats(allow_nan=True, allow_infinity=True)

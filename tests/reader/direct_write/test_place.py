@@ -48,9 +48,8 @@ def test_a_file_is_there_once_and_whole_after_faults_of_the_store(
 def test_an_upload_takes_no_memory_for_the_file_that_it_sends(server, bucket):
     program = Path(__file__).with_name("upload_program.py")
     arguments = [f"s3://{bucket}/table", json.dumps(server.options), NAME, "100"]
-    done = subprocess.run(
-        [sys.executable, program, *arguments], check=True, capture_output=True, timeout=PATIENCE
-    )
+    command = [sys.executable, program, *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
     assert len(server.get(bucket, f"table/{NAME}")) == 100 * MIB
     assert int(done.stdout) < 50 * MIB
 
