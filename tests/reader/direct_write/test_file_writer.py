@@ -25,6 +25,7 @@ from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
 from pyspark_sluice.reader.direct_write.partitioning import Partitioning
 from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
+from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 NAME = FileName("0123456789abcdef", CheckpointRef(7, 2), 3, "a" * 12)
 PLAIN = pa.schema([("id", pa.int64()), ("text", pa.string())])
@@ -79,14 +80,10 @@ def test_partitions_are_directories_as_in_hive_and_values_as_in_delta(tmp_path):
     files = landed(
         tmp_path, schema, range(4), days, ["a/b", "x", "", "a/b"], partition_by="day,who"
     )
-    found = {
-        tuple(file.partition.values()): (
-            str(Path(file.path).parent.relative_to(tmp_path)),
-            ids([file]),
-        )
-        for file in files
-    }
-    assert found == {
+    folders = [str(Path(file.path).parent.relative_to(tmp_path)) for file in files]
+    partitions = [tuple(file.partition.values()) for file in files]
+    found = zip(folders, [ids([file]) for file in files], strict=True)
+    assert dict(zip(partitions, found, strict=True)) == {
         ("2024-01-02", "a/b"): ("day=2024-01-02/who=a%2Fb", [0, 3]),
         (None, "x"): ("day=__HIVE_DEFAULT_PARTITION__/who=x", [1]),
         ("2024-01-02", None): ("day=2024-01-02/who=__HIVE_DEFAULT_PARTITION__", [2]),
@@ -195,7 +192,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing_behind(tmp_path, request, mo
             (tmp_path / f".{name}.partial").symlink_to(FULL)
             return super().begin(name)
 
-    place = Full(str(tmp_path), {})
+    place: Place = Full(str(tmp_path), {})
     if where != "directory":
         monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix: FULL.open("wb"))
         place = Place(str(tmp_path), {})
@@ -227,14 +224,7 @@ TIMES = st.datetimes(min_value=FIRST, max_value=LAST)
 def test_every_value_lies_between_the_bounds_that_are_written(
     tmp_path_factory, texts, floats, times, numbers
 ):
-    schema = pa.schema(
-        [
-            ("t", pa.string()),
-            ("o", pa.struct([("f", pa.float64())])),
-            ("at", pa.timestamp("us", "UTC")),
-            ("d", pa.decimal128(30, 3)),
-        ]
-    )
+    schema = arrow_schema("t string, o struct<f: double>, at timestamp, d decimal(30, 3)")
     count = max(map(len, (texts, floats, times, numbers)))
     texts, floats, times, numbers = ((c * count)[:count] for c in (texts, floats, times, numbers))
     decimals = [None if n is None else Decimal(n) / 1000 for n in numbers]
@@ -265,15 +255,9 @@ def test_every_value_lies_between_the_bounds_that_are_written(
 
 
 NAN = math.nan
-NESTED = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("f", pa.float64()),
-        ("g", pa.float32()),
-        ("o", pa.struct([("x", pa.float64()), ("y", pa.int64())])),
-        ("l", pa.list_(pa.float64())),
-        ("m", pa.map_(pa.string(), pa.list_(pa.float32()))),
-    ]
+NESTED = arrow_schema(
+    "id bigint, f double, g float, o struct<x: double, y: bigint>, l array<double>,"
+    "m map<string, array<float>>"
 )
 
 
@@ -287,15 +271,8 @@ def bounded(path):
 
 def test_columns_with_nan_have_no_bounds_in_the_footer_at_any_depth(tmp_path):
     floats = {"x": NAN, "y": 1}
-    values = (
-        [1, 2],
-        [NAN, 1.5],
-        [1.0, 2.0],
-        [floats, None],
-        [[1.0, NAN], []],
-        [[("k", [NAN])], None],
-    )
-    (file,) = landed(tmp_path, NESTED, *values)
+    values = [1, 2], [NAN, 1.5], [1.0, 2.0], [floats, None], [[1.0, NAN], []]
+    (file,) = landed(tmp_path, NESTED, *values, [[("k", [NAN])], None])
     assert bounded(file.path) == {"id", "g", "o.y", "m.key_value.key"}
     found = json.loads(file.statistics)
     assert set(found["maxValues"]) == {"id", "g", "o"}

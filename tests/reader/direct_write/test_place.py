@@ -1,4 +1,4 @@
-"""Data files in a bucket: whole, once, and under one request, with any answer of the store."""
+"""Data files in a place: whole, once, with any answer of the store; those that lost are swept."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.reader.direct_write.place import Place
+from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
+from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
 from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.tables.sinks import batch_of, commit_of, ids
 
 MIB = 1024 * 1024
 NAME = "day=1/file.parquet"
@@ -48,8 +55,9 @@ def test_a_file_is_there_once_and_whole_after_faults_of_the_store(
 def test_an_upload_takes_no_memory_for_the_file_that_it_sends(server, bucket):
     program = Path(__file__).with_name("upload_program.py")
     arguments = [f"s3://{bucket}/table", json.dumps(server.options), NAME, "100"]
-    command = [sys.executable, program, *arguments]
-    done = subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+    done = subprocess.run(
+        [sys.executable, program, *arguments], check=True, capture_output=True, timeout=PATIENCE
+    )
     assert len(server.get(bucket, f"table/{NAME}")) == 100 * MIB
     assert int(done.stdout) < 50 * MIB
 
@@ -80,3 +88,77 @@ def test_new_directories_are_durable_before_a_file_in_them_counts(tmp_path, monk
     published(Place(str(tmp_path / "lake" / "table"), {}), b"x")
     expected = {tmp_path, tmp_path / "lake", tmp_path / "lake" / "table"}
     assert {*map(str, expected)} < {*synced}
+
+
+@pytest.mark.parametrize("kind", ["local", "bucket"])
+def test_only_files_of_attempts_that_lost_to_a_commit_are_swept(tmp_path, request, kind):
+    url, storage = str(tmp_path / "table"), {}
+    if kind == "bucket":
+        storage = request.getfixturevalue("server").options
+        url = f"s3://{request.getfixturevalue('bucket')}/table"
+    store = open_store(str(tmp_path / "state"))
+    chain(store, 2)
+    commits = ReaderCommits(store)
+    won = batch_of(url, 1, ids(0), storage=storage, token="a" * 12)
+    lost = batch_of(url, 1, ids(0), storage=storage, token="b" * 12)
+    at_work = batch_of(url, 2, ids(3), storage=storage)
+    other = batch_of(url, 1, ids(0), storage=storage, lineage="f" * 16)
+    commits.publish(commit_of(won))
+    where = Place(url, storage)
+    for delete in (False, True):
+        found = sweep(where, store, delete=delete)
+        assert found.named == [file.path for file in won.files]
+        assert found.superseded == [file.path for file in lost.files]
+        assert found.undecided == [file.path for file in at_work.files]
+    left = {file.path for batch in (won, at_work, other) for file in batch.files}
+    assert set(where.files()) == left
+
+
+def test_a_file_that_was_never_finished_is_swept_once_its_reader_has_a_commit(tmp_path):
+    store = open_store(str(tmp_path / "state"))
+    chain(store, 2)
+    commits = ReaderCommits(store)
+    won = batch_of(tmp_path / "table", 1, ids(0), token="a" * 12)
+    torn = batch_of(tmp_path / "table", 1, ids(0), token="b" * 12).files[0].path
+    place = Place(str(tmp_path / "table"), {})
+    folder, _, name = torn.rpartition("/")
+    half = f"{folder}/.{name}.partial"
+    (tmp_path / "table" / name).rename(half)
+    assert sweep(place, store, delete=True).superseded == []
+    commits.publish(commit_of(won))
+    assert sweep(place, store, delete=True).superseded == [half]
+    assert list(place.files()) == [won.files[0].path]
+
+
+def test_only_the_checkpoints_that_are_pruned_are_swept(tmp_path):
+    store = open_store(str(tmp_path / "state"))
+    chain(store, 3)
+    history = CheckpointHistory(store)
+    first, second, _ = history.checkpoints()
+    lineage = history.header(first).lineage
+    table = tmp_path / "table"
+    lost = [batch_of(table, number, ids(0), lineage=lineage, token="f" * 12) for number in (1, 2)]
+    for number in (1, 2):
+        won = batch_of(table, number, ids(0), lineage=lineage)
+        ReaderCommits(store).publish(commit_of(won))
+    place = Place(str(table), {})
+    assert sweep(place, store, [first], delete=True).superseded == [lost[0].files[0].path]
+    assert [Path(batch.files[0].path).exists() for batch in lost] == [False, True]
+    assert sweep(place, store, [first, second], delete=True).superseded == [lost[1].files[0].path]
+    assert len(list(table.iterdir())) == 2
+
+
+def test_files_of_the_query_that_was_begun_last_are_swept_however_far_the_one_before_came(tmp_path):
+    store = open_store(str(tmp_path / "state"))
+    chain(store, 3)
+    first = CheckpointHistory(store).load(CheckpointHistory(store).checkpoints()[0])
+    known = {"epoch": 9, "lineage": "f" * 16, "checksum": "unsigned" * 8}
+    header = first.header.model_copy(update=known)
+    CheckpointHistory(store).publish(replace(first, header=header, visibility=None, file=None))
+    table, new = tmp_path / "table", {"lineage": "f" * 16, "epoch": 9}
+    won = batch_of(table, 1, ids(0), token="a" * 12, **new)
+    lost = batch_of(table, 1, ids(0), token="b" * 12, **new)
+    ReaderCommits(store, "f" * 16).publish(commit_of(won, epoch=9))
+    swept = sweep(Place(str(table), {}), store, delete=True)
+    assert swept.superseded == [file.path for file in lost.files]
+    assert swept.named == [file.path for file in won.files]

@@ -10,10 +10,10 @@ from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.row_filter import Predicate
 from pyspark_sluice.tests.answers import RefusedBySparkError
 from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
+from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 from pyspark_sluice.tests.reader.readings.of_spark import set_for_a_while
 
 ZONE = "Europe/Berlin"
-A = pa.field("a", pa.int32())
 # Type -> what may be in a path, and what may not.
 GOOD = {
     "string": "a|a%2Fb|a%20b|a+b|%|%zz|%4|ä|%C3%A4|1|null|a=b| x |%00|__HIVE_DEFAULT_PARTITION__",
@@ -43,13 +43,6 @@ BAD = {
     "timestamp": "x|2024-02-30|2024-01-02 25%3A00%3A00|2024-01-02 03%3A04%3A05 Mars",
     "string": "",
 }
-ARROW = {
-    "string": pa.string(), "int": pa.int32(), "tinyint": pa.int8(), "smallint": pa.int16(), "bigint": pa.int64(),
-    "double": pa.float64(), "float": pa.float32(), "decimal(5,2)": pa.decimal128(5, 2), "decimal(38,0)": pa.decimal128(38, 0),
-    "boolean": pa.bool_(), "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us"),
-    "binary": pa.binary(),
-}  # fmt: skip
-CASES = [(kind, text) for kind, texts in GOOD.items() for text in texts.split("|")]
 WRONG = [(kind, text) for kind, texts in BAD.items() for text in texts.split("|")]
 
 
@@ -64,7 +57,7 @@ def _tree(root, kind, texts):
 
 
 def _schema(kind):
-    return pa.schema([A, pa.field("k", ARROW[kind])])
+    return arrow_schema(f"a int, k {kind}")
 
 
 def _number(column):

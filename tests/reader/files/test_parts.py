@@ -20,8 +20,6 @@ from pyspark_sluice.tests.reader.files.io.compressed_members import MEMBERS
 from pyspark_sluice.tests.reader.files.parts import read_parts
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
-
-
 CODECS = {
     "json": bytes,
     "json.deflate": MEMBERS["deflate"][1],
@@ -38,6 +36,14 @@ def _lines(rows):
     return "".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in enumerate(texts)).encode()
 
 
+def _in_parts(path, schema=SCHEMA, *, most, **options):
+    return list(read_parts([whole(path)], schema, repeat(PartBudget(rows=most), 99), **options))
+
+
+def _ids(parts):
+    return [row for table, _ in parts for row in table["id"].to_pylist()]
+
+
 @pytest.mark.parametrize(
     ("kind", "encoding"),
     [*((kind, "utf-8") for kind in CODECS), ("json.xz", "iso8859-1"), ("json", "utf-16")],
@@ -45,10 +51,9 @@ def _lines(rows):
 def test_every_codec_and_encoding_goes_on_with_the_next_row(tmp_path, kind, encoding):
     path = tmp_path / f"a.{kind}"
     path.write_bytes(CODECS[kind](_lines(900).decode().encode(encoding)))
-    budgets = repeat(PartBudget(rows=200), 9)
-    parts = list(read_parts([whole(path)], SCHEMA, budgets, file_format="json", encoding=encoding))
+    parts = _in_parts(path, most=200, file_format="json", encoding=encoding)
     assert [table.num_rows for table, _ in parts] == [200, 200, 200, 200, 100]
-    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(900))
+    assert _ids(parts) == list(range(900))
     for _, (*_, report) in parts[:-1]:
         assert isinstance(report, SplitUnfinished)
         assert 0 <= report.remainder.length <= path.stat().st_size
@@ -58,11 +63,9 @@ def test_every_codec_and_encoding_goes_on_with_the_next_row(tmp_path, kind, enco
 def test_lines_may_end_in_any_way_or_hold_nothing(tmp_path, ending):
     path = tmp_path / "a.json"
     path.write_bytes(ending.join(b'{"id":%d}' % i for i in range(60)))
-    parts = list(
-        read_parts([whole(path)], SCHEMA, repeat(PartBudget(rows=7), 20), file_format="json")
-    )
+    parts = _in_parts(path, most=7, file_format="json")
     assert [table.num_rows for table, _ in parts] == [7] * 8 + [4]
-    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(60))
+    assert _ids(parts) == list(range(60))
 
 
 @pytest.mark.parametrize("condition", ["id > 4000", "text = 'x5'"])
@@ -72,8 +75,8 @@ def test_a_filter_moves_no_end_into_another_row_group(tmp_path, condition):
     pq.write_table(table, path, row_group_size=700)
     expected = range(4001, 5000) if condition == "id > 4000" else range(5, 5000, 10)
     options = {"file_format": "parquet", "filter": condition, "batch_bytes": 65_536}
-    parts = list(read_parts([whole(path)], SCHEMA, repeat(PartBudget(rows=333), 99), **options))
-    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(expected)
+    parts = _in_parts(path, most=333, **options)
+    assert _ids(parts) == list(expected)
     assert all(table.num_rows == 333 for table, _ in parts[:-1])
 
 
@@ -82,7 +85,7 @@ def test_rows_are_numbered_on_in_the_next_part(tmp_path, suffix):
     path = tmp_path / f"a.{suffix}"
     path.write_bytes(CODECS[suffix](_lines(100)))
     schema = SCHEMA.append(pa.field("_metadata", pa.struct([("row_index", pa.int64())])))
-    parts = read_parts([whole(path)], schema, repeat(PartBudget(rows=30), 9), file_format="json")
+    parts = _in_parts(path, schema, most=30, file_format="json")
     rows = [row for table, _ in parts for row in table.to_pylist()]
     assert [row["_metadata"]["row_index"] for row in rows] == list(range(100))
 
@@ -114,7 +117,7 @@ def test_small_files_are_packed_up_to_the_budget(tmp_path):
     splits = [whole(path) for path in sorted(tmp_path.iterdir())]
     parts = list(read_parts(splits, SCHEMA, repeat(PartBudget(rows=70), 99), file_format="csv"))
     assert [table.num_rows for table, _ in parts] == [70, 70, 70, 70, 20]
-    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(300))
+    assert _ids(parts) == list(range(300))
 
 
 @pytest.mark.parametrize("suffix", ["json", "json.zst"])
@@ -124,7 +127,7 @@ def test_a_part_ends_within_a_file_when_its_bytes_are_spent(tmp_path, suffix):
     budgets = repeat(PartBudget(bytes=path.stat().st_size // 4), 99)
     options = {"file_format": "json", "batch_bytes": 65_536}
     parts = list(read_parts([whole(path)], SCHEMA, budgets, **options))
-    assert [row for table, _ in parts for row in table["id"].to_pylist()] == list(range(15_000))
+    assert _ids(parts) == list(range(15_000))
     assert len(parts) >= 3
 
 
@@ -143,7 +146,5 @@ def test_a_part_ends_after_its_first_record_when_its_time_is_over(tmp_path):
 def test_an_array_on_one_line_is_one_record(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('[{"id":0},{"id":1},{"id":2}]\n[{"id":3},{"id":4}]\n')
-    parts = list(
-        read_parts([whole(path)], SCHEMA, repeat(PartBudget(rows=2), 9), file_format="json")
-    )
+    parts = _in_parts(path, most=2, file_format="json")
     assert [table["id"].to_pylist() for table, _ in parts] == [[0, 1, 2], [3, 4]]

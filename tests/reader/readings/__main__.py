@@ -17,9 +17,8 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING
 
-from pyspark_sluice.tests.reader.readings.findings import Findings
 from pyspark_sluice.tests.reader.readings.generate import FORMATS, group_of
-from pyspark_sluice.tests.reader.readings.machine import Machine
+from pyspark_sluice.tests.reader.readings.machine import Findings, Machine
 from pyspark_sluice.tests.reader.readings.of_spark import read_by_spark
 
 if TYPE_CHECKING:

@@ -9,7 +9,12 @@ import pyarrow as pa
 from pyspark_sluice.tests.reader.readings.documented import meant
 from pyspark_sluice.tests.reader.readings.kinds import FIELD_NAMES, atom
 from pyspark_sluice.tests.reader.readings.model import Group
-from pyspark_sluice.tests.reader.readings.texts import DATE_PATTERNS, TIME_PATTERNS, text_of
+from pyspark_sluice.tests.reader.readings.texts import (
+    DATE_PATTERNS,
+    TIME_PATTERNS,
+    pattern_of,
+    text_of,
+)
 
 SEPARATORS = (",", ",", ",", "\t", "\\t", "|", "||", ";", "\\|", "::")
 LINE_SEPARATORS = ("", "", "", "|", "||", "\r\n", "\n", "\r", ";", "\\n", "\\t")
@@ -114,14 +119,9 @@ def _header(chance: Random, schema: pa.Schema) -> list[str]:
 
 def _record(chance: Random, schema: pa.Schema, sep: str, options: dict[str, str]) -> str:
     values = []
-    for field in schema:
-        pattern = ""
-        if pa.types.is_date(field.type):
-            pattern = options.get("dateFormat", "")
-        elif pa.types.is_timestamp(field.type):
-            zoned = "timestampFormat" if field.type.tz else "timestampNTZFormat"
-            pattern = options.get(zoned, "")
-        values.append(_quoted(chance, text_of(chance, field.type, pattern), sep, options))
+    for kind in schema.types:
+        text = text_of(chance, kind, pattern_of(kind, options))
+        values.append(_quoted(chance, text, sep, options))
     draw = chance.random()
     if draw < 0.04:
         values.append("more")

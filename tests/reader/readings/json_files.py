@@ -15,6 +15,7 @@ from pyspark_sluice.tests.reader.readings.texts import (
     ODD,
     TIME_PATTERNS,
     mutated,
+    pattern_of,
     text_of,
 )
 
@@ -146,12 +147,7 @@ def _of_any_kind(chance: Random, options: dict[str, str]) -> str:
 
 
 def _atom(chance: Random, kind: pa.DataType, options: dict[str, str]) -> str:
-    pattern = ""
-    if pa.types.is_date(kind):
-        pattern = options.get("dateFormat", "")
-    elif pa.types.is_timestamp(kind):
-        pattern = options.get("timestampFormat" if kind.tz else "timestampNTZFormat", "")
-    text = text_of(chance, kind, pattern)
+    text = text_of(chance, kind, pattern_of(kind, options))
     is_bare = pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if is_bare or pa.types.is_decimal(kind):
         odd = not text or text in ODD

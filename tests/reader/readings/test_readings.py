@@ -10,9 +10,8 @@ import pytest
 
 from pyspark_sluice.tests.reader.readings import of_sluice
 from pyspark_sluice.tests.reader.readings.documented import row_of
-from pyspark_sluice.tests.reader.readings.findings import Findings
 from pyspark_sluice.tests.reader.readings.generate import FORMATS, group_of
-from pyspark_sluice.tests.reader.readings.machine import Machine
+from pyspark_sluice.tests.reader.readings.machine import Findings, Machine
 from pyspark_sluice.tests.reader.readings.model import CORRUPT, Difference, Group
 from pyspark_sluice.tests.reader.readings.of_spark import recorded
 

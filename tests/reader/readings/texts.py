@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Mapping
 from random import Random
 
 import pyarrow as pa
@@ -115,6 +116,15 @@ TIME_PATTERNS = (
     *("d MMM yyyy H:m", "yyyy-MM-dd HH:mm:ss z", "yyyy-MM-dd HH:mm:ss.SSS O"),
     "yyyy-DDD HH:mm[:ss][ Z]",
 )
+
+
+def pattern_of(data_type: pa.DataType, options: Mapping[str, str]) -> str:
+    """The pattern of the options for this type; empty without one."""
+    if pa.types.is_date(data_type):
+        return options.get("dateFormat", "")
+    if pa.types.is_timestamp(data_type):
+        return options.get("timestampFormat" if data_type.tz else "timestampNTZFormat", "")
+    return ""
 
 
 def by_pattern(chance: Random, pattern: str) -> str:

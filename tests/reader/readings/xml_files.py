@@ -11,7 +11,13 @@ import pyarrow as pa
 from pyspark_sluice.tests.reader.files.formats.xml import documents
 from pyspark_sluice.tests.reader.readings.kinds import ATOMS, Pool, arrow_schema, fields
 from pyspark_sluice.tests.reader.readings.model import CORRUPT, Group
-from pyspark_sluice.tests.reader.readings.texts import DATE_PATTERNS, TIME_PATTERNS, text_of, valid
+from pyspark_sluice.tests.reader.readings.texts import (
+    DATE_PATTERNS,
+    TIME_PATTERNS,
+    pattern_of,
+    text_of,
+    valid,
+)
 
 POOL = Pool(
     tuple(kind for kind in ATOMS if kind != pa.binary()),
@@ -146,12 +152,7 @@ class _Writer:
         """A text without the characters that XML has no way to write."""
         if pa.types.is_nested(kind):
             return ""
-        pattern = ""
-        if pa.types.is_date(kind):
-            pattern = self._options.get("dateFormat", "")
-        elif pa.types.is_timestamp(kind):
-            zoned = "timestampFormat" if kind.tz else "timestampNTZFormat"
-            pattern = self._options.get(zoned, "")
+        pattern = pattern_of(kind, self._options)
         text = valid(self._chance, kind) if self._is_good and not pattern else ""
         text = text or text_of(self._chance, kind, pattern)
         return text.replace("\x00", "").replace("\x0b", "")

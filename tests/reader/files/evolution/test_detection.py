@@ -28,6 +28,7 @@ from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.reader.files.formats.avro_tables import avro_file
 from pyspark_sluice.tests.reader.files.reading import whole
+from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 AT = pa.struct([("zip", pa.string())])
 MORE = pa.struct([("zip", pa.string()), ("city", pa.string())])
@@ -186,13 +187,8 @@ def test_csv_grows_to_the_type_that_takes_the_number(tmp_path, kind, text, expec
     path = tmp_path / "file"
     path.write_text(f"id,n\n1,\n2,{text}\n")
     schema = pa.schema([("id", pa.int64()), ("n", kind)])
-    options = {
-        "file_format": "csv",
-        "header": True,
-        "multi_line": multi_line,
-        "mode": "PERMISSIVE",
-        "schema_evolution_mode": "addNewColumnsWithTypeWidening",
-    }
+    options = {"file_format": "csv", "header": True, "multi_line": multi_line, "mode": "PERMISSIVE"}
+    options["schema_evolution_mode"] = "addNewColumnsWithTypeWidening"
     if expected is None:
         assert len(read(path, schema, **options)) == 2
         return
@@ -210,14 +206,9 @@ def test_nothing_under_a_new_name_is_no_news(tmp_path):
     assert read(path, schema, schema_evolution_mode="addNewColumns") == [{"id": 1}]
 
 
-MAPS = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("counts", pa.map_(pa.string(), pa.int32())),
-        ("texts", pa.map_(pa.string(), pa.string())),
-        ("places", pa.map_(pa.string(), AT)),
-        ("_rescued_data", pa.string()),
-    ]
+MAPS = arrow_schema(
+    "id bigint, counts map<string, int>, texts map<string, string>,"
+    "places map<string, struct<zip: string>>, _rescued_data string"
 )
 WITH_MAPS = [
     # A record; its columns counts, texts and places; what is rescued of it.
@@ -270,17 +261,10 @@ ID = pa.schema([("id", pa.int32())])
 
 
 def test_new_columns_and_fields_come_last_and_types_stay():
-    before = pa.schema([("at", pa.struct([("zip", pa.string())])), ("id", pa.int32())])
-    found = pa.schema(
-        [
-            ("new", pa.bool_()),
-            ("id", pa.int64()),
-            ("at", pa.struct([("city", pa.string()), ("zip", pa.int64())])),
-        ]
-    )
-    after = grown(before, found, widen=False)
-    at = pa.struct([("zip", pa.string()), ("city", pa.string())])
-    assert after == pa.schema([("at", at), ("id", pa.int32()), ("new", pa.bool_())])
+    before = arrow_schema("at struct<zip: string>, id int")
+    found = arrow_schema("new boolean, id bigint, at struct<city: string, zip: bigint>")
+    after = arrow_schema("at struct<zip: string, city: string>, id int, new boolean")
+    assert grown(before, found, widen=False) == after
     assert added_or_widened(before, found, widen=False) == ["at.city string", "new bool"]
     assert added_or_widened(before, found, widen=True) == ["at.city string", "id int64", "new bool"]
 
