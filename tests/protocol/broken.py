@@ -6,8 +6,7 @@ from functools import reduce
 from typing import Any
 
 from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
-from pyspark_sluice.tests.protocol import broken_in_flight, broken_state, broken_surroundings
-from pyspark_sluice.tests.protocol.planted import Opened, Planted
+from pyspark_sluice.tests.protocol import broken_in_flight, broken_state
 
 
 def _planted(broken: type) -> type[Coordinator[Any, Any]]:
@@ -15,8 +14,9 @@ def _planted(broken: type) -> type[Coordinator[Any, Any]]:
     if issubclass(broken, Coordinator):
         return broken
 
-    class InItsPlace(Planted):
-        def plant(self, opened: Opened) -> None:
+    class InItsPlace(Coordinator[Any, Any]):
+        def _build(self, *arguments: Any) -> broken_state.Opened:
+            opened = super()._build(*arguments)
             *path, name = vars(broken)["part"].split(".")
             owner = reduce(getattr, path, opened)
             part = getattr(owner, name)
@@ -24,13 +24,14 @@ def _planted(broken: type) -> type[Coordinator[Any, Any]]:
                 setattr(owner, name, broken)
             elif part is not None:
                 part.__class__ = broken
+            return opened
 
     return InItsPlace
 
 
 ALL = {
     name: _planted(broken)
-    for module in (broken_in_flight, broken_state, broken_surroundings)
+    for module in (broken_in_flight, broken_state)
     for name, broken in vars(module).items()
     if isinstance(broken, type) and broken.__module__ == module.__name__ and name[0] != "_"
 }

@@ -39,10 +39,6 @@ def cut(query, *numbers, after=NO_CHECKPOINT):
 # 6.2 OperatorCoordinatorHolderTest ----------------------------------------------------------
 
 
-def _budget_for(files):
-    return BatchBudget(BatchLimits(files=files))
-
-
 def test_the_first_failure_is_what_the_query_fails_with_until_it_is_restarted(query):
     """testFailingJobMultipleTimesNotCauseCascadingJobFailure."""
     end = cut(query, 1)
@@ -108,40 +104,41 @@ def test_the_cut_separates_what_another_thread_sends_before_it_from_what_comes_a
 # 6.5 SourceCoordinatorTest and ...ContextTest -----------------------------------------------
 
 
-def test_a_restored_coordinator_has_the_unassigned_splits_and_an_empty_tracker(query):
-    """testCheckpointCoordinatorAndRestore, completedCheckpointFuture, testTakeCheckpoint."""
-    query.start()
-    opened(query.coordinator).flight.open_record.budget = _budget_for(2)
-    end = cut(query, 0, 1, 2, 3, 4, 5)
-    query.restart()
-    query.start(end)
-    assert query.enumerator.pending == [2, 3, 4, 5]
-    assert query.inbox() == {}
-    assert query.enumerator.added == [0, 1]
-
-
 def test_a_restart_takes_back_what_the_named_checkpoint_did_not_assign(query):
-    """testSubtaskFailedAndRevertUncompletedAssignments, as a query restart."""
+    """testCheckpointCoordinatorAndRestore, completedCheckpointFuture, testTakeCheckpoint.
+
+    Also testSubtaskFailedAndRevertUncompletedAssignments, as a query restart.
+    """
     query.start()
-    opened(query.coordinator).flight.open_record.budget = _budget_for(2)
+    opened(query.coordinator).flight.open_record.budget = BatchBudget(BatchLimits(files=2))
     first = cut(query, 0, 1, 2, 3)
     second = query.coordinator.latest(first)
     assert query.assigned(second) == {0: [2], 1: [3]}
     query.restart()
     query.start(first)
     assert query.enumerator.pending == [2, 3]
+    assert query.inbox() == {}
+    assert query.enumerator.added == [0, 1]
 
 
-def test_a_restart_does_not_take_back_what_is_complete(query):
-    """testFailedSubtaskDoNotRevertCompletedCheckpoint."""
+def test_a_restart_restores_once_and_does_not_take_back_what_is_complete(query):
+    """testFailedSubtaskDoNotRevertCompletedCheckpoint, ...DoesNotNotifyLocalRestore.
+
+    Also testGlobalFailureTwiceWillNotResetToCheckpointTwice.
+    """
     first = cut(query, 0, 1)
     query.acknowledge_all(first)
     assert query.coordinator.latest(first) == first
     assert opened(query.coordinator).flight.cut_records == []
     assert query.enumerator.notified == [("complete", 1)]
     query.restart()
-    query.start(first)
-    assert query.enumerator.pending == []
+    query.coordinator.assignments(NO_CHECKPOINT, first)
+    enumerator = query.enumerator
+    query.coordinator.latest(first)
+    query.coordinator.assignments(NO_CHECKPOINT, first)
+    assert query.enumerator is enumerator
+    assert query.coordinator.epoch == 2
+    assert (enumerator.pending, enumerator.returned) == ([], [])
 
 
 def test_an_enumerator_that_cannot_be_made_fails_the_query_with_its_error(query):
@@ -229,20 +226,6 @@ def test_a_restart_before_the_first_checkpoint_begins_again():
     query.restart()
     query.start()
     assert query.enumerator.pending == [1, 2]
-
-
-def test_a_restart_restores_once_and_sends_nothing_back(query):
-    """testGlobalFailureTwiceWillNotResetToCheckpointTwice, ...DoesNotNotifyLocalRestore."""
-    first = cut(query, 0, 1)
-    query.acknowledge_all(first)
-    query.restart()
-    query.coordinator.assignments(NO_CHECKPOINT, first)
-    enumerator = query.enumerator
-    query.coordinator.latest(first)
-    query.coordinator.assignments(NO_CHECKPOINT, first)
-    assert query.enumerator is enumerator
-    assert query.coordinator.epoch == 2
-    assert enumerator.returned == []
 
 
 # The file source --------------------------------------------------------------------------

@@ -61,28 +61,22 @@ def test_rows_are_delivered_as_ordered_no_matter_where_a_process_dies(kind):
     assert after > 15
 
 
-@pytest.mark.parametrize("action", ["requeue", "forget"])
-def test_a_source_that_takes_no_orders_refuses_by_name(action):
+@pytest.mark.parametrize(
+    ("action", "enumerator", "splits", "found"),
+    [
+        ("requeue", "numbers", {"json": ["1"]}, "NumberEnumerator; found no method requeue_splits"),
+        ("forget", "numbers", {"json": ["1"]}, "NumberEnumerator; found no method forget_splits"),
+        ("requeue", "files", {}, "order 1; found files; expected numbers"),
+    ],
+)
+def test_an_order_that_a_source_does_not_take_is_refused_by_name(action, enumerator, splits, found):
     harness = Harness(numbers=[1, 2])
     first = harness.coordinator.latest(NO_CHECKPOINT)
     harness.acknowledge_all(first)
-    splits = {"json": ["1"]}
-    order = Order(action=action, enumerator="numbers", split_version=1, splits=splits)
+    order = Order(action=action, enumerator=enumerator, split_version=1, splits=splits)
     Orders(harness.state).publish(order)
     harness.restart()
-    with pytest.raises(ProtocolError, match=f"NumberEnumerator; found no method {action}_splits"):
-        harness.coordinator.latest(first)
-
-
-def test_an_order_of_another_source_is_refused_by_name():
-    harness = Harness(numbers=[1, 2])
-    first = harness.coordinator.latest(NO_CHECKPOINT)
-    harness.acknowledge_all(first)
-    Orders(harness.state).publish(
-        Order(action="requeue", enumerator="files", split_version=1, splits={})
-    )
-    harness.restart()
-    with pytest.raises(ProtocolError, match="order 1; found files; expected numbers"):
+    with pytest.raises(ProtocolError, match=found):
         harness.coordinator.latest(first)
 
 

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.testing import SourceSuite, Trial
+from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 
@@ -53,23 +53,5 @@ class Logs:
         hidden.rename(self.archive / f"p{part}.log.{end}.json")
 
 
-class Named(ArchivedLog):
-    """The same source to its state, also after a test has changed it."""
-
-    @property
-    def name(self):
-        return "archived"
-
-
 def trial_of(logs, source=ArchivedLog, **options):
     return Trial(lambda: source(logs.options(), LINES), limits=BatchLimits(files=2), **options)
-
-
-class ArchivedLogSuite(SourceSuite):
-    """Of a hybrid source; a class named after the suite inherits it, or a broken one does."""
-
-    def make_source(self, place):
-        return ArchivedLog(Logs(place).options(), LINES)
-
-    def land(self, place, part, rows):
-        return Logs(place).land(part, rows)

@@ -14,15 +14,23 @@ def hour(number):
     return f"date=2026-01-02/hour={number:02}/a.json"
 
 
+ALIGNED = {"alignmentGroup": "shop", "maxEventTimeSkew": "1h"}
+
+
 class Query:
     """Clicks and orders, a file an hour."""
 
-    def __init__(self, root, options):
+    def __init__(self, root):
+        self.root = root
         self.streams = {}
+
+    def begin(self, **options):
         for name in ("clicks", "orders"):
-            (root / name).mkdir(exist_ok=True)
-            given = {"stateLocation": str(root / "state"), "sourceName": name, **options}
-            self.streams[name] = Stream(root / name, {"fileOrder": "eventTime", **given})
+            (self.root / name).mkdir()
+            given = {"stateLocation": str(self.root / "state"), "sourceName": name, **options}
+            given |= {"fileOrder": "eventTime", **ALIGNED}
+            self.streams[name] = Stream(self.root / name, given)
+        return self.streams.values()
 
     def ask(self):
         """One trigger: the rows of each source."""
@@ -31,25 +39,13 @@ class Query:
     def report(self, name):
         return (self.streams[name].reader.reportLatestOffset() or {})["alignment"]
 
-    def stop(self):
-        for stream in self.streams.values():
-            stream.reader.stop()
-
 
 @pytest.fixture
 def query(tmp_path):
-    begun = []
-
-    def made(**options):
-        begun.append(Query(tmp_path, options))
-        return begun[-1]
-
-    yield made
-    for one in begun:
-        one.stop()
-
-
-ALIGNED = {"alignmentGroup": "shop", "maxEventTimeSkew": "1h"}
+    begun = Query(tmp_path)
+    yield begun
+    for stream in begun.streams.values():
+        stream.reader.stop()
 
 
 def clicks_until(query, count):
@@ -65,30 +61,29 @@ def clicks_until(query, count):
 
 @pytest.mark.effect_of("alignmentGroup", "alignmentIdleTimeout")
 def test_a_source_waits_for_another_until_that_is_idle_and_says_so(query):
-    found = query(**ALIGNED, alignmentIdleTimeout="5s", maxFilesPerTrigger="1")
-    found.streams["clicks"].land(*map(hour, range(1, 7)))
-    found.streams["orders"].land(hour(1))
-    assert clicks_until(found, 2) == [0, 1]
+    clicks, orders = query.begin(alignmentIdleTimeout="5s", maxFilesPerTrigger="1")
+    clicks.land(*map(hour, range(1, 7)))
+    orders.land(hour(1))
+    assert clicks_until(query, 2) == [0, 1]
     # The orders of hour 1 are read, so the clicks of hour 2 are not ahead; those of hour 3 are.
-    assert found.ask()["clicks"] == []
-    wait_until(lambda: found.report("clicks").get("alignedBehind") == "orders")
-    assert found.report("clicks") == {
+    assert query.ask()["clicks"] == []
+    wait_until(lambda: query.report("clicks").get("alignedBehind") == "orders")
+    assert query.report("clicks") == {
         "group": "shop",
         "sources": {"orders": "2026-01-02T01:00:00Z"},
         "position": "2026-01-02T03:00:00Z",
         "alignedBehind": "orders",
     }
-    assert found.ask()["clicks"] == []
-    assert clicks_until(found, 4) == [2, 3, 4, 5]
+    assert query.ask()["clicks"] == []
+    assert clicks_until(query, 4) == [2, 3, 4, 5]
     # Orders that come at last are read; clicks wait for them again.
-    found.streams["orders"].land(hour(3))
-    found.streams["clicks"].land(hour(9))
-    assert found.streams["orders"].until(1) == [1]
+    orders.land(hour(3))
+    clicks.land(hour(9))
+    assert orders.until(1) == [1]
 
 
 def test_a_source_that_is_alone_in_its_group_reads_after_one_empty_batch(query, tmp_path):
-    found = query(**ALIGNED)
-    clicks = found.streams["clicks"]
+    clicks, _ = query.begin()
     clicks.land(*map(hour, range(1, 4)))
     before = clicks.at
     assert clicks.batch() == []
@@ -100,8 +95,7 @@ def test_a_source_that_is_alone_in_its_group_reads_after_one_empty_batch(query, 
 
 def test_everything_in_one_batch_is_not_aligned(query):
     limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="new in Spark 4.2")
-    found = query(**ALIGNED)
-    clicks = found.streams["clicks"]
+    clicks, _ = query.begin()
     clicks.land(*map(hour, range(1, 7)))
     end = clicks.reader.latestOffset(clicks.at, limits.ReadAllAvailable())
     partitions = clicks.reader.partitions(clicks.at, end)

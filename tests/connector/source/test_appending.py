@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.errors import FileChangedError, OptionError
-from pyspark_sluice.reader.files.io.lines import separator_of
-from pyspark_sluice.reader.files.io.whole_records import mark_after_last_record
 from pyspark_sluice.tests.connector.source.file_trials import Runs
 
 
@@ -33,7 +30,9 @@ def append(path, text):
 
 
 @pytest.mark.parametrize("separator", ["\n", "\r\n"])
-def test_whole_lines_are_read_once_however_the_file_grows(tmp_path, separator):
+def test_whole_lines_are_read_once_however_the_file_grows(tmp_path, monkeypatch, separator):
+    # Separators are found across the pieces in which a file is searched.
+    monkeypatch.setattr("pyspark_sluice.reader.files.io.whole_records._STEP", 2)
     query = Query(tmp_path, fileFormat="text")
     log = tmp_path / "app.log"
     pieces = ["one", separator, "tw", "o" + separator + "three", separator + "fo", "", "ur"]
@@ -72,13 +71,9 @@ def test_a_file_that_was_cut_short_or_replaced_is_named(tmp_path, text, found):
         query.run()
 
 
-def line(number):
-    """All of one width, as logs often are: a line ends where one ended before."""
-    return f"{number:015}\n"
-
-
 def lines(*numbers):
-    return "".join(map(line, numbers))
+    """All of one width, as logs often are: a line ends where one ended before."""
+    return "".join(f"{number:015}\n" for number in numbers)
 
 
 def renamed_and_created_again(log):
@@ -102,29 +97,24 @@ ROTATIONS = [renamed_and_created_again, copied_and_truncated, replaced_by_a_rena
 
 
 @pytest.mark.parametrize("rotate", ROTATIONS)
-@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("moment", ["after a run", "after another", "before it is read"])
 def test_a_longer_file_in_the_place_of_one_with_lines_of_the_same_width_is_named(
-    tmp_path, rotate, restarted
+    tmp_path, rotate, moment
 ):
     query = Query(tmp_path, fileFormat="text", pathGlobFilter="*.log")
     log = tmp_path / "app.log"
     append(log, lines(1, 2))
+    if moment == "before it is read":
+        with pytest.raises(FileChangedError, match=r"was replaced: .*app\.log"):
+            query.run(before_reading=lambda: rotate(log))
+        return
     assert len(query.run()) == 2
-    if restarted:
+    if moment == "after another":
         append(tmp_path / "other.log", lines(3))
         assert len(query.run()) == 1
     rotate(log)
     with pytest.raises(FileChangedError, match=r"was replaced: .*app\.log; found another inode"):
         query.run()
-
-
-@pytest.mark.parametrize("rotate", ROTATIONS)
-def test_a_file_that_is_replaced_between_assignment_and_reading_is_named(tmp_path, rotate):
-    query = Query(tmp_path, fileFormat="text", pathGlobFilter="*.log")
-    log = tmp_path / "app.log"
-    append(log, lines(1, 2))
-    with pytest.raises(FileChangedError, match=r"was replaced: .*app\.log"):
-        query.run(before_reading=lambda: rotate(log))
 
 
 def test_a_file_found_with_half_a_line_is_read_on_though_a_restart_comes_before_any_base(tmp_path):
@@ -159,19 +149,6 @@ def test_formats_that_are_not_of_lines_are_refused(tmp_path, options, found):
     given = {"path": str(tmp_path), "onOverwrite": "appendTail", **options}
     with pytest.raises(OptionError, match=f"onOverwrite: found appendTail with {found}"):
         parse_options(given, streaming=False)
-
-
-def test_the_last_separator_is_found_across_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("pyspark_sluice.reader.files.io.whole_records._STEP", 4)
-    path = tmp_path / "f"
-    given = {"path": "x", "fileFormat": "text", "lineSep": "\r\n"}
-    options = parse_options(given, streaming=False)
-    data = b"ab\r\ncdefgh\r\nijklmnopq"
-    path.write_bytes(data)
-    for size in range(len(data) + 1):
-        whole = data[:size].rfind(b"\r\n")
-        found = mark_after_last_record(str(path), 0, size, np.uint64(0), separator_of(options))
-        assert found.end == (whole + 2 if whole >= 0 else 0)
 
 
 def test_a_file_without_a_last_line_end_that_was_read_whole_before_is_no_error_until_it_grows(

@@ -1,9 +1,10 @@
-"""Two sources in a row, looked at where one ends and the other begins."""
+"""Two sources in a row: where one ends and the other begins, and the state of both."""
 
 from __future__ import annotations
 
+import gzip
 import json
-from dataclasses import replace
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,26 +13,28 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.file_columns import changes_of, ranges_of
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
-from pyspark_sluice.checkpoint_meta.documents.hybrid_split import FIRST
+from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
+    FIRST,
+    SECOND,
+    HybridSplit,
+    HybridSplitSerializer,
+)
+from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.source.file_source import FileSource
-from pyspark_sluice.connector.source.hybrid_source import HybridSource
+from pyspark_sluice.connector.source.hybrid_source import HybridReader, HybridSource
 from pyspark_sluice.connector.testing import SourceSuite, Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.hybrid.hybrid_enumerator import HybridEnumerator, PartContext
+from pyspark_sluice.enumerator.hybrid.state import HybridState
 from pyspark_sluice.enumerator.large_state import StateDocument
-from pyspark_sluice.errors import OptionError
+from pyspark_sluice.errors import OptionError, ProtocolError, StateVersionError
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
-from pyspark_sluice.examples.log_source.log_source import LogSource
+from pyspark_sluice.examples.log_source.log_source import LogSource, LogSplit
+from pyspark_sluice.reader.api import ReaderContext, ReceivedEvent
+from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.reader.files.testing import version
-from pyspark_sluice.tests.connector.source.archived import (
-    LINES,
-    ArchivedLogSuite,
-    Logs,
-    Named,
-    trial_of,
-)
-from pyspark_sluice.tests.connector.source.noticing import notice_of
+from pyspark_sluice.tests.connector.source.archived import LINES, Logs, trial_of
 from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 
 pytestmark = pytest.mark.slow
@@ -69,16 +72,14 @@ def test_files_that_land_before_the_switch_is_durable_move_the_seam(logs):
     trial.check([*first, *more])
 
 
-def test_an_error_at_the_seam_fails_the_query_and_a_restart_tries_again(logs):
-    class NoAnswer(Named):
-        def state_at(self, part, position):
-            raise OSError("the broker does not answer")
-
+def test_an_error_at_the_seam_fails_the_query_and_a_restart_tries_again(logs, monkeypatch):
     landed = logs.land(0, 4)
-    trial = trial_of(logs, NoAnswer)
-    with pytest.raises(OSError, match="the broker does not answer"):
-        trial.run_to_end()
-    trial._make_source = lambda: Named(logs.options(), LINES)
+    trial = trial_of(logs)
+    with monkeypatch.context() as patch:
+        # A broker that does not answer.
+        patch.setattr(ArchivedLog, "state_at", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            trial.run_to_end()
     trial.restart()
     trial.run_to_end()
     trial.check(landed)
@@ -139,7 +140,7 @@ class TwoFolders(HybridSource):
 class TestTwoFolders(SourceSuite):
     """Both parts write changes, and bases with objects next to them."""
 
-    # Kills at each operation meet both switches of test_three_sources.py.
+    # Kills at any operation meet the switch from files to a log in test_courses.py.
     test_a_kill_at_any_operation_on_the_state = None  # type: ignore[assignment]
 
     def make_source(self, place):
@@ -187,49 +188,91 @@ def test_a_log_may_be_the_first_part(logs):
     assert trial.rows[-4:] == of_files
 
 
-# Planted bugs ---------------------------------------------------------------------------------
+# What reaches which part, and what is written down -----------------------------------------------
 
 
-class SwitchesTooEarly(HybridEnumerator):
-    """Does not wait for what is with readers."""
+def test_events_of_one_part_do_not_reach_readers_of_the_other(logs):
+    made, context = ArchivedLog(logs.options(), LINES), HandCrankedContext()
+    enumerator = HybridEnumerator(context, made, None)
+    enumerator._inner_context.send_event(1, "hello")
+    assert context.events == [(1, [FIRST, "hello"])]
+    seen = []
 
-    @property
-    def _is_over(self):
-        return self._part == FIRST and self._inner.has_discovered
+    def make(of):
+        seen.append(of.events)
+        return LogSource(logs.options(), LINES).create_reader(of)
 
-
-class ForgetsThePosition(HybridEnumerator):
-    """Begins each incarnation of the first part without what came before."""
-
-    def __init__(self, context, source, state):
-        super().__init__(context, source, state and replace(state, position=None))
-
-
-class WritesTheFirstPartOnly(HybridEnumerator):
-    """The switch is in no checkpoint."""
-
-    def snapshot_state(self, checkpoint_id):
-        return replace(super().snapshot_state(checkpoint_id), part=FIRST, snapshots=[])
+    task = ReaderContext(
+        1, 0, 0, events=[ReceivedEvent([FIRST, "hello"], 0), ReceivedEvent([SECOND, "later"], 0)]
+    )
+    logs.land(0, 1, archived=0)
+    assert list(HybridReader([make, make], task).read([HybridSplit(SECOND, LogSplit("p0.log", 0))]))
+    assert seen == [[ReceivedEvent("later", 0)]]
 
 
-class BeginsTheLogAgain(HybridEnumerator):
-    """Begins the second part where its log begins, not where the files end."""
+def test_events_that_a_reader_never_got_come_back_to_their_own_part(logs):
+    made = ArchivedLog(logs.options(), LINES)
+    enumerator = HybridEnumerator(HandCrankedContext(), made, HybridState(SECOND, {}, ()))
+    enumerator.add_events_back([[FIRST, "of a reader of files"]], 3)
+    with pytest.raises(ProtocolError, match="events wait for a reader that no longer exists"):
+        enumerator.add_events_back([[SECOND, "of a reader of the log"]], 3)
 
-    def _enter_next(self, token, state, error):
-        super()._enter_next(token, None, error)
+
+def test_a_compressed_file_of_a_part_is_cut_at_points_in_the_state(logs, monkeypatch):
+    monkeypatch.setattr(points_of_gzip, "SPACING", 1)
+    chance = random.Random(1)
+    rows = [
+        {"partition": "p0.log", "position": at, "line": f"{chance.getrandbits(1600):x}"}
+        for at in range(30_000)
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (logs.archive / "p0.log.10000.gz").write_bytes(gzip.compress(text.encode(), 1))
+    trial = Trial(
+        lambda: ArchivedLog(logs.options(maxSplitBytes="1m"), LINES), limits=BatchLimits()
+    )
+    assert trial.step()
+    (checkpoint,) = trial.checkpoints()
+    assert sum(batch.num_rows for _, batch in checkpoint.assigned) > 1
+    assert len(trial.objects.list("points")) == 1
+    trial.check(rows)
 
 
-@pytest.mark.sample("SwitchesTooEarly", "ForgetsThePosition", why="more faults of one seam")
-@pytest.mark.parametrize(
-    "broken",
-    [SwitchesTooEarly, ForgetsThePosition, WritesTheFirstPartOnly, BeginsTheLogAgain],
-    ids=lambda broken: broken.__name__,
-)
-def test_the_suite_notices_a_broken_seam(tmp_path, broken):
-    class Suite(ArchivedLogSuite):
-        def make_source(self, place):
-            made = super().make_source(place)
-            made.create_enumerator = lambda *given: broken(given[0], made, given[1])
-            return made
+def _serializer(version=1):
+    def of(name):
+        return JsonSerializer(version, lambda split: [name, split], lambda _, value: value[1])
 
-    notice_of(Suite(), tmp_path, "")
+    return HybridSplitSerializer([of("a"), of("b")])
+
+
+def test_splits_of_both_parts_keep_their_order():
+    splits = [HybridSplit(part, f"{part}{n}") for n, part in enumerate([0, 0, 1, 0, 1, 1])]
+    batch = _serializer().serialize(splits)
+    assert _serializer().deserialize(1, batch) == splits
+    assert _serializer().serialize([]).schema == batch.schema
+    assert json.loads(json.dumps(batch.to_pydict())) == batch.to_pydict()
+
+
+def test_a_part_that_a_newer_release_has_written_is_refused():
+    batch = _serializer(version=2).serialize([HybridSplit(SECOND, "x")])
+    with pytest.raises(StateVersionError, match="version 2"):
+        _serializer(version=1).read(1, batch)
+
+
+@pytest.mark.parametrize("part", [FIRST, SECOND])
+def test_a_state_that_a_newer_release_of_a_part_has_written_is_refused(logs, monkeypatch, part):
+    logs.land(0, 4, archived=4 if part == FIRST else 0)
+    trial = trial_of(logs)
+    for _ in range(1 + part):
+        trial.step()
+    serializer = trial.source.parts[part].state_serializer
+    monkeypatch.setattr(type(serializer), "version", 0)
+    trial.restart()
+    with pytest.raises(StateVersionError, match=r"found version 1; expected at most version 0"):
+        trial.step()
+
+
+def test_splits_of_the_first_part_are_refused_in_the_second(logs):
+    source = ArchivedLog(logs.options(), LINES)
+    enumerator = HybridEnumerator(HandCrankedContext(), source, HybridState(SECOND, {}, ()))
+    with pytest.raises(ProtocolError, match="splits of the first part were sent back"):
+        enumerator.add_splits_back([HybridSplit(FIRST, LogSplit("p0.log", 0))], 0)

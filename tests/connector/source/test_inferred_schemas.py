@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from pyspark_sluice.connector.spark.data_source import SluiceDataSource
+from pyspark_sluice.tests.reader.files.formats.avro_tables import avro_file
 
 TABLES = (
     pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["a", "b"]}),
@@ -17,19 +18,9 @@ TABLES = (
 ROWS = [(1, "a", None, "eu"), (2, "b", None, "eu"), (3, "c", 2.5, "us")]
 
 
-def _avro(table, path):
-    import fastavro
-
-    kinds = {pa.int64(): "long", pa.string(): "string", pa.float64(): "double"}
-    fields = [{"name": f.name, "type": kinds[f.type]} for f in table.schema]
-    schema = {"type": "record", "name": "row", "fields": fields}
-    with path.open("wb") as file:
-        fastavro.writer(file, fastavro.parse_schema(schema), table.to_pylist())
-
-
 WRITERS = {
     "orc": pa_orc.write_table,
-    "avro": _avro,
+    "avro": lambda table, path: path.write_bytes(avro_file(table)),
     "arrow": lambda table, path: pa_feather.write_feather(table, str(path)),
 }
 

@@ -43,14 +43,19 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_files_are_the_source_by_default(tmp_path: Path) -> None:
-    assert type(load_source(_options(tmp_path, "files"), SCHEMA)) is FileSource
-
-
-@pytest.mark.parametrize("name", ["announced", "announcing:Announced"])
-def test_a_source_is_loaded_by_entry_point_and_by_class(installed: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("files", "FileSource"),
+        ("announced", "Announced"),
+        ("announcing:Announced", "Announced"),
+    ],
+)
+def test_a_source_is_loaded_by_name_entry_point_and_class(
+    installed: Path, name: str, kind: str
+) -> None:
     source = load_source(_options(installed, name), SCHEMA)
-    assert type(source).__name__ == "Announced"
+    assert type(source).__name__ == kind
     assert isinstance(source, FileSource)
 
 

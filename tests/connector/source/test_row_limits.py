@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,8 +19,11 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOIN
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits
+from pyspark_sluice.examples.log_source.log_source import LogSource
 from pyspark_sluice.reader.files.io.source_file import SourceFile
+from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 from pyspark_sluice.tests.connector.source.file_trials import trial_of
+from pyspark_sluice.tests.reader.files.formats.avro_tables import avro_file
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 
 pytestmark = pytest.mark.slow
@@ -49,13 +50,6 @@ def _written(write, rows):
     return sink.getvalue().to_pybytes()
 
 
-def _avro(table, sink):
-    fields = [{"name": "id", "type": "long"}, {"name": "text", "type": "string"}]
-    made = io.BytesIO()
-    fastavro.writer(made, {"type": "record", "name": "r", "fields": fields}, table.to_pylist())
-    sink.write(made.getvalue())
-
-
 def _xml(rows):
     texts = (f"<r><id>{row['id']}</id><text>{row['text']}</text></r>" for row in rows)
     return f"<rs>{''.join(texts)}</rs>".encode()
@@ -76,7 +70,7 @@ KINDS: dict[str, tuple[dict[str, str], Callable[[list[Any]], bytes]]] = {
     "xml": ({"fileFormat": "xml", "rowTag": "r"}, _xml),
     "parquet": ({"fileFormat": "parquet"}, partial(_written, pq.write_table)),
     "orc": ({"fileFormat": "orc"}, partial(_written, orc.write_table)),
-    "avro": ({"fileFormat": "avro"}, partial(_written, _avro)),
+    "avro": ({"fileFormat": "avro"}, lambda rows: avro_file(_table(rows))),
     "json.gz": ({"fileFormat": "json"}, lambda rows: gzip.compress(_json(rows))),
 }
 
@@ -85,35 +79,37 @@ def _trial(folder: Path, options: dict[str, str], limits: BatchLimits, **setting
     return trial_of(folder, SCHEMA, options, limits=limits, **settings)
 
 
-def _check(trial: Trial, landed: list[Any], limit: int) -> None:
+def _land(folder: Path, kind: str, sizes: Iterable[int]) -> list[Any]:
+    """Files of so many rows. Returns all rows."""
+    landed: list[Any] = []
+    for number, size in enumerate(sizes):
+        rows = _rows(len(landed), size)
+        (folder / f"{number:03}.{kind}").write_bytes(KINDS[kind][1](rows))
+        landed += rows
+    return landed
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "limit", "parallelism"),
+    [
+        *((kind, [340] * 7, 280, 2) for kind in KINDS),
+        pytest.param("json", [1] * 600, 60, 2, id="hundreds of files of one row"),
+        pytest.param("csv", [5] * 4, 1, 3, id="a limit smaller than the number of readers"),
+    ],
+)
+def test_batches_are_nearly_as_large_as_the_limit_and_never_larger(
+    tmp_path, kind, sizes, limit, parallelism
+):
+    landed = _land(tmp_path, kind, sizes)
+    limits = BatchLimits(rows=limit)
+    trial = _trial(tmp_path, KINDS[kind][0], limits, bounded=True, parallelism=parallelism)
+    trial.run_to_end()
     trial.check(landed)
     sizes = [len(batch) for batch in trial.sink]
     assert max(sizes) <= limit, sizes
     # The last two may find too little to read.
     assert all(size >= 0.9 * limit for size in sizes[1:-2]), sizes
     assert all(sizes), sizes
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_batches_are_nearly_as_large_as_the_limit_and_never_larger(tmp_path, kind):
-    options, write = KINDS[kind]
-    landed = []
-    for number in range(7):
-        rows = _rows(len(landed), 340)
-        (tmp_path / f"{number}.{kind}").write_bytes(write(rows))
-        landed += rows
-    trial = _trial(tmp_path, options, BatchLimits(rows=280), bounded=True)
-    trial.run_to_end()
-    _check(trial, landed, 280)
-
-
-def test_hundreds_of_files_of_one_row(tmp_path):
-    landed = _rows(0, 600)
-    for row in landed:
-        (tmp_path / f"{row['id']:05}.json").write_bytes(_json([row]))
-    trial = _trial(tmp_path, {"fileFormat": "json"}, BatchLimits(rows=60), bounded=True)
-    trial.run_to_end()
-    _check(trial, landed, 60)
 
 
 @pytest.mark.parametrize(
@@ -127,14 +123,10 @@ def test_hundreds_of_files_of_one_row(tmp_path):
 def test_a_limit_on_files_counts_those_that_a_batch_continues(
     tmp_path, kind, limits, ahead, bounded
 ):
-    options, write = KINDS[kind]
-    landed, file_of = [], {}
-    for number in range(15):
-        rows = _rows(len(landed), 3 if number % 5 else 150)
-        (tmp_path / f"{number:02}.{kind}").write_bytes(write(rows))
-        landed += rows
-        file_of |= {row["id"]: number for row in rows}
-    trial = _trial(tmp_path, options, limits, bounded=bounded, checkpoints_ahead=ahead)
+    sizes = [3 if number % 5 else 150 for number in range(15)]
+    landed = _land(tmp_path, kind, sizes)
+    file_of = [number for number, size in enumerate(sizes) for _ in range(size)]
+    trial = _trial(tmp_path, KINDS[kind][0], limits, bounded=bounded, checkpoints_ahead=ahead)
     trial.run_to_end()
     trial.check(landed)
     counts = [len({file_of[row["id"]] for row in batch}) for batch in trial.sink]
@@ -183,25 +175,8 @@ def test_one_row_group_is_larger_than_the_limit(tmp_path):
     trial.check(landed)
 
 
-def test_a_limit_smaller_than_the_number_of_readers(tmp_path):
-    landed = []
-    for number in range(4):
-        rows = _rows(len(landed), 5)
-        (tmp_path / f"{number}.csv").write_bytes(_csv(rows))
-        landed += rows
-    trial = _trial(
-        tmp_path, {"fileFormat": "csv"}, BatchLimits(rows=1), bounded=True, parallelism=3
-    )
-    trial.run_to_end()
-    _check(trial, landed, 1)
-
-
 def test_the_driver_opens_no_file_to_plan_under_a_limit_on_rows(tmp_path, monkeypatch):
-    landed = []
-    for number in range(100):
-        rows = _rows(len(landed), 3)
-        pq.write_table(_table(rows), tmp_path / f"{number:04}.parquet")
-        landed += rows
+    _land(tmp_path, "parquet", [3] * 100)
 
     def opening(self: SourceFile, file: FileVersion, storage: object) -> None:
         raise AssertionError(f"{file.path} is opened")
@@ -211,3 +186,52 @@ def test_the_driver_opens_no_file_to_plan_under_a_limit_on_rows(tmp_path, monkey
     ref = trial._patiently(lambda: trial.coordinator.latest(NO_CHECKPOINT))
     (checkpoint,) = trial.coordinator.assignments(NO_CHECKPOINT, ref)
     assert checkpoint.header.assigned_splits
+
+
+# The example log ------------------------------------------------------------------------------
+
+LOG_BYTES = 40
+
+
+def sizes(trial):
+    return [sum(len(row["line"]) + 1 for row in batch) for batch in trial.sink]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "parallelism", "bounded"),
+    [(0, 2, False), (1, 1, False), (3, 2, False), (1, 2, True)],
+)
+def test_no_batch_of_a_log_exceeds_the_limit_on_bytes(tmp_path, ahead, parallelism, bounded):
+    logs = Logs(tmp_path)
+    options = logs.options(sourceOptions='{"slice": 100}', maxBytesPerTrigger=str(LOG_BYTES))
+    landed = [row for part in range(3) for row in logs.land(part, 5, archived=0)]
+    trial = Trial(
+        lambda: LogSource(options, LINES),
+        limits=BatchLimits(bytes=LOG_BYTES),
+        parallelism=parallelism,
+        checkpoints_ahead=ahead,
+        bounded=bounded,
+    )
+    continued = 0
+    for round_ in range(5):
+        trial.step()
+        if not bounded:
+            landed += logs.land(round_ % 3, 2, archived=0)
+        headers = [trial.coordinator.history.load(ref).header for ref in trial.offsets]
+        continued = sum(len(h.origins) for h in headers)
+    trial.restart()
+    trial.run_to_end()
+    trial.check(landed)
+    assert max(sizes(trial)) <= LOG_BYTES
+    assert len(trial.sink) > 5
+    assert continued > 0 or ahead == 0
+
+
+def test_a_line_that_is_longer_than_the_limit_is_a_batch_of_its_own(tmp_path):
+    logs = Logs(tmp_path)
+    options = logs.options(maxBytesPerTrigger="10")
+    (tmp_path / "p0.log").write_text("a\nb\n" + "long" * 10 + "\nc\n")
+    trial = Trial(lambda: LogSource(options, LINES), limits=BatchLimits(bytes=10))
+    trial.run_to_end()
+    lines = [[row["line"] for row in batch] for batch in trial.sink]
+    assert [batch for batch in lines if batch] == [["a", "b"], ["long" * 10], ["c"]]

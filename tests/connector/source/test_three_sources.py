@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from itertools import count
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits, StartingState
@@ -64,9 +61,9 @@ class Story:
         hidden.write_text("".join(json.dumps(row) + "\n" for row in rows))
         hidden.rename(self.place / folder / f"p{part}.log.{end}.json")
 
-    def trial(self, files=2, kind=Trial, **options):
+    def trial(self, files=2, **options):
         limits = BatchLimits(files=files)
-        return kind(lambda: ThreeSources(self.logs.options(), LINES), limits=limits, **options)
+        return Trial(lambda: ThreeSources(self.logs.options(), LINES), limits=limits, **options)
 
 
 @pytest.fixture
@@ -74,16 +71,11 @@ def story(tmp_path):
     return Story(tmp_path)
 
 
-def part_of(trial, checkpoint):
-    states = trial.source.state_serializer
-    return [states.deserialize(1, batch).part for batch in checkpoint.state][-1]
-
-
 def parts_of(trial):
     """The part that each checkpoint is in; its splits are of that part."""
-    splits, found = trial.source.split_serializer, []
+    states, splits, found = trial.source.state_serializer, trial.source.split_serializer, []
     for of in trial.checkpoints():
-        found.append(part_of(trial, of))
+        found.append(states.deserialize(1, of.state[-1]).part)
         assigned = [split for _, batch in of.assigned for split in splits.deserialize(1, batch)]
         assert {split.part for split in assigned} <= {found[-1]}
     return found
@@ -148,34 +140,4 @@ def test_a_new_query_resumes_from_a_checkpoint_in_any_part(story, part):
             (story.place / folder).mkdir()
     fork.run_to_end()
     before = [row for batch in trial.sink[: number + 1] for row in batch]
-    Trial.check(fork, [row for row in landed if row not in before])
-
-
-class Noted(Trial):
-    """Notes in which part the driver was when it was killed, and the part of what is durable."""
-
-    died_at: set[tuple[int, int]] = set()
-
-    def restart(self, parallelism=None):
-        opened = self.coordinator._opened
-        if self.kills and opened is not None:
-            history = CheckpointHistory(self.objects)
-            durable = [part_of(self, history.load(ref)) for ref in history.checkpoints()]
-            self.died_at.add((opened.enumerator._part, max(durable, default=0)))
-        super().restart(parallelism)
-
-
-@pytest.mark.thorough(
-    "the log of test_source_suite.py meets all kills; one switch is in test_hybrid_source.py"
-)
-def test_kills_at_each_operation_meet_both_switches_that_are_not_durable(tmp_path):
-    for after in count():
-        (tmp_path / str(after)).mkdir()
-        story = Story(tmp_path / str(after))
-        landed = [row for part in range(2) for row in story.land(part, 3)]
-        trial = story.trial(kind=Noted, fault=Fault("crash before", after))
-        trial.run_to_end()
-        trial.check(landed)
-        if not trial.kills:
-            break
-    assert Noted.died_at == {(0, 0), (1, 0), (1, 1), (2, 1), (2, 2)}
+    fork.check([row for row in landed if row not in before])
