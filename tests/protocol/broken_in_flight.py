@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -168,15 +168,9 @@ class RestoreForgetsWhatWasHeld(Coordinator[Any, Any]):
         records = super()._records(*arguments)
         for record in records:
             for reader, events in record.sent.items():
-                record.sent[reader] = _without_continuations(record, reader, events)
+                gone = record.continuations(reader)
+                record.sent[reader] = [event for event in events if event not in gone]
         return records
-
-
-def _without_continuations(
-    record: CheckpointRecord, reader: int, events: Iterable[Any]
-) -> list[Any]:
-    gone = record.continuations(reader)
-    return [event for event in events if event not in gone]
 
 
 class EventsWithoutTask(CheckpointsInFlight):

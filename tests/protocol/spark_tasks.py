@@ -182,12 +182,16 @@ class _Attempt:
             name = f"{part.checkpoint.ref.name}/{job.partition.reader}"
             self._event = f"{directory.location}/{name}"
             batches = task.read(assignment, Attempt(self.number, job.query.logs.query_id))
-            with contextlib.closing(_Closed(batches)):
+            try:
                 for batch in batches:
                     rows += rows_in(batch)
                     world.scheduler.point()
                     if self.at_most is not None and len(rows) >= self.at_most:
                         return rows
+            finally:
+                # As an executor closes a generator, of which nobody may die.
+                with contextlib.suppress(SimulatedCrash):
+                    getattr(batches, "close", lambda: None)()
             self.told.append(self._event)
             if part.visibility is not None:
                 part.visibility.check_retained(store)
@@ -211,14 +215,3 @@ class _Reader(RowReader):
             if isinstance(item, SplitReturned):
                 world.returned(self._job, split, self._event)
             yield item
-
-
-class _Closed:
-    """Closes a generator as an executor does, of which nobody may die."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches = batches
-
-    def close(self) -> None:
-        with contextlib.suppress(SimulatedCrash):
-            getattr(self._batches, "close", lambda: None)()

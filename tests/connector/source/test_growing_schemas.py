@@ -136,36 +136,27 @@ def test_a_column_in_the_middle_of_a_file_is_read_on_from_there(tmp_path, name, 
 
 
 @pytest.mark.parametrize("rows", [None, 5])
+@pytest.mark.parametrize("suffix", ["", ".zip", ".tar.gz"])
 @pytest.mark.parametrize("ending", ["json", "csv", "parquet"])
-def test_each_of_many_files_may_bring_a_column(tmp_path, ending, rows):
+def test_each_of_many_files_or_of_members_of_an_archive_may_bring_a_column(
+    tmp_path, ending, suffix, rows
+):
     header = {"header": "true"} if ending == "csv" else {}
     query = Growing(tmp_path, fileFormat=ending, inferSampleFiles="1", **header)
     paths = [
         query.write(f"{n}.{ending}", {"id": 2 * n, f"c{n}": n}, {"id": 2 * n + 1, f"c{n}": n})
         for n in range(20)
     ]
-    query.read([split for path in paths for split in cut(path, ())], rows)
+    splits = [split for path in paths for split in cut(path, ())]
+    if suffix:
+        archive = tmp_path / f"a{suffix}"
+        archive.write_bytes(PACKERS[suffix]({path.name: path.read_bytes() for path in paths}))
+        splits = [whole(archive)]
+    query.read(splits, rows)
     assert Counter(row["id"] for row in query.rows) == Counter(range(40))
     assert all(row[f"c{row['id'] // 2}"] == row["id"] // 2 for row in query.rows)
     stored = SchemaHistory(query.store).latest()
     assert set(arrow_schema_of(stored.struct).names) == {"id", *(f"c{n}" for n in range(20))}
-
-
-@pytest.mark.parametrize("rows", [None, 5])
-@pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
-@pytest.mark.parametrize("ending", ["json", "parquet"])
-def test_each_member_of_an_archive_may_bring_a_column(tmp_path, ending, suffix, rows):
-    query = Growing(tmp_path, fileFormat=ending, inferSampleFiles="1")
-    members = {}
-    for n in range(6):
-        values = [{"id": 7 * n + row, f"c{n}": n} for row in range(7)]
-        path = query.write(f"{n}.{ending}", *values)
-        members[path.name] = path.read_bytes()
-    archive = tmp_path / f"a{suffix}"
-    archive.write_bytes(PACKERS[suffix](members))
-    query.read([whole(archive)], rows)
-    assert [row["id"] for row in query.rows] == list(range(42))
-    assert all(row[f"c{row['id'] // 7}"] == row["id"] // 7 for row in query.rows)
 
 
 def test_bad_records_before_the_column_are_recorded_once(tmp_path):

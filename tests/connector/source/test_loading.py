@@ -45,11 +45,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [
-        ("files", "FileSource"),
-        ("announced", "Announced"),
-        ("announcing:Announced", "Announced"),
-    ],
+    [("files", "FileSource"), ("announced", "Announced"), ("announcing:Announced", "Announced")],
 )
 def test_a_source_is_loaded_by_name_entry_point_and_class(
     installed: Path, name: str, kind: str

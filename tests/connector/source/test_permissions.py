@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote
@@ -19,7 +17,7 @@ from pyspark_sluice.tests.checkpoint_meta.storage.faulty_server import (
     give,
 )
 from pyspark_sluice.tests.connector.stream import Stream
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
@@ -109,18 +107,15 @@ def test_the_page_lists_every_permission_that_a_query_asks_for_and_no_other(
     any_server.put(any_bucket, "in/0.json", b'{"id": 0}\n')
     stream = Stream(tmp_path, options)
 
-    def until(holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not holds():
-            assert time.monotonic() < deadline, asked.found
-            stream.batch()
-            time.sleep(0.05)
+    def has_deleted() -> bool:
+        stream.batch()
+        return {("data", "DELETE"), ("state", "DELETE")} <= asked.found
 
     assert stream.until(1) == [0]
     for number in range(1, 8):
         any_server.put(any_bucket, f"in/{number}.json", b'{"id": 1}\n')
         assert stream.until(1) == [1]
-    until(lambda: {("data", "DELETE"), ("state", "DELETE")} <= asked.found)
+    wait_until(has_deleted, lambda: asked.found)
     stream.reader.stop()
     any_server.fault = None
     archived = any_server.keys(any_bucket, "archive/")
@@ -130,8 +125,5 @@ def test_the_page_lists_every_permission_that_a_query_asks_for_and_no_other(
     wanted: dict[str, set[str]] = {}
     for place, kind in asked.found:
         wanted.setdefault(place, set()).add(ASKS[any_server.scheme][kind])
-    headings = {
-        "gs": "Google Cloud Storage",
-        "abfss": "Azure Blob Storage, Data Lake Gen2",
-    }
+    headings = {"gs": "Google Cloud Storage", "abfss": "Azure Blob Storage, Data Lake Gen2"}
     assert listed_permissions(headings[any_server.scheme]) == wanted

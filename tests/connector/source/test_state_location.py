@@ -11,20 +11,6 @@ from pyspark_sluice.connector.source.state_location import query_without_batches
 from pyspark_sluice.tests.connector.queries import Query
 
 
-def begun_from(query, name="ck2"):
-    """A new query over the same files that begins from the newest checkpoint of `query`."""
-    made = Query(query.data.parent, state=str(query.data.parent / name / "sluice" / "source"))
-    given = {
-        **made.options,
-        "checkpointLocation": "unused",
-        "startingState": f"{query.state}@{query.done.checkpoint}",
-    }
-    options = parse_options(given, streaming=True)
-    made.settings["starting_state"] = partial(starting_state, options)
-    made.restart()
-    return made
-
-
 @pytest.mark.effect_of("startingState")
 def test_what_the_first_batch_after_a_savepoint_with_an_index_found_is_not_found_again(tmp_path):
     old = Query(tmp_path)
@@ -35,7 +21,12 @@ def test_what_the_first_batch_after_a_savepoint_with_an_index_found_is_not_found
     old.await_base()
     old.coordinator.close()
     assert old.store.list("index")
-    new = begun_from(old)
+    new = Query(tmp_path, state=str(tmp_path / "ck2" / "sluice" / "source"))
+    start = {"startingState": f"{old.state}@{old.done.checkpoint}"}
+    given = {**new.options, "checkpointLocation": "unused", **start}
+    options = parse_options(given, streaming=True)
+    new.settings["starting_state"] = partial(starting_state, options)
+    new.restart()
     new.land("c.json", rows=1)
     assert new.batch() == [0]
     new.restart()
