@@ -29,18 +29,22 @@ def append(path, text):
         file.write(text.encode())
 
 
-@pytest.mark.parametrize("separator", ["\n", "\r\n"])
-def test_whole_lines_are_read_once_however_the_file_grows(tmp_path, monkeypatch, separator):
+@pytest.mark.parametrize(
+    ("separator", "options"), [("\n", {}), ("\r\n", {}), ("\r\n", {"lineSep": "\r\n"})]
+)
+def test_whole_lines_are_read_once_however_the_file_grows(
+    tmp_path, monkeypatch, separator, options
+):
     # Separators are found across the pieces in which a file is searched.
     monkeypatch.setattr("pyspark_sluice.reader.files.io.whole_records._STEP", 2)
-    query = Query(tmp_path, fileFormat="text")
+    query = Query(tmp_path, fileFormat="text", **options)
     log = tmp_path / "app.log"
     pieces = ["one", separator, "tw", "o" + separator + "three", separator + "fo", "", "ur"]
     read = []
     for piece in pieces:
         append(log, piece)
-        read += query.run()
-    assert read == ["one", "two", "three"]
+        read.append(query.run())
+    assert read == [[], ["one"], [], ["two"], ["three"], [], []]
     append(log, separator)
     assert query.run() == ["four"]
     assert query.run() == []
