@@ -8,29 +8,33 @@ from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSeria
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 
 
-def document(checkpoint, epoch, parent, kind="delta", history=None):
-    """A checkpoint after `parent`, or a base of the one in `history`, which tells checksums."""
+def document(checkpoint, epoch, parent, kind="delta", history=None, **fields):
+    """A checkpoint after `parent`, or a base of the one in `history`, which tells checksums.
+
+    Fields of the header may be others.
+    """
     empty = FileSplitSerializer().serialize([])
 
     def checksum(ref):
         return history.load(ref).identity.checksum if history and ref != NO_CHECKPOINT else ""
 
-    header = CheckpointHeader(
-        kind=kind,
-        checkpoint=checkpoint,
-        epoch=epoch,
-        parent_checkpoint=parent.checkpoint,
-        parent_epoch=parent.epoch,
-        parent_checksum=checksum(parent),
-        stands_for=checksum(CheckpointRef(checkpoint, epoch)) if kind == "base" else "",
-        lineage="0123456789abcdef",
-        enumerator="files",
-        split_version=1,
-        state_version=1,
-        created=0,
-        assigned_splits=0,
-        state_rows=0,
-    )
+    usual = {
+        "kind": kind,
+        "checkpoint": checkpoint,
+        "epoch": epoch,
+        "parent_checkpoint": parent.checkpoint,
+        "parent_epoch": parent.epoch,
+        "parent_checksum": checksum(parent),
+        "stands_for": checksum(CheckpointRef(checkpoint, epoch)) if kind == "base" else "",
+        "lineage": "0123456789abcdef",
+        "enumerator": "files",
+        "split_version": 1,
+        "state_version": 1,
+        "created": 0,
+        "assigned_splits": 0,
+        "state_rows": 0,
+    }
+    header = CheckpointHeader(**{**usual, **fields})
     return Checkpoint(header, empty.schema, empty.schema, (), (empty,))
 
 

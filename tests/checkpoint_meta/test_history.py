@@ -1,13 +1,17 @@
-"""Chains of checkpoints: found, folded, compacted."""
+"""Chains of checkpoints: found, folded, compacted; an executor sees what the driver writes."""
 
 from __future__ import annotations
+
+import pickle
+import socket
 
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.errors import FencedError, StateCorruptError
+from pyspark_sluice.checkpoint_meta.stores.open_store import StorageStateStore
+from pyspark_sluice.checkpoint_meta.stores.testing import FaultyStateStore, MemoryStateStore
+from pyspark_sluice.errors import FencedError, StateCorruptError, StateNotSharedError
 from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain, document, names, tear
 
 
@@ -33,13 +37,8 @@ def test_a_base_of_a_dead_incarnation_is_not_taken(store):
     chain(store, 4, bases=(1, 4))
     head = chain(store, 5, epoch=2, start=CheckpointRef(3, 1))
     found = CheckpointHistory(store).chain(head)
-    assert names(found) == [
-        ("base", 1, 1),
-        ("delta", 2, 1),
-        ("delta", 3, 1),
-        ("delta", 4, 2),
-        ("delta", 5, 2),
-    ]
+    of_epochs = [("delta", 2, 1), ("delta", 3, 1), ("delta", 4, 2), ("delta", 5, 2)]
+    assert names(found) == [("base", 1, 1), *of_epochs]
 
 
 def test_a_checkpoint_is_published_once(store):
@@ -92,3 +91,59 @@ def test_a_checkpoint_under_another_s_name_is_refused(store):
     store.publish("checkpoints/0000000009-0000000001.arrow", data)
     with pytest.raises(StateCorruptError, match="under the name of another checkpoint"):
         CheckpointHistory(store).load(CheckpointRef(9, 1))
+
+
+def published(store, **changes):
+    history = CheckpointHistory(store)
+    history.publish(document(1, 1, NO_CHECKPOINT, **changes))
+    return history.load(CheckpointRef(1, 1)).visibility
+
+
+def refused(visibility, store):
+    with pytest.raises(StateNotSharedError, match="this executor does not see") as error:
+        visibility.check(store, lambda _: None)
+    return str(error.value)
+
+
+def test_a_process_that_sees_the_object_itself_proves_it_with_one_look(tmp_path):
+    store = StorageStateStore(str(tmp_path))
+    visibility = pickle.loads(pickle.dumps(published(store)))
+    visibility.check(StorageStateStore(str(tmp_path)))
+    memory = MemoryStateStore()
+    visibility = published(memory)
+    faulty = FaultyStateStore(memory)
+    visibility.check(faulty)
+    assert faulty.operations == 1
+
+
+def test_an_empty_directory_is_named_with_host_and_path(tmp_path):
+    visibility = published(MemoryStateStore())
+    text = refused(visibility, StorageStateStore(str(tmp_path / "other")))
+    assert f"{tmp_path}/other/{visibility.name} on host {socket.gethostname()}" in text
+    assert "found no such object" in text
+    assert "a shared mount or an object store" in text
+    assert not (tmp_path / "other").exists()
+
+
+def test_another_object_of_that_name_is_no_proof():
+    visibility = published(MemoryStateStore(), created=1)
+    other = MemoryStateStore()
+    published(other, created=2)
+    assert "found another object with that name" in refused(visibility, other)
+    other.objects[visibility.name] = b"short"
+    assert "found another object with that name" in refused(visibility, other)
+
+
+def test_a_file_system_that_is_a_little_behind_is_waited_for():
+    store = MemoryStateStore()
+    visibility = published(store)
+    data = store.objects.pop(visibility.name)
+    pauses = []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            store.objects[visibility.name] = data
+
+    visibility.check(store, sleep)
+    assert len(pauses) == 2

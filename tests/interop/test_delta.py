@@ -11,8 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from pyspark_sluice.errors import TableError
-from pyspark_sluice.tests.interop.conftest import Feed, row, rows
-from pyspark_sluice.tests.interop.every_type import write_every_type
+from pyspark_sluice.tests.interop.conftest import Feed, row, rows, write_every_type
 
 pytestmark = [
     pytest.mark.drivers,
@@ -139,13 +138,6 @@ def test_our_query_writes_into_a_table_that_spark_has_made_and_deletes_from(lake
     assert [one["id"] for one in rows(lake.read.format("delta").load(path))] == [2, 3]
 
 
-def test_our_query_writes_into_a_table_that_only_grows(lake, feed):
-    path = make(lake, feed, properties("'delta.appendOnly' = 'true'") + " PARTITIONED BY (day)")
-    feed.land(row(1), row(2))
-    feed.run(f"delta:{path}", writePartitionBy="day")
-    assert [one["id"] for one in rows(lake.read.format("delta").load(path))] == [1, 2]
-
-
 # Each with what the error names.
 REFUSED = {
     "partitions of its own": ([f"{PLAIN} PARTITIONED BY (day)"], "partition columns: day"),
@@ -162,17 +154,9 @@ REFUSED = {
         [properties("'delta.columnMapping.mode' = 'name'")],
         "columnMapping.mode=name",
     ),
-    "in-commit timestamps": (
-        [properties("'delta.enableInCommitTimestamps' = 'true'")],
-        "InCommitTimestamp",
-    ),
     "row tracking": ([properties("'delta.enableRowTracking' = 'true'")], "RowTracking"),
     "liquid clustering": ([f"{PLAIN} CLUSTER BY (id)"], "ClusteredTable"),
     "type widening": ([properties("'delta.enableTypeWidening' = 'true'")], "TypeWidening"),
-    "defaults": (
-        [properties("'delta.feature.allowColumnDefaults' = 'supported'")],
-        "AllowColumnDefaults",
-    ),
 }
 
 

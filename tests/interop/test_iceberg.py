@@ -8,8 +8,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice.errors import TableError
-from pyspark_sluice.tests.interop.conftest import DAY, row, rows
-from pyspark_sluice.tests.interop.every_type import write_every_type
+from pyspark_sluice.tests.interop.conftest import DAY, row, rows, write_every_type
 
 pytestmark = [
     pytest.mark.drivers,
@@ -50,10 +49,6 @@ def table(lake: Any, catalog: SqlCatalog, request: pytest.FixtureRequest) -> Tab
 
 def columns(*more: str, required: str = "") -> str:
     return " ".join([f"(id bigint{required}, name string, day date) USING iceberg", *more])
-
-
-def of_version(version: int) -> str:
-    return columns(f"TBLPROPERTIES ('format-version' = '{version}')")
 
 
 def test_spark_and_pyiceberg_read_every_type_of_our_table(lake, catalog, feed):
@@ -144,20 +139,8 @@ def test_our_query_goes_on_after_statements_of_spark(table, feed, statements):
     assert table.sql("SELECT * FROM {table}.snapshots").count() >= 2
 
 
-def test_spark_reads_as_of_each_of_our_batches(table, feed):
-    for number in (1, 2):
-        feed.land(row(number))
-        feed.run_into(table.ours)
-    snapshots = table.sql("SELECT snapshot_id FROM {table}.snapshots").collect()
-    counts = [
-        table.sql(f"SELECT * FROM {{table}} VERSION AS OF {one.snapshot_id}").count()
-        for one in snapshots
-    ]
-    assert {1, 2} <= {*counts}
-
-
 WRITTEN = {
-    "version 1": of_version(1),
+    "version 1": columns("TBLPROPERTIES ('format-version' = '1')"),
     "two partition fields": columns("PARTITIONED BY (days(day), bucket(2, id))"),
     "statistics off": columns("TBLPROPERTIES ('write.metadata.metrics.default' = 'none')"),
 }
@@ -179,11 +162,3 @@ def test_a_required_column_needs_a_schema_that_says_so(table, feed):
     feed.root.mkdir()
     feed.run_into(table.ours, writeSchema="id long NOT NULL, name string, day date")
     assert table.ids == [1]
-
-
-@pytest.mark.parametrize("table", [of_version(3)], indirect=True, ids=["version 3"])
-def test_a_table_of_version_3_is_refused_by_name(table, feed):
-    feed.land(row(1))
-    with pytest.raises(TableError, match="version 3"):
-        feed.run_into(table.ours)
-    assert table.rows == []

@@ -108,7 +108,7 @@ def rows_of(table: str | Path) -> Counter[int]:
     return Counter(DeltaTable(str(table)).to_pyarrow_table()["id"].to_pylist())
 
 
-@pytest.mark.thorough("the sink of the package is killed at each step, in tables/test_kills.py")
+@pytest.mark.thorough("the sink of the package is killed at each step, in tables/test_delta.py")
 def test_a_repeated_batch_is_in_the_delta_table_once(runs):
     runs.crash(delta, "append")
     more(runs)

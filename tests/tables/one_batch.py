@@ -1,7 +1,4 @@
-"""One batch into a table, as a task and a driver do it, without Spark; killed where a test says.
-
-Not here: what has to be in the table afterwards (`test_kills.py`).
-"""
+"""One batch into a table, as a task and a driver do it, without Spark; killed where a test says."""
 
 from __future__ import annotations
 

@@ -66,10 +66,7 @@ def in_place(path: Path, rows: pa.Table, lineage: str = LINEAGE) -> WrittenBatch
     pq.write_table(rows, path)
     statistics = {"numRecords": len(rows), "minValues": {}, "maxValues": {}, "nullCount": {}}
     file = WrittenFile(
-        path=str(path),
-        rows=len(rows),
-        bytes=path.stat().st_size,
-        statistics=json.dumps(statistics),
+        path=str(path), rows=len(rows), bytes=path.stat().st_size, statistics=json.dumps(statistics)
     )
     return WrittenBatch.of_files([file], {}, [(lineage, 1)])
 

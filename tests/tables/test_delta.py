@@ -1,8 +1,9 @@
-"""Batches of data files in a Delta table: each once, through repeats, races and lost answers."""
+"""Batches in a Delta table: each once, through repeats, races, kills and lost answers."""
 
 from __future__ import annotations
 
 import re
+import signal
 from decimal import Decimal
 
 import polars as pl
@@ -12,22 +13,26 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from pyspark_sluice.errors import OptionError, TableError
+from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.tables import table_sink
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tables.written_batch import WrittenBatch
-from pyspark_sluice.tests.tables.sinks import (
-    batch_of,
-    ids,
-    in_place,
-)
+from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
+from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.tables.one_batch import ROWS, STEPS, OneBatch
+from pyspark_sluice.tests.tables.sinks import batch_of, ids, in_place, processes
+
+
+@pytest.fixture
+def sink(tmp_path):
+    return DeltaSink(str(tmp_path), {})
 
 
 def rows_of(table, column="id"):
     return sorted(DeltaTable(str(table)).to_pyarrow_table(columns=[column])[column].to_pylist())
 
 
-def test_a_missing_table_is_made_and_a_batch_is_added_in_one_version_however_often(tmp_path):
-    sink = DeltaSink(str(tmp_path), {})
+def test_a_missing_table_is_made_and_a_batch_is_added_in_one_version_however_often(tmp_path, sink):
     for number in (1, 2):
         batch = batch_of(tmp_path, number, ids(3 * number))
         for _ in range(2):
@@ -36,8 +41,7 @@ def test_a_missing_table_is_made_and_a_batch_is_added_in_one_version_however_oft
     assert DeltaTable(str(tmp_path)).version() == 1
 
 
-def test_other_files_under_a_checkpoint_that_is_there_are_refused_by_name(tmp_path):
-    sink = DeltaSink(str(tmp_path), {})
+def test_other_files_under_a_checkpoint_that_is_there_are_refused_by_name(tmp_path, sink):
     sink.add(batch_of(tmp_path, 1, ids(0)))
     with pytest.raises(TableError, match="checkpoint 1 of the query, with other files"):
         sink.add(batch_of(tmp_path, 1, ids(0), token="f" * 12))
@@ -59,15 +63,13 @@ def test_the_recipe_of_a_refused_wider_type_lets_the_batch_in(tmp_path):
     assert rows_of(tmp_path, "v") == [1] * 3 + [1 << 40] * 3
 
 
-def test_two_queries_may_write_to_one_table(tmp_path):
-    sink = DeltaSink(str(tmp_path), {})
+def test_two_queries_may_write_to_one_table(tmp_path, sink):
     sink.add(batch_of(tmp_path, 5, ids(0)))
     sink.add(batch_of(tmp_path, 1, ids(3), lineage="f" * 16))
     assert rows_of(tmp_path) == [*range(6)]
 
 
-def test_new_columns_are_added_and_narrower_integers_fit(tmp_path):
-    sink = DeltaSink(str(tmp_path), {})
+def test_new_columns_are_added_and_narrower_integers_fit(tmp_path, sink):
     sink.add(batch_of(tmp_path, 1, ids(0, o={"x": 1}, n=pa.scalar(1, pa.int32()))))
     more = {"o": {"x": 1, "y": "new"}, "s": "new", "n": pa.scalar(2, pa.int16())}
     sink.add(batch_of(tmp_path, 2, ids(3, **more)))
@@ -86,9 +88,8 @@ def test_new_columns_are_added_and_narrower_integers_fit(tmp_path):
     ],
 )
 def test_a_column_of_another_or_a_wider_type_is_refused_by_name_and_nothing_is_added(
-    tmp_path, had, has, told
+    tmp_path, sink, had, has, told
 ):
-    sink = DeltaSink(str(tmp_path), {})
     sink.add(batch_of(tmp_path, 1, ids(0, v=had)))
     with pytest.raises(TableError, match=told):
         sink.add(batch_of(tmp_path, 2, ids(3, v=has, more="new")))
@@ -99,9 +100,8 @@ def test_a_column_of_another_or_a_wider_type_is_refused_by_name_and_nothing_is_a
 @pytest.mark.parametrize("partition_by", ["", "day"])
 @pytest.mark.parametrize("append_only", [False, True])
 def test_new_columns_and_their_files_are_in_one_version_that_removes_nothing(
-    tmp_path, partition_by, append_only
+    tmp_path, sink, partition_by, append_only
 ):
-    sink = DeltaSink(str(tmp_path), {})
     sink.add(batch_of(tmp_path, 1, ids(0, day="a"), partition_by=partition_by))
     if append_only:
         DeltaTable(str(tmp_path)).alter.set_table_properties({"delta.appendOnly": "true"})
@@ -114,8 +114,7 @@ def test_new_columns_and_their_files_are_in_one_version_that_removes_nothing(
     assert pl.read_delta(str(tmp_path)).sort("id")["text"].to_list() == [None] * 3 + ["new"] * 3
 
 
-def test_a_file_without_statistics_stays_when_columns_are_added(tmp_path):
-    sink = DeltaSink(str(tmp_path), {})
+def test_a_file_without_statistics_stays_when_columns_are_added(tmp_path, sink):
     first = batch_of(tmp_path, 1, ids(0))
     plain = [file.model_copy(update={"statistics": "{}"}) for file in first.files]
     sink.add(WrittenBatch.of_files(plain, {}))
@@ -123,16 +122,14 @@ def test_a_file_without_statistics_stays_when_columns_are_added(tmp_path):
     assert rows_of(tmp_path) == [*range(6)]
 
 
-def test_new_columns_of_a_table_with_nested_columns_only_are_refused_by_name(tmp_path):
-    sink = DeltaSink(str(tmp_path), {})
+def test_new_columns_of_a_table_with_nested_columns_only_are_refused_by_name(tmp_path, sink):
     nested = pa.table({"o": pa.array([{"x": 1}])})
     sink.add(batch_of(tmp_path, 1, nested))
     with pytest.raises(TableError, match="all columns are nested"):
         sink.add(batch_of(tmp_path, 2, nested.append_column("id", pa.array([1]))))
 
 
-def test_files_that_a_vacuum_has_taken_are_named_before_anything_is_added(tmp_path):
-    sink = DeltaSink(str(tmp_path), {})
+def test_files_that_a_vacuum_has_taken_are_named_before_anything_is_added(tmp_path, sink):
     sink.add(batch_of(tmp_path, 1, ids(0)))
     batch = batch_of(tmp_path, 2, ids(3))
     DeltaTable(str(tmp_path)).vacuum(0, enforce_retention_duration=False, dry_run=False, full=True)
@@ -150,8 +147,7 @@ def test_partition_values_are_read_back_with_any_characters(tmp_path):
     assert pl.read_delta(str(tmp_path)).sort("id")["who"].to_list() == names
 
 
-def test_conditions_skip_no_file_that_has_a_row(tmp_path):
-    sink = DeltaSink(str(tmp_path), {})
+def test_conditions_skip_no_file_that_has_a_row(tmp_path, sink):
     for number in range(4):
         values = [Decimal(number) + Decimal("0.25"), Decimal(number)]
         table = pa.table(
@@ -174,9 +170,9 @@ def test_conditions_skip_no_file_that_has_a_row(tmp_path):
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("is_lost_answer", [False, True])
 def test_a_batch_that_another_writer_or_a_lost_answer_has_added_is_not_added_again(
-    tmp_path, monkeypatch, number, is_lost_answer
+    tmp_path, sink, monkeypatch, number, is_lost_answer
 ):
-    late, early = DeltaSink(str(tmp_path), {}), DeltaSink(str(tmp_path), {})
+    late, early = sink, DeltaSink(str(tmp_path), {})
     for before in range(1, number):
         early.add(batch_of(tmp_path, before, ids(3 * before)))
     commit = late._commit
@@ -204,11 +200,10 @@ def test_a_table_in_a_bucket_takes_each_batch_once(bucket, server):
     assert sorted(found["id"].to_pylist()) == [*range(3, 9)]
 
 
-def test_a_batch_that_never_gets_its_turn_is_an_error(tmp_path, monkeypatch):
+def test_a_batch_that_never_gets_its_turn_is_an_error(tmp_path, sink, monkeypatch):
     def conflicts(table, batch):
         raise CommitFailedError("another writer was first")
 
-    sink = DeltaSink(str(tmp_path), {})
     monkeypatch.setattr(sink, "_commit", conflicts)
     monkeypatch.setattr(table_sink, "_TRIES", 2)
     with pytest.raises(TableError, match="CommitFailedError: another writer was first, after 2"):
@@ -238,3 +233,23 @@ def test_a_place_that_deltalake_does_not_know_is_refused_by_name(table):
     with pytest.raises(OptionError, match="a Delta table cannot be written there") as error:
         DeltaSink(table, {})
     assert f"found the file system {table.partition(':')[0]!r}" in str(error.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", STEPS)
+def test_a_kill_at_any_step_loses_and_repeats_nothing_and_leaves_no_file(tmp_path, step):
+    batch = OneBatch(tmp_path)
+    chain(batch.store, 1)
+    killed = processes().Process(target=batch.run, args=(step,))
+    killed.start()
+    killed.join(PATIENCE)
+    assert killed.exitcode == -signal.SIGKILL
+    for _ in range(2):
+        batch.run()
+        assert batch.rows() == ROWS
+    found = sweep(batch.place, batch.store, delete=True)
+    began_again = step in ("when the rows are in a local file", "when the file is published")
+    assert (bool(found.superseded), found.undecided) == (began_again, [])
+    below = str(tmp_path / "table" / "_delta_log")
+    left = [path for path in batch.place.files() if not path.startswith(below)]
+    assert sorted(left) == sorted(batch.files())

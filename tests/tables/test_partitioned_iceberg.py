@@ -71,20 +71,13 @@ TRANSFORMS = {
 }
 
 
-class Lake(IcebergLake):
-    """What each data file of the table has."""
-
-    def parts(self):
-        """Spec, partition values and ids of each file, in the order of ids."""
-        parts = [
-            ((file.spec_id, *file.partition), sorted(ids_in(file.file_path)))
-            for file in self.files()
-        ]
-        return sorted(parts, key=lambda part: part[1])
-
-
-def ids_in(path):
-    return pq.read_table(path, columns=["id"])["id"].to_pylist()
+def parts_of(lake):
+    """Spec, partition values and ids of each file, in the order of ids."""
+    found = []
+    for file in lake.files():
+        ids = pq.read_table(file.file_path, columns=["id"])["id"].to_pylist()
+        found.append(((file.spec_id, *file.partition), sorted(ids)))
+    return sorted(found, key=lambda part: part[1])
 
 
 def schema_of(**kinds):
@@ -104,7 +97,7 @@ def plain(value):
 def test_each_file_has_the_rows_of_one_tuple_of_partition_values(tmp_path, transform):
     names = TRANSFORMS[transform]
     kinds = {name: TYPES[name][0] for name in names}
-    lake = Lake(tmp_path, schema_of(**kinds), **dict.fromkeys(names, transform))
+    lake = IcebergLake(tmp_path, schema_of(**kinds), **dict.fromkeys(names, transform))
     most = max(len(TYPES[name][1]) for name in names)
     values = {}
     for name in names:
@@ -118,7 +111,7 @@ def test_each_file_has_the_rows_of_one_tuple_of_partition_values(tmp_path, trans
     expected: dict[Any, list[int]] = {}
     for number, parts in enumerate(zip(*columns, strict=True)):
         expected.setdefault((0, *parts), []).append(number)
-    assert lake.parts() == list(expected.items())
+    assert parts_of(lake) == list(expected.items())
     for position, name in enumerate(names):
         last = values[name].drop_null().to_pylist()[-1]
         for filtered, value in ((EqualTo(name, last), last), (IsNull(name), None)):
@@ -144,7 +137,7 @@ def evolve(lake, transform):
 
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_the_spec_may_evolve_between_two_batches(tmp_path, version):
-    lake = Lake(tmp_path, WHO, version=version, who="identity")
+    lake = IcebergLake(tmp_path, WHO, version=version, who="identity")
     lake.add(1, rows(0))
     evolve(lake, "truncate[4]")
     lake.add(2, rows(4))
@@ -152,7 +145,7 @@ def test_the_spec_may_evolve_between_two_batches(tmp_path, version):
         update.remove_field("id_part")
     lake.add(3, rows(8))
     void = (None,) if version == "1" else ()
-    assert lake.parts() == [
+    assert parts_of(lake) == [
         ((0, "u0"), [0, 2]),
         ((0, "u1"), [1, 3]),
         ((1, *void, 4), [4, 5, 6, 7]),
@@ -164,32 +157,34 @@ def test_the_spec_may_evolve_between_two_batches(tmp_path, version):
 
 
 def test_files_of_an_earlier_spec_are_written_again_for_the_current_one(tmp_path):
-    lake = Lake(tmp_path, WHO, who="identity")
+    lake = IcebergLake(tmp_path, WHO, who="identity")
     batch = lake.batch(1, rows(0))
     # The process ends before the commit, and someone else changes the spec.
     evolve(lake, "truncate[3]")
     for _ in range(2):
         IcebergSink(lake.table).add(batch)
     # Of two files, those of u0 and u1.
-    assert lake.parts() == [((1, 0), [0, 2]), ((1, 0), [1]), ((1, 3), [3])]
+    assert parts_of(lake) == [((1, 0), [0, 2]), ((1, 0), [1]), ((1, 3), [3])]
 
 
 def test_more_partitions_than_open_files_and_columns_that_the_rows_do_not_have(tmp_path):
     place = StructType(NestedField(4, "zip", LongType()), NestedField(5, "city", StringType()))
-    lake = Lake(tmp_path, schema_of(who=StringType(), at=place), id="identity", who="identity")
+    lake = IcebergLake(
+        tmp_path, schema_of(who=StringType(), at=place), id="identity", who="identity"
+    )
     with lake.table.update_spec() as update:
         update.add_field("at.city", "truncate[2]", "city_part")
     inner = [None if n == 1 else {"zip": n, "city": f"city {n}"} for n in range(20)]
     lake.add(1, pa.table({"id": range(20), "at": inner}))
     expected = [((1, n, None, None if n == 1 else "ci"), [n]) for n in range(20)]
-    assert lake.parts() == expected
+    assert parts_of(lake) == expected
     lake.add(2, pa.table({"id": [20]}))
-    assert lake.parts() == [*expected, ((1, 20, None, None), [20])]
+    assert parts_of(lake) == [*expected, ((1, 20, None, None), [20])]
 
 
 def test_partition_columns_may_be_renamed_reordered_and_promoted_and_others_dropped(tmp_path):
     columns = schema_of(n=IntegerType(), gone=LongType(), old=LongType())
-    lake = Lake(tmp_path, columns, n="bucket[4]", old="identity")
+    lake = IcebergLake(tmp_path, columns, n="bucket[4]", old="identity")
     first = {"id": [1], "n": pa.array([34], pa.int32()), "gone": [5], "old": [7]}
     lake.add(1, pa.table(first))
     with lake.table.update_schema() as update:
@@ -202,7 +197,7 @@ def test_partition_columns_may_be_renamed_reordered_and_promoted_and_others_drop
     lake.add(3, pa.table({"n": pa.array([34], pa.int32()), "id": [3], "new": [8]}))
     bucket = parse_transform("bucket[4]").transform(IntegerType())(34)
     values = [((0, bucket, old), [number]) for number, old in ((1, 7), (2, 7), (3, 8))]
-    assert lake.parts() == values
+    assert parts_of(lake) == values
     assert lake.table.scan().to_arrow().sort_by("id").to_pylist() == [
         {"new": 7, "id": 1, "n": 34, "gone": None},
         {"new": 7, "id": 2, "n": 34, "gone": "back"},
@@ -213,7 +208,7 @@ def test_partition_columns_may_be_renamed_reordered_and_promoted_and_others_drop
 
 
 def test_a_partition_column_is_dropped_after_its_partition_field(tmp_path):
-    lake = Lake(tmp_path, WHO, who="identity")
+    lake = IcebergLake(tmp_path, WHO, who="identity")
     lake.add(1, rows(0))
     evolve(lake, "bucket[2]")
     with lake.table.update_schema() as update:
@@ -225,9 +220,9 @@ def test_a_partition_column_is_dropped_after_its_partition_field(tmp_path):
 
 def test_files_without_ids_are_written_again_with_partitions(tmp_path):
     # As with Spark Connect, whose tasks do not know the table.
-    lake = Lake(tmp_path, WHO, who="identity")
+    lake = IcebergLake(tmp_path, WHO, who="identity")
     lake.add(1, rows(0), columns=None, compression="snappy", file_bytes="1m")
-    assert lake.parts() == [((0, "u0"), [0, 2]), ((0, "u1"), [1, 3])]
+    assert parts_of(lake) == [((0, "u0"), [0, 2]), ((0, "u1"), [1, 3])]
     assert {path.name[:4] for path in lake.data.iterdir()} == {"0123", "ids-"}
     codecs = {
         pq.read_metadata(f.file_path).row_group(0).column(0).compression for f in lake.files()
@@ -236,7 +231,7 @@ def test_files_without_ids_are_written_again_with_partitions(tmp_path):
 
 
 def test_what_cannot_be_partitioned_is_refused_by_name(tmp_path, monkeypatch):
-    lake = Lake(tmp_path, WHO, who="identity", id="bucket[4]")
+    lake = IcebergLake(tmp_path, WHO, who="identity", id="bucket[4]")
     with pytest.raises(TableError, match="no writePartitionBy"):
         lake.add(1, rows(0), partition_by="who")
     with pytest.raises(TableError, match=r"who.*int64 in the rows.*string, as in the table"):
@@ -249,7 +244,7 @@ def test_what_cannot_be_partitioned_is_refused_by_name(tmp_path, monkeypatch):
 
 
 def test_a_table_of_version_3_is_refused_before_anything_is_written(tmp_path):
-    lake = Lake(tmp_path, WHO)
+    lake = IcebergLake(tmp_path, WHO)
     # As another engine upgrades it.
     path = Path(lake.table.metadata_location.removeprefix("file://"))
     newer = {**json.loads(path.read_text()), "format-version": 3, "next-row-id": 0}

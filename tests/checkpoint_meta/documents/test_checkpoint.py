@@ -1,28 +1,28 @@
-"""Checkpoint documents: what goes in comes out, or an error says why not."""
+"""Checkpoint documents and splits as columns: what goes in comes out, or an error says why not."""
 
 from __future__ import annotations
 
 import json
 import re
 import tracemalloc
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint import (
-    Checkpoint,
-    CheckpointHeader,
-    QuarantinedSplit,
-)
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, QuarantinedSplit
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion, SampledFile
 from pyspark_sluice.errors import StateCorruptError, StateVersionError
+from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import document
 
 pytestmark = pytest.mark.slow
 
 PATHS = st.text("a/é\U0001f600 '\"%", min_size=1, max_size=20)
+TEXTS = st.lists(st.text("aé\U0001f600", max_size=20), max_size=30)
 FILES = st.builds(FileVersion, PATHS, st.integers(0, 2**60), st.integers(-1, 2**60), PATHS)
 _BYTES = st.integers(0, 2**60)
 SPLITS = st.builds(FileSplit, FILES, _BYTES, _BYTES, read_bytes=_BYTES, skip=_BYTES)
@@ -31,24 +31,12 @@ SERIALIZER = FileSplitSerializer()
 
 def checkpoint(assigned=(), state=(), **header):
     batches = [(reader, SERIALIZER.serialize(splits)) for reader, splits in assigned]
-    rows = [SERIALIZER.serialize(state)]
-    schema = rows[0].schema
-    fields = {
-        "kind": "delta",
-        "checkpoint": 7,
-        "epoch": 2,
-        "parent_checkpoint": 6,
-        "parent_epoch": 1,
-        "parent_checksum": "0" * 16,
-        "lineage": "0123456789abcdef",
-        "enumerator": "files",
-        "split_version": 1,
-        "state_version": 1,
-        "created": 1_700_000_000_000_000,
+    counts = {
         "assigned_splits": sum(len(splits) for _, splits in assigned),
         "state_rows": len(state),
     }
-    return Checkpoint(CheckpointHeader(**{**fields, **header}), schema, schema, batches, rows)
+    empty = document(7, 2, CheckpointRef(6, 1), parent_checksum="0" * 16, **counts, **header)
+    return replace(empty, assigned=batches, state=[SERIALIZER.serialize(state)])
 
 
 def a_checkpoint():
@@ -144,3 +132,32 @@ def test_a_checksum_of_another_length_is_refused_before_it_takes_memory(checksum
 def test_an_arrow_file_that_is_no_checkpoint_is_refused(header):
     with pytest.raises(StateCorruptError, match=re.escape("a JSON header under the key 'sluice'")):
         Checkpoint.from_bytes(rewritten(lambda _: header), "here")
+
+
+@given(paths=TEXTS, most=st.integers(1, 100))
+def test_text_that_is_too_much_for_one_column_goes_into_several_batches(paths, most):
+    splits = [FileSplit(FileVersion(path, i, i, path[:3]), 0, i) for i, path in enumerate(paths)]
+    serializer = FileSplitSerializer(most)
+    batches = serializer.serialize_all(splits)
+    assert [s for batch in batches for s in serializer.deserialize(1, batch)] == splits
+    assert len({str(batch.schema) for batch in batches}) == 1
+    for batch in batches:
+        held = [len(text.encode()) for text in batch.column("path").to_pylist()]
+        assert sum(held) <= most or len(held) == 1
+    assert batches[1:] == [] or all(batch.num_rows for batch in batches)
+
+
+def test_what_fits_stays_one_batch_even_if_it_is_nothing():
+    serializer = FileSplitSerializer()
+    assert [batch.num_rows for batch in serializer.serialize_all([])] == [0]
+
+
+def test_a_sample_is_stored_and_is_no_part_of_the_version():
+    file, serializer = FileVersion("/a", 9, 5), FileSplitSerializer()
+    splits = [FileSplit(SampledFile.of(file, 7), 0, 4), FileSplit(file, 4, 9)]
+    batch = serializer.serialize(splits)
+    for stored, samples in ((batch, [7, 0]), (batch.drop_columns(["sample"]), [0, 0])):
+        restored = serializer.deserialize(1, stored)
+        assert restored == splits
+        assert [split.file.sample for split in restored] == samples
+    assert len({split.file for split in splits}) == 1

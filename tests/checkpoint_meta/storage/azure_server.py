@@ -1,7 +1,4 @@
-"""Azurite, Microsoft's emulator of Azure Storage, behind a server that misbehaves on demand.
-
-Not here: faults (`faulty_server.py`), and where Azurite comes from (`tools/azurite.py`).
-"""
+"""Azurite, Microsoft's emulator of Azure Storage, behind a server that misbehaves on demand."""
 
 from __future__ import annotations
 

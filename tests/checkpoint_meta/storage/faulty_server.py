@@ -1,8 +1,4 @@
-"""A server of an object store on loopback that counts requests and misbehaves on demand.
-
-Not here: the stores (`s3_server.py`, `google_server.py`, `azure_server.py`), and what is asked of
-them.
-"""
+"""A server of an object store on loopback that counts requests and misbehaves on demand."""
 
 from __future__ import annotations
 
@@ -131,11 +127,6 @@ class FaultyServer(ABC):
             )
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def away_for(self, seconds: float) -> None:
-        """Be away, and come back by itself."""
-        self.away()
-        threading.Timer(seconds, self.back).start()
 
     def fail_next(self, fault: Fault, times: int = 1, kind: str = "") -> None:
         """The next `times` requests (of one kind) meet `fault`."""

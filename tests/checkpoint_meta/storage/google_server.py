@@ -3,7 +3,6 @@
 Google documents that API as one that clients of S3 can use; this has Google's condition, its
 credentials, and its answer to the deletion of an object that is not there, and refuses what only S3
 knows. It is no emulator of Google's: none that can be installed has that API with conditions.
-Not here: faults (`faulty_server.py`).
 """
 
 from __future__ import annotations
@@ -85,9 +84,7 @@ def service_account() -> dict[str, str]:
 
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     text = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return {
         "type": "service_account",

@@ -1,7 +1,4 @@
-"""A real S3 and SQS on loopback.
-
-Not here: faults (`faulty_server.py`), and what is asked of it.
-"""
+"""A real S3 and SQS on loopback."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
-from urllib.parse import unquote
 
 from typing_extensions import override
 
@@ -94,16 +90,10 @@ class S3Server(FaultyServer):
         """Kind and first part of the key of each request since, but for those of the tests."""
         found = []
         for name, headers in zip(self.names[start:], self.headers[start:], strict=False):
-            kind, _, rest = name.partition(" ")
-            path, _, query = rest.partition("?")
-            if "boto" in headers.get("HTTP_USER_AGENT", "").lower():
-                continue
-            prefix = [part[7:] for part in query.split("&") if part.startswith("prefix=")]
-            key = prefix[0] if kind == "LIST" and prefix else path.split("/", 2)[-1]
-            parts = unquote(key).split("/")
-            found.append(
-                f"{kind} {parts[2] if parts[0] == 'state' and len(parts) > 2 else parts[0]}"
-            )
+            kind, _, path = name.partition("?")[0].partition(" ")
+            if "boto" not in headers.get("HTTP_USER_AGENT", "").lower():
+                key = path.split("/", 2)[-1]
+                found.append(f"{kind} {key.partition('/')[0]}")
         return found
 
     @staticmethod

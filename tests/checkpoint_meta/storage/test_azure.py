@@ -30,22 +30,21 @@ def signature(container, permission):
     )
 
 
-def test_a_connection_string_is_enough(any_server, any_bucket):
-    text = (
-        f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};"
-        f"BlobEndpoint={any_server.url}/{ACCOUNT};"
-    )
-    lake = Lake(f"wasbs://{any_bucket}/in", {"connection_string": text})
-    lake.create("in/a", b"x")
-    assert any_server.get(any_bucket, "in/a") == b"x"
-    assert lake.url("in/a") == f"abfs://{any_bucket}/in/a"
-
-
-def test_the_account_of_the_url_is_the_one_that_is_asked(any_server, any_bucket):
-    options = {"account_key": KEY, "account_host": f"{any_server.url}/{ACCOUNT}"}
-    lake = Lake(f"abfss://{any_bucket}@{ACCOUNT}.dfs.core.windows.net/in", options)
-    lake.create("in/a", b"x")
-    assert any_server.get(any_bucket, "in/a") == b"x"
+def test_a_connection_string_or_an_account_in_the_url_is_enough(any_server, any_bucket):
+    host = f"{any_server.url}/{ACCOUNT}"
+    text = f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};"
+    for name, location, options in (
+        ("in/a", f"wasbs://{any_bucket}", {"connection_string": f"{text}BlobEndpoint={host};"}),
+        (
+            "in/b",
+            f"abfss://{any_bucket}@{ACCOUNT}.dfs.core.windows.net",
+            {"account_key": KEY, "account_host": host},
+        ),
+    ):
+        lake = Lake(f"{location}/in", options)
+        lake.create(name, b"x")
+        assert any_server.get(any_bucket, name) == b"x"
+        assert lake.url(name) == f"abfs://{any_bucket}/{name}"
 
 
 def test_a_signature_needs_the_permissions_that_the_page_names(any_server, any_bucket):

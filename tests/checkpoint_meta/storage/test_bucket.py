@@ -1,4 +1,4 @@
-"""Buckets through the client: what one request is enough for, and what goes wrong."""
+"""Buckets through the client: versions, pages, requests and faults of each object store."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from botocore.config import Config
 from botocore.session import Session
 
 from pyspark_sluice.checkpoint_meta.storage.client_options import client_config
+from pyspark_sluice.checkpoint_meta.storage.contract import PART
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
-from pyspark_sluice.checkpoint_meta.storage.storage_errors import delays
+from pyspark_sluice.checkpoint_meta.storage.storage_errors import AnotherVersion, delays, patiently
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.checkpoint_meta.storage.lake import Lake
 
@@ -163,3 +164,93 @@ def test_paths_are_written_as_fsspec_writes_them(url, written, key):
     options = {"account_name": "a"} if "//c/" in url else {"skip_signature": True}
     storage, name = open_storage(url, options)
     assert (name.partition("/")[2], storage.url(name)) == (key, written)
+
+
+ODD_NAMES = [
+    "a b", "a%20b", "100%", "a#b", "a?b=c&d", "a*b", "a+b", "ä ö", "day=2026-01-01/x", "~x",
+    "{x}", "[x]", "a|b^c", "it's", '"q"', "/".join("abcdefghij"), "x" * 200,
+]  # fmt: skip
+
+
+def opened(server, bucket, **options):
+    return Lake(f"{server.scheme}://{bucket}/in", {**server.options, **options})
+
+
+@pytest.fixture
+def any_lake(any_server, any_bucket):
+    return opened(any_server, any_bucket)
+
+
+@pytest.fixture
+def put(any_server, any_bucket):
+    return lambda key, data=b"x": any_server.put(any_bucket, key, data)
+
+
+def test_odd_and_deep_names_are_listed_and_read_as_they_are(any_server, any_bucket, put, any_lake):
+    names = ODD_NAMES + ["a\\b"] * (any_server.scheme == "s3")
+    for name in names:
+        put(f"in/{name}", name.encode())
+    keys = any_lake.listed()
+    assert sorted(keys) == sorted(f"in/{name}" for name in names)
+    assert [any_lake.whole(key).decode() for key in keys] == [key[3:] for key in keys]
+    for name in names:
+        any_lake.create(f"out/{name}", name.encode())
+    assert any_server.keys(any_bucket, "out/") == sorted(f"out/{name}" for name in names)
+
+
+def test_a_large_object_is_written_in_one_request_and_read_in_parts_of_one_version(
+    any_server, put, any_lake
+):
+    data = bytes(range(256)) * (PART // 256) + b"and more"
+    assert any_server.counted(lambda: any_lake.create("in/large", data)) == {"PUT": 1}
+    assert any_server.counted(lambda: any_lake.whole("in/large")) == {"GET": 2}
+    assert any_lake.whole("in/large") == data
+    parts = any_lake.parts("in/large")
+    next(parts)
+    put("in/large", data[::-1])
+    with pytest.raises(AnotherVersion):
+        next(parts)
+
+
+def test_throttling_is_waited_out(any_server, put, any_lake):
+    put("in/a")
+    any_lake.listed()
+    for kind, action in {
+        "GET": lambda: any_lake.whole("in/a"),
+        "LIST": any_lake.listed,
+        "HEAD": lambda: any_lake.stat("in/a"),
+        "PUT": lambda: any_lake.create("in/b", b"x"),
+    }.items():
+        any_server.fail_next(any_server.slow_down, times=2, kind=kind)
+        assert any_server.counted(action)[kind] == 3, kind
+    any_server.fail_next(any_server.slow_down)
+    any_lake.delete_tree("in/a")
+    assert any_lake.listed() == ["in/b"]
+
+
+def test_a_store_that_throttles_for_ever_is_named_in_the_end_in_one_line(any_server, any_bucket):
+    lake = opened(any_server, any_bucket, retry_config={"max_retries": 2})
+    any_server.fail_next(any_server.slow_down, times=99)
+    status, code = any_server.throttling
+    with pytest.raises(OSError, match=f"answered {status[:3]}.*{code}.*2 retries") as caught:
+        lake.whole("in/a")
+    assert "\n" not in str(caught.value)
+    assert caught.value.filename == f"{any_server.path_scheme}://{any_bucket}/in/a"
+
+
+def test_a_missing_bucket_is_no_empty_one(any_server, any_bucket):
+    lake = opened(any_server, f"{any_bucket}-of-nobody")
+    for action in (lake.listed, lambda: lake.names("in"), lambda: lake.create("in/a", b"x")):
+        with pytest.raises(FileNotFoundError):
+            action()
+
+
+def test_a_deletion_whose_answer_was_lost_is_no_error(any_server, any_bucket, put, any_lake):
+    for key in ("in/d/1", "in/d/2", "in/e"):
+        put(key)
+    lost = {"times": 1, "kind": "DELETE" if any_server.scheme == "gs" else "POST"}
+    any_server.fail_next(any_server.lose_answer, **lost)
+    patiently(lambda: any_lake.delete_tree("in/d"))
+    any_server.fail_next(any_server.lose_answer, **lost)
+    patiently(lambda: any_lake.delete("in/e"))
+    assert any_server.keys(any_bucket) == []

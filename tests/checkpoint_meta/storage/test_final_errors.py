@@ -85,12 +85,6 @@ def test_a_bucket_that_does_not_exist_fails_the_query_at_once(listed, server):
         ("s3://bucket/in", {"no_such_option": 1}, "no_such_option"),
         ("s3://bucket/in", {"endpoint_url": "127.0.0.1:1"}, "the endpoint is not a URL"),
         ("gs://bucket/in", {"token": {"type": "service_account"}}, "do not configure a client"),
-        ("gs://bucket/in", {"token": "/no/such/file.json"}, "do not configure a client"),
-        (
-            "abfs://box/in",
-            {"account_name": "name", "account_key": "!"},
-            "do not configure a client",
-        ),
     ],
 )
 def test_a_call_that_cannot_work_fails_the_query_at_once(listed, url, options, said):

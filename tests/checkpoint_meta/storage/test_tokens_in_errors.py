@@ -64,8 +64,7 @@ def opened(server, bucket, monkeypatch):
 
 # Others are retried, which takes seconds.
 @pytest.mark.parametrize(
-    ("status", "kind", "known"),
-    [("403 Forbidden", "json", True), ("404 Not Found", "xml", False)],
+    ("status", "kind", "known"), [("403 Forbidden", "json", True), ("404 Not Found", "xml", False)]
 )
 def test_no_error_of_a_request_tells_a_token(server, opened, monkeypatch, status, kind, known):
     lake, queue = opened

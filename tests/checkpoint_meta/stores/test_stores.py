@@ -1,4 +1,4 @@
-"""What every store keeps to, and what each does about faults."""
+"""What every store keeps to, what each does about faults, and what crashed writers left."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import errno
 import gc
 import itertools
 import os
+import time
 import uuid
 
 import fsspec
 import pytest
 
+from pyspark_sluice.checkpoint_meta.documents.epochs import (
+    FORMAT_DOCUMENT,
+    claim_epoch,
+    open_format,
+)
 from pyspark_sluice.checkpoint_meta.storage import local_storage
 from pyspark_sluice.checkpoint_meta.storage.fsspec_storage import FsspecStorage
+from pyspark_sluice.checkpoint_meta.stores.contract import in_parallel
 from pyspark_sluice.checkpoint_meta.stores.open_store import (
     RetryingStateStore,
     StorageStateStore,
@@ -22,6 +29,7 @@ from pyspark_sluice.checkpoint_meta.stores.testing import (
     Fault,
     FaultyStateStore,
     MemoryStateStore,
+    SimulatedCrash,
 )
 from pyspark_sluice.errors import StateError
 
@@ -163,6 +171,14 @@ def test_a_file_system_whose_create_is_not_atomic_is_refused_by_name(url):
     assert "a local path or one of s3, gs, gcs, abfs, az, hdfs" in str(error.value)
 
 
+def store_of(files):
+    """A store on a file system of fsspec."""
+    store = StorageStateStore("memory://any")
+    store._storage = FsspecStorage(fsspec.filesystem("memory"))
+    store._storage._files = files
+    return store
+
+
 def test_a_failed_precondition_of_any_server_means_that_the_object_is_there():
     class Answer(Exception):
         def __init__(self):
@@ -172,14 +188,8 @@ def test_a_failed_precondition_of_any_server_means_that_the_object_is_there():
         def pipe_file(self, path, data, mode):
             raise OSError(22, "At least one of the pre-conditions did not hold") from Answer()
 
-    store = StorageStateStore("memory://any")
-    store._storage = FsspecStorage(fsspec.filesystem("memory"))
-    store._storage._files = Server()
     with pytest.raises(FileExistsError):
-        store.publish("a/1", b"")
-
-
-# Local file systems of all kinds ------------------------------------------------------------
+        store_of(Server()).publish("a/1", b"")
 
 
 def without_hard_links(monkeypatch):
@@ -229,9 +239,7 @@ def test_every_directory_that_is_made_is_durable_in_its_parent(
     assert set(map(str, expected)) <= set(synced)
 
 
-def test_a_file_system_without_conditional_creation_is_refused_by_name(tmp_path):
-    store = StorageStateStore("memory://plain")
-
+def test_a_file_system_without_conditional_creation_is_refused_by_name():
     class Plain:
         def unstrip_protocol(self, name):
             return name
@@ -239,10 +247,8 @@ def test_a_file_system_without_conditional_creation_is_refused_by_name(tmp_path)
         def pipe_file(self, path, data):
             raise AssertionError
 
-    store._storage = FsspecStorage(fsspec.filesystem("memory"))
-    store._storage._files = Plain()
     with pytest.raises(StateError, match="only if it does not exist"):
-        store.publish("d/1", b"")
+        store_of(Plain()).publish("d/1", b"")
 
 
 def test_a_store_in_memory_is_listed_and_deleted_from_while_others_publish():
@@ -266,3 +272,66 @@ def test_a_store_in_memory_is_listed_and_deleted_from_while_others_publish():
         gc.set_threshold(*thresholds)
         gc.callbacks.remove(publishes)
     assert store.list("b")
+
+
+def test_a_publish_that_is_repeated_makes_the_name_durable(monkeypatch, tmp_path):
+    store = RetryingStateStore(StorageStateStore(str(tmp_path / "d")), sleep=lambda _: None)
+    store.publish("checkpoints/warm", b"x")
+    real, failed, synced = local_storage.sync, [], []
+
+    def sync(path):
+        if str(path).endswith("checkpoints") and not failed:
+            failed.append(path)
+            raise OSError(5, "Input/output error")
+        synced.append(str(path))
+        real(path)
+
+    monkeypatch.setattr(local_storage, "sync", sync)
+    store.publish("checkpoints/1.arrow", b"content")
+    assert failed
+    assert str(tmp_path / "d" / "checkpoints") in synced
+
+
+def test_temporary_files_of_crashed_writers_go_and_those_of_others_stay(tmp_path):
+    folder = tmp_path / "d" / "checkpoints"
+    folder.mkdir(parents=True)
+    old, new = folder / f".1.arrow.{'a' * 32}.tmp", folder / f".2.arrow.{'b' * 32}.tmp"
+    for path, age in ((old, 90_000), (new, 3600)):
+        path.write_bytes(b"half")
+        os.utime(path, (time.time() - age, time.time() - age))
+    StorageStateStore(str(tmp_path / "d")).publish("checkpoints/3.arrow", b"x")
+    assert sorted(path.name for path in folder.iterdir()) == sorted([new.name, "3.arrow"])
+
+
+def test_many_requests_are_under_way_at_once_and_what_ends_the_process_gets_through():
+    began = time.monotonic()
+    assert in_parallel(lambda _: time.sleep(0.05), range(64)) == [None] * 64
+    assert time.monotonic() - began < 2.0
+
+    def crash(number):
+        if number == 7:
+            raise SimulatedCrash
+        return number
+
+    with pytest.raises(SimulatedCrash):
+        in_parallel(crash, range(64))
+
+
+def test_a_put_whose_answer_was_lost_is_our_own_success(any_server, any_bucket):
+    store = open_store(f"{any_server.scheme}://{any_bucket}/lost", any_server.options)
+    any_server.fail_next(any_server.lose_answer, kind="PUT")
+    puts = any_server.counted(lambda: store.publish("readers/1/00000.json", b"mine"))["PUT"]
+    assert puts >= 2, "the client did not repeat the request"
+    assert store.read("readers/1/00000.json") == b"mine"
+    with pytest.raises(FileExistsError):
+        store.publish("readers/1/00000.json", b"theirs")
+
+
+def test_a_create_that_only_met_another_one_is_tried_again(any_server, any_bucket):
+    store = open_store(f"{any_server.scheme}://{any_bucket}/state", any_server.options)
+    conflict = any_server.refuse("409 Conflict", "ConditionalRequestConflict")
+    any_server.fail_next(conflict, times=2, kind="PUT")
+    open_format(store)
+    assert store.read("FORMAT") == FORMAT_DOCUMENT
+    any_server.fail_next(conflict, times=2, kind="PUT")
+    assert claim_epoch(store) == 1
