@@ -73,9 +73,8 @@ def test_a_base_that_another_query_left_under_the_same_name_is_no_floor():
     left = document(16, 1, CheckpointRef(15, 1), "base", history)
     history.publish_base(document(16, 1, CheckpointRef(15, 1), "base", history, lineage="f" * 16))
     prune(store, head, 3)
-    assert [names(history.chain(CheckpointRef(n, 1)))[-1][1] for n in (17, 18, 19, 20)] == [
-        17, 18, 19, 20,
-    ]  # fmt: skip
+    retained = range(17, 21)
+    assert [names(history.chain(CheckpointRef(n, 1)))[-1][1] for n in retained] == [*retained]
     history.publish_base(left)
     assert history.read_base(CheckpointRef(16, 1)).identity == left.identity
 

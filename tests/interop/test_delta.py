@@ -54,20 +54,6 @@ def test_spark_finds_the_rows_of_any_partition(lake, feed, value):
     assert [one["id"] for one in rows(table.where(where))] == [1]
 
 
-def test_spark_reads_a_table_that_has_grown(lake, feed):
-    path = feed.root / "table"
-    feed.options = {"fileFormat": "json", "inferColumnTypes": "true"}
-    feed.land({"id": 1})
-    feed.run(f"delta:{path}")
-    feed.land({"id": 2, "note": "new", "inner": {"x": 1}})
-    feed.run(f"delta:{path}")
-    grown = rows(lake.read.format("delta").load(str(path)))
-    assert grown == [
-        {"id": 1, "note": None, "inner": None},
-        {"id": 2, "note": "new", "inner": {"x": 1}},
-    ]
-
-
 STATEMENTS = {
     "optimize": "OPTIMIZE {table}",
     "z-order": "OPTIMIZE {table} ZORDER BY (id)",

@@ -66,15 +66,6 @@ def refused(path, batch, told, version=0):
         ([ID], {"delta.constraints.small": "id < 1"}, r"delta\.constraints\.small=id < 1"),
         ([ID], {"delta.columnMapping.mode": "name"}, r"delta\.columnMapping\.mode=name"),
         (
-            [
-                column(
-                    "id", "long", **{"delta.invariants": '{"expression":{"expression":"id < 1"}}'}
-                )
-            ],
-            {},
-            r"delta\.invariants of id",
-        ),
-        (
             [ID, column("o", struct(column("x", "long", **{"delta.invariants": "{}"})))],
             {},
             r"delta\.invariants of o\.x",

@@ -30,30 +30,25 @@ class MiniHdfs:
         self._errors = (folder / "errors").open("wb")
         self.configuration = folder / "cluster"
         """A value for HADOOP_CONF_DIR, if the cluster is more than one NameNode."""
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [*command, str(self.configuration), *arguments],
             cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
             text=True,
         )  # fmt: skip
-        port = self._process.stdout.readline().strip()
+        port = self.process.stdout.readline().strip()
         assert port.isdecimal(), (folder / "errors").read_text()
         self.authority = f"127.0.0.1:{port}"
 
     def tell(self, command: str) -> None:
         """Do it, and return when it is done."""
-        self._process.stdin.write(command + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline().strip()
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().strip()
         assert answer == "done", answer
 
-    @property
-    def process(self) -> int:
-        """Its number."""
-        return self._process.pid
-
     def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
+        self.process.kill()
+        self.process.communicate()
         self._errors.close()
 
 

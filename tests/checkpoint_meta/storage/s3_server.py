@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from typing import Any
 
 from typing_extensions import override
@@ -30,6 +29,7 @@ class S3Server(FaultyServer):
         self.longest_poll = 20
         """Seconds that a request waits for messages at most."""
         self._app = DomainDispatcherApplication(create_backend_app)
+        self._clients: dict[str, Any] = {}
         super().__init__()
 
     @property
@@ -46,10 +46,6 @@ class S3Server(FaultyServer):
         if service not in self._clients:
             self._clients[service] = self.make_client(service)
         return self._clients[service]
-
-    @cached_property
-    def _clients(self) -> dict[str, Any]:
-        return {}
 
     def make_client(self, service: str) -> Any:
         """A client of its own, which takes a tenth of a second or more."""

@@ -183,14 +183,14 @@ def test_a_lost_data_node_is_read_around_and_a_lost_block_is_named(hdfs, storage
 def test_a_name_node_that_does_not_answer_is_given_up(hdfs, storage, root, monkeypatch):
     monkeypatch.setattr(hdfs_storage, "_SECONDS", 1.0)
     storage.create(f"{root}/a", b"x")
-    os.kill(hdfs.process, signal.SIGSTOP)
+    os.kill(hdfs.process.pid, signal.SIGSTOP)
     try:
         started = time.monotonic()
         with pytest.raises(OSError, match="did not answer within 1 seconds"):
             storage.create(f"{root}/b", b"x")
         assert time.monotonic() - started < 5
     finally:
-        os.kill(hdfs.process, signal.SIGCONT)
+        os.kill(hdfs.process.pid, signal.SIGCONT)
     assert patiently(lambda: storage.whole(f"{root}/a")) == b"x"
 
 
