@@ -54,6 +54,18 @@ def test_spark_finds_the_rows_of_any_partition(lake, feed, value):
     assert [one["id"] for one in rows(table.where(where))] == [1]
 
 
+def test_spark_reads_a_table_that_has_grown(lake, feed):
+    path = feed.root / "table"
+    feed.options = {"fileFormat": "json", "inferColumnTypes": "true"}
+    feed.land({"id": 1})
+    feed.run(f"delta:{path}")
+    feed.land({"id": 2, "note": "new", "inner": {"x": 1}})
+    feed.run(f"delta:{path}")
+    old, new = rows(lake.read.format("delta").load(str(path)))
+    assert old == {"id": 1, "note": None, "inner": None}
+    assert new == {"id": 2, "note": "new", "inner": {"x": 1}}
+
+
 STATEMENTS = {
     "optimize": "OPTIMIZE {table}",
     "z-order": "OPTIMIZE {table} ZORDER BY (id)",
@@ -124,6 +136,13 @@ def test_our_query_writes_into_a_table_that_spark_has_made_and_deletes_from(lake
     assert [one["id"] for one in rows(lake.read.format("delta").load(path))] == [2, 3]
 
 
+def test_our_query_writes_into_a_table_that_only_grows(lake, feed):
+    path = make(lake, feed, properties("'delta.appendOnly' = 'true'") + " PARTITIONED BY (day)")
+    feed.land(row(1), row(2))
+    feed.run(f"delta:{path}", writePartitionBy="day")
+    assert [one["id"] for one in rows(lake.read.format("delta").load(path))] == [1, 2]
+
+
 # Each with what the error names.
 REFUSED = {
     "partitions of its own": ([f"{PLAIN} PARTITIONED BY (day)"], "partition columns: day"),
@@ -140,9 +159,17 @@ REFUSED = {
         [properties("'delta.columnMapping.mode' = 'name'")],
         "columnMapping.mode=name",
     ),
+    "in-commit timestamps": (
+        [properties("'delta.enableInCommitTimestamps' = 'true'")],
+        "InCommitTimestamp",
+    ),
     "row tracking": ([properties("'delta.enableRowTracking' = 'true'")], "RowTracking"),
     "liquid clustering": ([f"{PLAIN} CLUSTER BY (id)"], "ClusteredTable"),
     "type widening": ([properties("'delta.enableTypeWidening' = 'true'")], "TypeWidening"),
+    "defaults": (
+        [properties("'delta.feature.allowColumnDefaults' = 'supported'")],
+        "AllowColumnDefaults",
+    ),
 }
 
 

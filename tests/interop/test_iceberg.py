@@ -51,6 +51,10 @@ def columns(*more: str, required: str = "") -> str:
     return " ".join([f"(id bigint{required}, name string, day date) USING iceberg", *more])
 
 
+def of_version(version: int) -> str:
+    return columns(f"TBLPROPERTIES ('format-version' = '{version}')")
+
+
 def test_spark_and_pyiceberg_read_every_type_of_our_table(lake, catalog, feed):
     written = write_every_type(feed.landing / "0.parquet", small=False)
     source = lake.read.parquet(str(feed.landing))
@@ -139,8 +143,17 @@ def test_our_query_goes_on_after_statements_of_spark(table, feed, statements):
     assert table.sql("SELECT * FROM {table}.snapshots").count() >= 2
 
 
+def test_spark_reads_as_of_each_of_our_batches(table, feed):
+    for number in (1, 2):
+        feed.land(row(number))
+        feed.run_into(table.ours)
+    snapshots = table.sql("SELECT snapshot_id FROM {table}.snapshots").collect()
+    as_of = "SELECT * FROM {{table}} VERSION AS OF {}"
+    assert {1, 2} <= {table.sql(as_of.format(one.snapshot_id)).count() for one in snapshots}
+
+
 WRITTEN = {
-    "version 1": columns("TBLPROPERTIES ('format-version' = '1')"),
+    "version 1": of_version(1),
     "two partition fields": columns("PARTITIONED BY (days(day), bucket(2, id))"),
     "statistics off": columns("TBLPROPERTIES ('write.metadata.metrics.default' = 'none')"),
 }
@@ -162,3 +175,11 @@ def test_a_required_column_needs_a_schema_that_says_so(table, feed):
     feed.root.mkdir()
     feed.run_into(table.ours, writeSchema="id long NOT NULL, name string, day date")
     assert table.ids == [1]
+
+
+@pytest.mark.parametrize("table", [of_version(3)], indirect=True, ids=["version 3"])
+def test_a_table_of_version_3_is_refused_by_name(table, feed):
+    feed.land(row(1))
+    with pytest.raises(TableError, match="version 3"):
+        feed.run_into(table.ours)
+    assert table.rows == []
