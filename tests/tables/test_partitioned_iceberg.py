@@ -12,23 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg import expressions
+from pyiceberg import expressions, types
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import parse_transform
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-)
 
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.iceberg_table import IcebergSink
@@ -48,16 +34,16 @@ TEXTS = ["", "a", "ab", "abcd", "äöüß", "日本語テキスト", "😀😀�
 NUMBERS = [-(2**31), -11, -10, -1, 0, 1, 9, 10, 2**31 - 1, None]
 DECIMALS = [None if n is None else decimal.Decimal(n).scaleb(-2) for n in NUMBERS]
 TYPES = {
-    "int": (IntegerType(), pa.array(NUMBERS[1:], pa.int32())),
-    "long": (LongType(), pa.array([-(2**62), *NUMBERS, 2**62], pa.int64())),
-    "decimal": (DecimalType(19, 2), pa.array(DECIMALS, pa.decimal128(19, 2))),
-    "text": (StringType(), pa.array(TEXTS)),
-    "bytes": (BinaryType(), pa.array([b"", b"\x00\xff\x00\xff", b"ab", None])),
-    "date": (DateType(), pa.array(DAYS, pa.date32())),
-    "local": (TimestampType(), pa.array(TIMES, pa.timestamp("us"))),
-    "instant": (TimestamptzType(), pa.array(TIMES, pa.timestamp("us", "UTC"))),
-    "flag": (BooleanType(), pa.array([True, False, None])),
-    "double": (DoubleType(), pa.array([-1.5, 0.0, float("inf"), None])),
+    "int": (types.IntegerType(), pa.array(NUMBERS[1:], pa.int32())),
+    "long": (types.LongType(), pa.array([-(2**62), *NUMBERS, 2**62], pa.int64())),
+    "decimal": (types.DecimalType(19, 2), pa.array(DECIMALS, pa.decimal128(19, 2))),
+    "text": (types.StringType(), pa.array(TEXTS)),
+    "bytes": (types.BinaryType(), pa.array([b"", b"\x00\xff\x00\xff", b"ab", None])),
+    "date": (types.DateType(), pa.array(DAYS, pa.date32())),
+    "local": (types.TimestampType(), pa.array(TIMES, pa.timestamp("us"))),
+    "instant": (types.TimestamptzType(), pa.array(TIMES, pa.timestamp("us", "UTC"))),
+    "flag": (types.BooleanType(), pa.array([True, False, None])),
+    "double": (types.DoubleType(), pa.array([-1.5, 0.0, float("inf"), None])),
 }
 TRANSFORMS = {
     "identity": list(TYPES),
@@ -82,8 +68,8 @@ def parts_of(lake):
 
 def schema_of(**kinds):
     fields = enumerate(kinds.items(), 2)
-    others = [NestedField(number, name, kind) for number, (name, kind) in fields]
-    return Schema(NestedField(1, "id", LongType()), *others)
+    others = [types.NestedField(number, name, kind) for number, (name, kind) in fields]
+    return Schema(types.NestedField(1, "id", types.LongType()), *others)
 
 
 def plain(value):
@@ -125,7 +111,7 @@ def rows(first, count=4, **more):
     return pa.table({**table, **more})
 
 
-WHO = schema_of(who=StringType())
+WHO = schema_of(who=types.StringType())
 
 
 def evolve(lake, transform):
@@ -168,9 +154,12 @@ def test_files_of_an_earlier_spec_are_written_again_for_the_current_one(tmp_path
 
 
 def test_more_partitions_than_open_files_and_columns_that_the_rows_do_not_have(tmp_path):
-    place = StructType(NestedField(4, "zip", LongType()), NestedField(5, "city", StringType()))
+    place = types.StructType(
+        types.NestedField(4, "zip", types.LongType()),
+        types.NestedField(5, "city", types.StringType()),
+    )
     lake = IcebergLake(
-        tmp_path, schema_of(who=StringType(), at=place), id="identity", who="identity"
+        tmp_path, schema_of(who=types.StringType(), at=place), id="identity", who="identity"
     )
     with lake.table.update_spec() as update:
         update.add_field("at.city", "truncate[2]", "city_part")
@@ -183,7 +172,7 @@ def test_more_partitions_than_open_files_and_columns_that_the_rows_do_not_have(t
 
 
 def test_partition_columns_may_be_renamed_reordered_and_promoted_and_others_dropped(tmp_path):
-    columns = schema_of(n=IntegerType(), gone=LongType(), old=LongType())
+    columns = schema_of(n=types.IntegerType(), gone=types.LongType(), old=types.LongType())
     lake = IcebergLake(tmp_path, columns, n="bucket[4]", old="identity")
     first = {"id": [1], "n": pa.array([34], pa.int32()), "gone": [5], "old": [7]}
     lake.add(1, pa.table(first))
@@ -195,7 +184,7 @@ def test_partition_columns_may_be_renamed_reordered_and_promoted_and_others_drop
     # A long in the rows promotes the int of the table, in the same commit as the files.
     lake.add(2, pa.table({"id": [2], "n": [34], "new": [7], "gone": ["back"]}))
     lake.add(3, pa.table({"n": pa.array([34], pa.int32()), "id": [3], "new": [8]}))
-    bucket = parse_transform("bucket[4]").transform(IntegerType())(34)
+    bucket = parse_transform("bucket[4]").transform(types.IntegerType())(34)
     values = [((0, bucket, old), [number]) for number, old in ((1, 7), (2, 7), (3, 8))]
     assert parts_of(lake) == values
     assert lake.table.scan().to_arrow().sort_by("id").to_pylist() == [
