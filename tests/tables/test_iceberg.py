@@ -190,7 +190,17 @@ def test_dates_that_python_does_not_have_are_added_without_bounds(lake):
     assert bounds is None
 
 
-def test_a_batch_does_not_read_the_manifest_of_thousands_of_earlier_files(lake, monkeypatch):
+def test_a_batch_reads_no_manifest_of_earlier_batches(lake, monkeypatch):
+    for number in (1, 2):
+        lake.add(number, ids(number, 1))
+    entries = []
+    monkeypatch.setattr(ManifestFile, "fetch_manifest_entry", lambda *_, **__: entries.append(1))
+    lake.add(3, ids(3, 1))
+    monkeypatch.undo()
+    assert (entries, len(lake.rows())) == ([], 3)
+
+
+def test_a_batch_does_not_read_the_manifest_of_thousands_of_files_again(lake, monkeypatch):
     lake.add(1, ids(1, 1))
     random = Random(0)
     with lake.table.transaction() as transaction:
