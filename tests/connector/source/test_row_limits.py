@@ -23,8 +23,8 @@ from pyspark_sluice.examples.log_source.log_source import LogSource
 from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 from pyspark_sluice.tests.connector.source.file_trials import trial_of
-from pyspark_sluice.tests.reader.files.formats.avro_tables import avro_file
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
+from pyspark_sluice.tests.reader.files.formats.table_files import avro_file
 
 pytestmark = pytest.mark.slow
 

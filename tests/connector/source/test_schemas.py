@@ -16,7 +16,7 @@ from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 from pyspark_sluice.connector.spark.types import arrow_schema
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.files.evolution.hints import parse_columns
-from pyspark_sluice.tests.reader.files.formats.avro_tables import avro_file
+from pyspark_sluice.tests.reader.files.formats.table_files import avro_file
 from pyspark_sluice.tests.spark.versions import AS_NEWEST
 
 DDL = """

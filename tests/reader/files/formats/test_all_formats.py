@@ -18,19 +18,12 @@ from pyspark_sluice.reader.files.formats.xml import format as xml_format
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 from pyspark_sluice.tests.reader.files.formats.table_files import write_table
 from pyspark_sluice.tests.reader.files.parts import PartsSuite
+from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 pytestmark = pytest.mark.slow
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("text", pa.string()),
-        ("real", pa.float64()),
-        ("day", pa.date32()),
-        ("at", pa.timestamp("us", "UTC")),
-        ("price", pa.decimal128(9, 2)),
-        ("is", pa.bool_()),
-    ]
+SCHEMA = arrow_schema(
+    "id long, text string, real double, day date, at timestamp, price decimal(9,2), is boolean"
 )
 CONDITION = ("id >= 7 AND text IS NOT NULL", lambda row: row["id"] >= 7 and row["text"] is not None)
 
@@ -182,6 +175,28 @@ class TestText(PartsSuite):
 
     def spoiled(self, data):
         del data  # Every text is a text.
+
+
+class TestFixedWidth(Columns):
+    """The example of a format of one's own."""
+
+    widths = {"id": 20, "text": 24, "real": 24, "day": 10, "at": 27, "price": 11, "is": 5}
+    options = {
+        "file_format": "pyspark_sluice.examples.fixed_width.fixed_width:FixedWidthFormat",
+        "format_options": {"columns": ", ".join(f"{name} {n}" for name, n in widths.items())},
+    }
+    suffix = ".txt"
+
+    def write(self, path, rows):
+        with path.open("wb") as out:
+            for row in rows:
+                for name, width in self.widths.items():
+                    text = "" if row[name] is None else _text(row[name])
+                    out.write(text.encode().ljust(width))
+                out.write(b"\n")
+
+    def extremes(self):
+        return [row | {"text": row["text"] or None} for row in super().extremes()]
 
 
 class TestJsonInGzip(TestJson):
@@ -351,10 +366,3 @@ class TestJsonInTarGz(Archived, TestJson):
 
 class TestParquetIn7z(Archived, TestParquet):
     suffix, member = ".7z", ".parquet"
-
-
-@OTHER_MEMBERS
-class TestTextInTarBz2(Archived, TestText):
-    suffix, member = ".tar.bz2", ".log"
-    notices_its_end = False
-    memory_is_flat = False  # A block of bzip2 holds 900 kB of content.

@@ -1,4 +1,4 @@
-"""Members of archives are read like files."""
+"""Members of archives are read like files; bad and dangerous archives are refused by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.schemas import schema_without_one_given
 from pyspark_sluice.errors import MalformedDataError, OptionError
-from pyspark_sluice.reader.api import ReaderContext
+from pyspark_sluice.reader.api import ReaderContext, SplitFinished
 from pyspark_sluice.reader.budget import RemainingBudget
 from pyspark_sluice.reader.files.io import archives
 from pyspark_sluice.reader.files.io.source_file import AsFile
@@ -41,6 +41,7 @@ pytestmark = pytest.mark.slow
 
 ONE = pa.schema([("value", pa.string())])
 ID = pa.schema([("id", pa.int64())])
+TWO = {"a.json": lines(0, 5), "b.json": lines(5, 5)}
 
 
 @pytest.fixture(
@@ -93,15 +94,10 @@ def test_the_schema_is_inferred_from_members(archive):
     assert schema.field("a").type == pa.float64()
 
 
-def test_a_member_that_ends_without_a_line_end_does_not_run_into_the_next(archive):
-    path = archive({"a": b"one", "b": b"two"})
-    assert read([whole(path)], ONE, file_format="text")[0]["value"].to_pylist() == ["one", "two"]
-
-
 def test_stored_members_and_each_method_of_zip_are_read(tmp_path):
     for method in (zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         path = tmp_path / f"{method}.zip"
-        path.write_bytes(zipped({"a.json": lines(0, 5), "b.json": lines(5, 5)}, method))
+        path.write_bytes(zipped(TWO, method))
         splits = cut(path, [40, path.stat().st_size // 2])
         assert read(splits, ID, file_format="json")[0]["id"].to_pylist() == list(range(10))
 
@@ -155,7 +151,7 @@ def test_7z_without_its_package_names_the_extra(tmp_path, monkeypatch):
 
 def test_a_codec_that_is_cut_behind_the_end_of_the_archive_loses_no_row(tmp_path):
     path = tmp_path / "a.tar.gz"
-    data = PACKERS[".tar.gz"]({"a.json": lines(0, 5), "b.json": lines(5, 5)})
+    data = PACKERS[".tar.gz"](TWO)
     path.write_bytes(data[:-8])
     assert read([whole(path)], ID, file_format="json")[0].num_rows == 10
     path.write_bytes(data[:-8] + b"\1" * 4 + data[-4:])
@@ -232,7 +228,7 @@ def test_files_and_members_count_together(archive, tmp_path):
 
 def test_a_member_is_not_opened_before_it_is_read(tmp_path):
     path = tmp_path / "a.zip"
-    data = bytearray(zipped({"a.json": lines(0, 5), "b.json": lines(5, 5)}, zipfile.ZIP_STORED))
+    data = bytearray(zipped(TWO, zipfile.ZIP_STORED))
     data[data.index(b'"id":7') + 5] ^= 1
     path.write_bytes(data)
     context = ReaderContext(1, 0, 0, budget=RemainingBudget(PartBudget(files=1)))
@@ -277,3 +273,122 @@ def test_several_splits_share_a_stored_member_if_its_format_is_cut(tmp_path, nam
         budgets = repeat(PartBudget(rows=99), 99)
         parts = read_parts(splits, ID, budgets, file_format="json")
         assert [row for table, _ in parts for row in table["id"].to_pylist()] == found
+
+
+def changed(archive, mark, distance, byte):
+    """The archive with another byte at a distance from the first place of the mark."""
+    at = archive.index(mark) + distance
+    return archive[:at] + bytes([byte]) + archive[at + 1 :]
+
+
+def zip_with(local, of_directory, byte):
+    """A zip archive whose first member has another byte in its header and in the directory."""
+    return changed(changed(zipped(TWO), b"PK\3\4", local, byte), b"PK\1\2", of_directory, byte)
+
+
+def directory_with(distance, byte):
+    return changed(zipped(TWO), b"PK\1\2", distance, byte)
+
+
+def seven_zipped_by(*methods, **options):
+    filters = [method if isinstance(method, dict) else {"id": method} for method in methods]
+    return seven_zipped({"a.json": lines(0, 5)}, filters, **options)
+
+
+def with_a_password(**options):
+    methods = (lzma.FILTER_LZMA2, py7zr.FILTER_CRYPTO_AES256_SHA256)
+    return seven_zipped_by(*methods, password="x", **options)
+
+
+def sparse():
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        entry = tarfile.TarInfo("a.json")
+        entry.type = tarfile.GNUTYPE_SPARSE
+        archive.addfile(entry)
+    return out.getvalue()
+
+
+LARGE_DICTIONARY = {"id": lzma.FILTER_LZMA1, "preset": 0, "dict_size": 1 << 29}
+LONG_NAMES = {f"{n}" * 30_000: b"" for n in range(100)}
+BAD_ZIP = {
+    "encrypted": (lambda: zip_with(6, 8, 1), r"a\.zip!/a\.json; found it is encrypted"),
+    "method": (lambda: zip_with(8, 10, 99), r"a\.zip!/a\.json.*compression method"),
+    "checksum": (
+        lambda: changed(zipped(TWO, zipfile.ZIP_STORED), b'"id":3', 5, ord("2")),
+        r"a\.zip!/a\.json.*Bad CRC-32",
+    ),
+    "directory": (lambda: zipped({"a": b"x"})[:-9], "not a zip file"),
+    "comment": (lambda: directory_with(32, 52), "1 members, which is not how many it says"),
+    "size": (lambda: directory_with(24, 0), r"a\.zip!/a\.json; found a size of 0"),
+    "name": (lambda: directory_with(46, 0), "differ"),
+    "hidden": (lambda: directory_with(46, ord("_")), r"a\.zip!/_\.json.*differ"),
+    "directory entry": (lambda: directory_with(51, ord("/")), r"a\.zip!/a\.jso/.*differ"),
+    "no zip": (lambda: lines(0, 5), "not a zip file"),
+    "empty": (lambda: b"", "not a zip file"),
+    "in zip": (lambda: zipped({"b.zip": zipped({"a": b"x"})}), r"b\.zip; found a zip arch"),
+}
+BAD_TAR = {
+    "header": (lambda: changed(tarred(TWO), b"b.json", 3, 0), r"a\.tar; found bad checksum"),
+    "end mark": (lambda: tarred({"a": lines(0, 5)})[:1024], "ends without its end mark"),
+    "cut": (lambda: tarred({"a": lines(0, 5)})[:530], r"a\.tar!/a; found it ends 27 bytes early"),
+    "sparse": (sparse, "a sparse file"),
+    "gzip": (lambda: tarred({"a.json.gz": b"x" * 30}), r"as gzip: .*a\.tar!/a\.json\.gz"),
+}
+BAD_7Z = {
+    "encrypted": (with_a_password, r"a\.7z!/a\.json; found it is encrypted"),
+    "encrypted names": (lambda: with_a_password(header_encryption=True), "found it is encrypted"),
+    "method": (lambda: seven_zipped_by(py7zr.FILTER_ZSTD), "found another method of compression"),
+    "dictionary": (lambda: seven_zipped_by(LARGE_DICTIONARY), "a dictionary of 536,870,912 bytes"),
+    "directory": (
+        lambda: seven_zipped(LONG_NAMES),
+        r"directory of [\d,]+ bytes; at most 4,194,304",
+    ),
+    "checksum": (
+        lambda: changed(seven_zipped_by(py7zr.FILTER_COPY), b'"id":3', 5, ord("2")),
+        r"a\.7z!/a\.json; found a wrong checksum",
+    ),
+    "damaged directory": (
+        lambda: seven_zipped_by(py7zr.FILTER_COPY)[:-1] + b"\1",
+        "found a damaged directory",
+    ),
+    "cut": (lambda: seven_zipped({"a": b"x"})[:-1], "found a damaged directory"),
+    "no 7z": (lambda: lines(0, 5), "found "),
+    "empty": (lambda: b"", "found "),
+}
+BAD = {
+    **{("a.zip", case): bad for case, bad in BAD_ZIP.items()},
+    **{("a.tar", case): bad for case, bad in BAD_TAR.items()},
+    **{("a.7z", case): bad for case, bad in BAD_7Z.items()},
+    ("a.tgz", "no gzip"): (lambda: tarred({"a": b"x"}), "cannot be decompressed as gzip"),
+}
+
+
+@pytest.mark.parametrize(("name", "case"), BAD)
+def test_what_cannot_be_read_is_refused_by_name(tmp_path, name, case):
+    data, problem = BAD[name, case]
+    path = tmp_path / name
+    path.write_bytes(data())
+    with pytest.raises(MalformedDataError, match=problem):
+        read([whole(path)], ID, file_format="json")
+    _, reports = read([whole(path)], ID, file_format="json", ignore_corrupt_files=True)
+    assert [bool(r.skipped) for r in reports if isinstance(r, SplitFinished)] == [True]
+
+
+def test_bombs_are_refused_with_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "_SMALL", 1_000)
+    monkeypatch.setattr(archives, "MAX_RATIO", 20)
+    many = {f"{n}.json": lines(0, 1) for n in range(11)}
+    for suffix in (".zip", ".tar.gz", ".7z"):
+        path = tmp_path / f"a{suffix}"
+        path.write_bytes(PACKERS[suffix]({"a.json": lines(0, 1) * 100_000}))
+        with pytest.raises(MalformedDataError, match="expected at most 20 times as many"):
+            read([whole(path)], ID, file_format="json")
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 10)
+    monkeypatch.setattr(archives, "MAX_ENTRIES", 10)
+    problems = {".zip": "11 members", ".tar": "more members", ".7z": "11 members"}
+    for suffix, problem in problems.items():
+        path = tmp_path / f"many{suffix}"
+        path.write_bytes(PACKERS[suffix](many))
+        with pytest.raises(MalformedDataError, match=f"found {problem}; expected at most 10"):
+            read([whole(path)], ID, file_format="json")

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
+import re
+from contextlib import chdir
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -18,18 +20,15 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
-from pyspark_sluice.errors import OptionError, SluiceError
+from pyspark_sluice.errors import MalformedDataError, OptionError, SluiceError
 from pyspark_sluice.reader.api import SplitFinished
 from pyspark_sluice.reader.files.formats.binary.format import SPARK_SCHEMA
 from pyspark_sluice.reader.files.formats.registry import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
-from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.tests.reader.files.formats.avro_tables import avro_file
-from pyspark_sluice.tests.reader.files.formats.table_files import write_table
-from pyspark_sluice.tests.reader.files.reading import CONTEXT, whole
+from pyspark_sluice.tests.reader.files.formats.table_files import avro_file, write_table
+from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
 from pyspark_sluice.tests.reader.readings.kinds import VARIANT
-from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -91,12 +90,6 @@ INERT = {"primitives_as_string", "locale", "unescaped_quote_handling"}
 """Options that are accepted for Spark's sake and change nothing."""
 
 
-def test_every_option_is_in_the_table():
-    for name in FIELDS:
-        assert formats_of(name) or name == "format_options"
-    assert set(FIELDS) >= INERT
-
-
 class Keyed(MemoryFileSystem):  # type: ignore[misc]
     """A file system that nobody enters without the key."""
 
@@ -116,18 +109,6 @@ ROWS = range(10_000)
 TABLE = pa.table({"a": pa.array(ROWS, pa.int64()), "b": [f"row {i}" for i in ROWS]})
 
 
-def _write(path, file_format):
-    if file_format in ("json", "text", "binaryFile"):
-        path.write_text("".join(json.dumps(row) + "\n" for row in TABLE.to_pylist()))
-    elif file_format == "xml":
-        rows = (f"<ROW><a>{row['a']}</a><b>{row['b']}</b></ROW>\n" for row in TABLE.to_pylist())
-        path.write_text("".join(rows))
-    elif file_format == "csv":
-        path.write_text("".join(f"{row['a']},{row['b']}\n" for row in TABLE.to_pylist()))
-    else:
-        write_table(file_format, path, TABLE, 4000)
-
-
 def _schema(file_format, *more):
     if file_format == "text":
         return pa.schema([("value", pa.string()), *more])
@@ -139,17 +120,12 @@ def _schema(file_format, *more):
 def _outcome(splits, schema, options):
     """What a reading gives: rows and what is said of each split, or the error's class."""
     try:
-        reader = FileSplitReader(schema, ReaderOptions(**options), CONTEXT)
-        batches, said = [], []
-        for item in reader.read(splits):
-            if isinstance(item, pa.RecordBatch):
-                batches.append(item)
-            elif isinstance(item, SplitFinished):
-                said.append((item.rows, item.dropped_records, bool(item.skipped)))
-        table = pa.Table.from_batches(batches, schema)
-        return [len(batch) for batch in batches], said, table.columns
+        table, reports = read(splits, schema, **options)
     except (SluiceError, PermissionError) as err:
         return type(err).__name__
+    finished = [report for report in reports if isinstance(report, SplitFinished)]
+    said = [(report.rows, report.dropped_records, bool(report.skipped)) for report in finished]
+    return [*map(len, table.column(0).chunks)], said, table.columns
 
 
 ZONE = pa.field("at", pa.timestamp("us", "UTC"))
@@ -159,8 +135,8 @@ ZONE = pa.field("at", pa.timestamp("us", "UTC"))
 def test_what_every_format_knows_has_an_effect_in_each(tmp_path, file_format):
     path = tmp_path / "k=1" / "at=2024-01-02 03%3A00%3A00" / "a.data"
     path.parent.mkdir(parents=True)
-    _write(path, file_format)
-    base = {"file_format": file_format, "base_path": str(tmp_path)}
+    write_table({"text": "json", "binaryFile": "json"}.get(file_format, file_format), path, TABLE)
+    base = {"file_format": file_format, "base_path": str(tmp_path), "header": True}
     k = pa.field("k", pa.int32())
     whole_file = [whole(path)]
 
@@ -236,17 +212,6 @@ _XSD = (
     "<xs:complexType><xs:sequence><xs:element name='a' type='xs:int'/></xs:sequence>"
     "</xs:complexType></xs:element></xs:schema>"
 )
-# A name of its own would name the cases of each process differently.
-_XSD_FILE = ROOT / "build" / "option-support.xsd"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _xml_schema():
-    _XSD_FILE.parent.mkdir(exist_ok=True)
-    _XSD_FILE.write_text(_XSD)
-    yield
-    _XSD_FILE.unlink()
-
 
 AX = pa.schema([A, ("_x", pa.string())])
 XML: list[tuple[str, Any, bytes, pa.Schema, dict[str, Any]]] = [
@@ -265,7 +230,7 @@ XML: list[tuple[str, Any, bytes, pa.Schema, dict[str, Any]]] = [
     ("ignore_namespace", True, b"<ROW><n:a>1</n:a></ROW>", AB, {}),
     ("ignore_surrounding_spaces", False, b"<ROW><b> x </b></ROW>", AB, {}),
     ("wildcard_col_name", "b", b"<ROW><c>1</c></ROW>", AB, {}),
-    ("row_validation_xsd_path", str(_XSD_FILE), b"<ROW><b>x</b></ROW>", AB, {}),
+    ("row_validation_xsd_path", "r.xsd", b"<ROW><b>x</b></ROW>", AB, {}),
 ]  # fmt: skip
 
 
@@ -327,12 +292,15 @@ def test_what_some_formats_know_has_an_effect_in_each_of_them(
     path = tmp_path / "a.data"
     path.write_bytes(data)
     usual = {"file_format": file_format, **others}
-    assert _outcome([whole(path)], schema, usual) != _outcome(
-        [whole(path)], schema, usual | {option: value}
-    )
+    with chdir(tmp_path):
+        Path("r.xsd").write_text(_XSD)
+        without = _outcome([whole(path)], schema, usual)
+        assert without != _outcome([whole(path)], schema, usual | {option: value})
 
 
 def test_every_option_of_some_formats_is_shown_to_have_an_effect_or_says_why_not():
+    assert {name for name in FIELDS if not formats_of(name)} == {"format_options"}
+    assert {*FIELDS} >= INERT
     shown = {(case[0], case[1]) for case in CASES}
     known = {
         (file_format.value, name)
@@ -353,3 +321,59 @@ def test_a_zone_and_a_pattern_are_judged_with_the_other_options():
     given = {"path": "/in", "fileFormat": "csv", "dateFormat": "u-M-d"}
     with pytest.raises(OptionError, match=r"dateFormat is not understood; found pattern 'u-M-d'"):
         parse_options(given, streaming=False)
+
+
+FIXED_WIDTH = "pyspark_sluice.examples.fixed_width.fixed_width:FixedWidthFormat"
+
+
+def test_the_line_that_does_not_fit_is_named_by_its_byte(tmp_path):
+    path = tmp_path / "a.txt"
+    schema = pa.schema([("id", pa.int64())])
+    options = {"file_format": FIXED_WIDTH, "format_options": {"columns": "id 3"}}
+    for bad, found in ((b"  x\n", "'x'"), (b"12\n", "a line of 2 bytes")):
+        path.write_bytes(b"  1\n  2\n" + bad + b"  3\n")
+        with pytest.raises(MalformedDataError, match=re.escape(f"{path}, byte 8")) as caught:
+            read_rows([path], schema, **options)
+        assert found in caught.value.found
+
+
+def test_options_of_ones_own_go_under_their_names_and_others_are_refused():
+    def parsed(**options):
+        return parse_options({"path": "/in", **options}, streaming=False).format_options
+
+    assert parsed(fileformat=FIXED_WIDTH, columns="id 3") == {"columns": "id 3"}
+    assert parsed(fileFormat=FIXED_WIDTH, formatOptions='{"columns": "id 3"}') == {
+        "columns": "id 3"
+    }
+    with pytest.raises(OptionError, match=r"column: unknown option; did you mean columns"):
+        parsed(fileFormat=FIXED_WIDTH, column="id 3")
+    with pytest.raises(OptionError, match=r"sep: found ';' with fileFormat=.*does not support it"):
+        parsed(fileFormat=FIXED_WIDTH, columns="id 3", sep=";")
+    with pytest.raises(OptionError, match=r"formatOptions: found .* does not support it"):
+        parsed(fileFormat="csv", formatOptions='{"a": 1}')
+    with pytest.raises(OptionError, match=r"columns: unknown option"):
+        parsed(fileFormat="csv", columns="id 3")
+
+
+def test_a_format_is_found_by_the_name_of_its_entry_point(tmp_path, monkeypatch):
+    metadata = tmp_path / "packages" / "fixed_width-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: fixed-width\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(
+        f"[pyspark_sluice.formats]\nfixedWidth = {FIXED_WIDTH}\n"
+    )
+    with pytest.raises(OptionError, match=r"an entry point in the group pyspark_sluice\.formats"):
+        parse_options({"path": "/in", "fileFormat": "fixedWidth"}, streaming=False)
+    monkeypatch.syspath_prepend(metadata.parent)
+    given = {"path": "/in", "fileFormat": "fixedWidth", "COLUMNS": "id 3"}
+    assert parse_options(given, streaming=False).format_options == {"columns": "id 3"}
+    path = tmp_path / "a.txt"
+    path.write_bytes(b" 12\n")
+    options = {"file_format": "fixedWidth", "format_options": {"columns": "id 3"}}
+    assert read_rows([path], pa.schema([("id", pa.int64())]), **options) == [{"id": 12}]
+
+
+@pytest.mark.parametrize("name", ["no.such.module:Class", "json:loads", "builtins:dict"])
+def test_a_class_that_is_no_format_is_refused_with_the_other_options(name):
+    with pytest.raises(OptionError, match=r"fileFormat: cannot load it"):
+        parse_options({"path": "/in", "fileFormat": name, "header": "true"}, streaming=False)

@@ -28,34 +28,28 @@ def _long_variants() -> bytes:
     return b"".join(json.dumps({"a": value, "b": 1}).encode() + b"\n" for value in values)
 
 
-CSV = [
-    ("empty quoted values", b'"",x\n,y\n"NA",NA\nNA,z\n', STRINGS, {}),
-    ("null value", b'"",x\n,y\n"NA",NA\nNA,z\n', STRINGS, {"nullValue": "NA"}),
-    ("empty value", b'"",x\n,y\n', STRINGS, {"emptyValue": "EMPTY"}),
-    ("blanks kept", b"1, 2\n 3 ,4\n", STRINGS, {}),
-    (
-        "blanks dropped",
+CASES = {
+    "csv: empty quoted values": (b'"",x\n,y\n"NA",NA\nNA,z\n', STRINGS, {}),
+    "csv: null value": (b'"",x\n,y\n"NA",NA\nNA,z\n', STRINGS, {"nullValue": "NA"}),
+    "csv: empty value": (b'"",x\n,y\n', STRINGS, {"emptyValue": "EMPTY"}),
+    "csv: blanks kept": (b"1, 2\n 3 ,4\n", STRINGS, {}),
+    "csv: blanks dropped": (
         b' 1 , "2" \n 3 ,4\n',
         STRINGS,
         {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"},
     ),
-    (
-        "numbers",
+    "csv: numbers": (
         b'1.0,2\nx,2\n1,1e3\n+1,.5\n1,5d\n,\n"1","2"\n1,Infinity\n1,inf\n',
         f"a int, b double, {CORRUPT}",
         {},
     ),
-    ("booleans", b"true\nTRUE\nTrue\n1\nyes\nfalse\n", f"a boolean, {CORRUPT}", {}),
-    ("binary", b"abc\n", f"a binary, {CORRUPT}", {}),
-    ("no escape in a line separator", b"a,b\\tc,\td", STRINGS, {"lineSep": r"\t"}),
-    ("no UTF-8", b"\xff,1\n", STRINGS, {}),
-    ("not numbers", b"NaN,Inf\n-Inf,nan\n", f"a double, b float, {CORRUPT}", {}),
-    ("small integers", b"127\n128\n-129\n", f"a tinyint, {CORRUPT}", {}),
-]
-
-JSON = [
-    (
-        "allowed spellings",
+    "csv: booleans": (b"true\nTRUE\nTrue\n1\nyes\nfalse\n", f"a boolean, {CORRUPT}", {}),
+    "csv: binary": (b"abc\n", f"a binary, {CORRUPT}", {}),
+    "csv: no escape in a line separator": (b"a,b\\tc,\td", STRINGS, {"lineSep": r"\t"}),
+    "csv: no UTF-8": (b"\xff,1\n", STRINGS, {}),
+    "csv: not numbers": (b"NaN,Inf\n-Inf,nan\n", f"a double, b float, {CORRUPT}", {}),
+    "csv: small integers": (b"127\n128\n-129\n", f"a tinyint, {CORRUPT}", {}),
+    "json: allowed spellings": (
         b'{a:1}\n{"a":01}\n{"a":"x\ty"}\n{"a":/*c*/1}\n{"a":"\\z"}',
         f"a string, {CORRUPT}",
         {
@@ -66,15 +60,13 @@ JSON = [
             "allowBackslashEscapingAnyCharacter": "true",
         },
     ),
-    ("lone CR", b'{"a":1}\r{"a":2}\r\n{"a":3}', f"a int, {CORRUPT}", {}),
-    (
-        "primitives as string",
+    "json: lone CR": (b'{"a":1}\r{"a":2}\r\n{"a":3}', f"a int, {CORRUPT}", {}),
+    "json: primitives as string": (
         b'{"a":1,"b":true}\n{"a":"x","b":null}',
         STRINGS,
         {"primitivesAsString": "true"},
     ),
-    (
-        "variants",
+    "json: variants": (
         (
             b'{"a":null}\n{}\n{"a":true}\n{"a":0}\n{"a":-128}\n{"a":128}\n{"a":-32769}\n{"a":2147483648}\n'
             b'{"a":9223372036854775808}\n{"a":1.5}\n{"a":-0.001}\n{"a":1234567890.12}\n{"a":1e3}\n{"a":1.0}\n'
@@ -85,36 +77,28 @@ JSON = [
         f"a variant, {CORRUPT}",
         {},
     ),
-    ("long variants", _long_variants(), f"a variant, b int, {CORRUPT}", {}),
-    (
-        "variants within",
+    "json: long variants": (_long_variants(), f"a variant, b int, {CORRUPT}", {}),
+    "json: variants within": (
         b'{"a":{"v":{"x":1}},"b":[1,"x"]}\n{"a":{"v":null},"b":[null]}\n{"a":{}}',
         "a struct<v:variant>, b array<variant>",
         {},
     ),
-    (
-        "whole records as variants",
+    "json: whole records as variants": (
         b'{"a":1,"b":{"c":[2.25,null]}}\n[1,2]\n5\nnull\n{"a":\n\n{"b":"x"}',
         f"v variant, {CORRUPT}",
         {"singleVariantColumn": "v"},
     ),
-    (
-        "no escape in a line separator",
+    "json: no escape in a line separator": (
         b'{"a":1}\\n{"a":2}',
         f"a int, {CORRUPT}",
         {"lineSep": r"\n"},
     ),
-]
+}
 
 
-def _cases():
-    for name, table in (("csv", CSV), ("json", JSON)):
-        for title, data, schema, options in table:
-            yield pytest.param(name, data, schema, options, id=f"{name}: {title}")
-
-
-@pytest.mark.parametrize(("name", "data", "schema", "options"), list(_cases()))
-def test_the_same_bytes_give_the_same_rows(spark_answers, tmp_path, name, data, schema, options):
+@pytest.mark.parametrize("case", CASES)
+def test_the_same_bytes_give_the_same_rows(spark_answers, tmp_path, case):
+    name, (data, schema, options) = case.partition(":")[0], CASES[case]
     path = tmp_path / f"data.{name}"
     path.write_bytes(data)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -237,22 +237,15 @@ def test_of_a_large_file_only_the_footer_is_read(tmp_path, monkeypatch, columns)
     times = pa.array(range(begin, begin + rows), pa.timestamp("us", "UTC"))
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({**names, "at": times}), path, compression="none")
-    opened, reads = SourceFile.opened, []
+    with SourceFile(version(path), {}).opened() as source:
+        local = type(source)
+    reads, read_at = [], local.read_at
 
-    class Watched:
-        def __init__(self, source):
-            self._source = source
+    def watched(self, position, count):
+        reads.append((position, count))
+        return read_at(self, position, count)
 
-        def read_at(self, position, count):
-            reads.append((position, count))
-            return self._source.read_at(position, count)
-
-    @contextmanager
-    def watching(file):
-        with opened(file) as source:
-            yield Watched(source)
-
-    monkeypatch.setattr(SourceFile, "opened", watching)
+    monkeypatch.setattr(local, "read_at", watched)
     assert span(path) == (begin, begin + rows - 1)
     size = path.stat().st_size
     footer = int.from_bytes(path.read_bytes()[-8:-4], "little") + 8

@@ -20,10 +20,10 @@ from pyspark_sluice.tests.reader.files.formats.json.comparing import (
     json_format,
     our_rows,
     plain_rows,
+    record,
     spark_files,
     spark_lines,
 )
-from pyspark_sluice.tests.reader.files.formats.json.records import record
 from pyspark_sluice.tests.reader.files.reading import read, whole
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 

@@ -1,8 +1,16 @@
-"""Documents of XML by chance, for a schema: fitting, not fitting, and not well-formed."""
+"""Documents of XML by chance: fitting a schema or not, well-formed or not; read by two readers."""
 
 from __future__ import annotations
 
 import random
+from pathlib import Path
+from typing import Any
+
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.tests.reader.files.reading import read_rows
+from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
+
+LEGACY = {"useLegacyXMLParser": "true"}
 
 SCHEMA = (
     "_id long, _k string, i int, l long, d double, f float, b boolean, s string, dec decimal(9,2), "
@@ -48,17 +56,7 @@ MISFIT = {
     "p": ["<q>x</q>"],
     "e": ["text"],
 }
-BROKEN = [
-    "&e;",
-    "<i>1</l>",
-    "&",
-    "]]>",
-    "\x01",
-    "<i a='1' a='2'/>",
-    "<i a=1/>",
-    "<1/>",
-    "<i>",
-]
+BROKEN = ["&e;", "<i>1</l>", "&", "]]>", "\x01", "<i a='1' a='2'/>", "<i a=1/>", "<1/>", "<i>"]
 ATTRIBUTES = ["", "", " id='1'", ' id="7" k="x"', " k=' a&#10;b&lt;c\td '", " zz='1'", "\nk='>'\n"]
 BETWEEN = [
     "", "\n", " ", "<!-- <r><i>9</i></r> -->", "text", "<![CDATA[<r/>]]>", "<?p <r/> ?>", "<rr/>",
@@ -113,3 +111,28 @@ def spoiled_document(chance: random.Random) -> bytes:
         else:
             parts.append(record(chance, *((EASY, MISFIT) if kind == 1 else (EASY,))) + "\n")
     return ("".join(parts) + "</rs>").encode()
+
+
+def written(folder: Path, contents: list[bytes]) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{number:03}.xml" for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    return paths
+
+
+def of_spark(spark, folder: Path, ddl: str, **options: str) -> dict[str, list[dict[str, Any]]]:
+    """Spark's rows of each file."""
+    reader = spark.read.format("xml").options(**{"rowTag": "r", "timeZone": "UTC", **options})
+    frame = reader.schema(ddl).load(str(folder)).select("*", "_metadata.file_name")
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in frame.toArrow().to_pylist():
+        rows.setdefault(row.pop("file_name"), []).append(row)
+    return rows
+
+
+def own_rows(path: Path, ddl: str, **options: str) -> list[dict[str, Any]]:
+    given = {"fileFormat": "xml", "rowTag": "r", "timeZone": "UTC", "mode": "PERMISSIVE"}
+    given |= {name: value for name, value in options.items() if name not in LEGACY}
+    parse_options({"path": str(path), **given}, streaming=False)
+    return read_rows([path], arrow_schema(ddl), **given)

@@ -16,7 +16,7 @@ from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 from pyspark_sluice.reader.files.testing import version
 from pyspark_sluice.tests.reader.files.formats.xml import documents
-from pyspark_sluice.tests.reader.files.formats.xml.two_readers import (
+from pyspark_sluice.tests.reader.files.formats.xml.documents import (
     LEGACY,
     of_spark,
     own_rows,
@@ -72,26 +72,27 @@ def _sorted(kind: pa.DataType) -> Any:
     return [_sorted(kind.value_type)] if pa.types.is_list(kind) else str(kind)
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_columns_are_inferred_as_spark_infers_them(spark_answers, tmp_path, exact):
-    paths = written(tmp_path / "in", SAMPLES)
-    options = {"rowTag": "r", "inferSchema": str(exact), "mode": "DROPMALFORMED"}
-    theirs = spark_answers(
-        lambda spark: [_inferred_by_spark(spark, path, options) for path in paths], paths, options
-    )
-    given = ReaderOptions(
-        file_format="xml", row_tag="r", infer_column_types=exact, mode="DROPMALFORMED"
-    )
-    for path, expected in zip(paths, theirs, strict=True):
-        ours = inferred_schema([version(path)], given)
-        assert _sorted(pa.struct(list(ours))) == expected, path.read_bytes()
-
-
 def _inferred_by_spark(spark, path, options):
     from pyspark.sql.pandas.types import to_arrow_schema
 
     frame = spark.read.format("xml").options(**options).load(str(path))
     return _sorted(pa.struct(list(to_arrow_schema(frame.schema, timezone="UTC"))))
+
+
+def _inferred(paths, **options):
+    schema = inferred_schema([*map(version, paths)], ReaderOptions(file_format="xml", **options))
+    return _sorted(pa.struct([*schema]))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_columns_are_inferred_as_spark_infers_them(spark_answers, tmp_path, exact):
+    paths = written(tmp_path / "in", SAMPLES)
+    options = {"rowTag": "r", "inferSchema": str(exact), "mode": "DROPMALFORMED"}
+    expected = spark_answers(
+        lambda spark: [_inferred_by_spark(spark, path, options) for path in paths], paths, options
+    )
+    ours = {"row_tag": "r", "infer_column_types": exact, "mode": "DROPMALFORMED"}
+    assert [_inferred([path], **ours) for path in paths] == expected
 
 
 @pytest.mark.parametrize("contents", [(0, 1), (1, 0), (2, 1), (0, 3)])
@@ -104,9 +105,7 @@ def test_text_and_attributes_in_different_files_are_one_column_as_in_spark(
     expected = spark_answers(
         lambda spark: _inferred_by_spark(spark, tmp_path / "in", given), paths, given
     )
-    options = ReaderOptions(file_format="xml", infer_column_types=True, **given)
-    ours = inferred_schema([version(path) for path in paths], options)
-    assert _sorted(pa.struct(list(ours))) == expected
+    assert _inferred(paths, infer_column_types=True, **given) == expected
 
 
 GENERATED: list[tuple[int, dict[str, str]]] = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,17 +17,14 @@ from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.formats.xml.record_scanner import RecordFinder
-from pyspark_sluice.reader.files.io.memory_bounds import held_at_most
 from pyspark_sluice.reader.files.io.whole_records import Limit
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 from pyspark_sluice.reader.files.testing import cut, version
-from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.reader.files.formats.xml import documents
 from pyspark_sluice.tests.reader.files.reading import read, read_rows
 
 A = pa.schema([("a", pa.int32())])
-BAD = pa.schema([("a", pa.int32()), ("_corrupt_record", pa.string())])
 XML = {"file_format": "xml", "row_tag": "r"}
 
 
@@ -158,52 +154,6 @@ def test_a_hundred_thousand_levels_are_refused_by_name(tmp_path, closed):
     (tmp_path / "file.xml").write_bytes(levels)
     schema = inferred_schema([version(tmp_path / "file.xml")], ReaderOptions(**XML))
     assert schema.names[:2] == ["a", "x"]
-
-
-_READ = """
-import json, sys
-import pyarrow as pa
-from pathlib import Path
-from pyspark_sluice.errors import MalformedDataError
-from pyspark_sluice.reader.files.testing import read_rows
-
-def peak():
-    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-    return int(status["VmHWM"].split()[0]) * 1024
-
-schema = pa.schema([("a", pa.string()), ("t", pa.list_(pa.string()))])
-options = json.loads(sys.argv[3])
-read_rows([Path(sys.argv[1])], schema, **options)
-before, error = peak(), ""
-try:
-    read_rows([Path(sys.argv[2])], schema, **options)
-except MalformedDataError as err:
-    error = str(err)
-print(json.dumps([peak() - before, error]))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("element", "count", "end"),
-    [(b"<x>some text</x>", 4_000_000, b""), (b"<t k=''/>", 400_000, b"</r></rs>")],
-    ids=["a record without an end", "tiny attributes"],
-)
-def test_a_record_that_is_too_large_is_refused_by_name_within_the_bound(
-    tmp_path, element, count, end
-):
-    small, bomb = tmp_path / "small.xml", tmp_path / "bomb.xml"
-    small.write_bytes(b"<rs><r><a>1</a></r></rs>")
-    bomb.write_bytes(b"<rs><r>" + element * count + end)
-    options = {**XML, "max_record_bytes": "4m", "batch_bytes": "4m"}
-    done = subprocess.run(
-        [sys.executable, "-c", _READ, str(small), str(bomb), json.dumps(options)],
-        check=True, capture_output=True, text=True, timeout=PATIENCE,
-    )  # fmt: skip
-    grown, error = json.loads(done.stdout)
-    assert f"a record is longer than maxRecordBytes: {bomb}, byte 4;" in error
-    assert "set maxRecordBytes higher" in error
-    assert grown < held_at_most(ReaderOptions(**options))
 
 
 # XML schemas, new columns ---------------------------------------------------------------------
