@@ -53,7 +53,7 @@ def test_a_batch_read_takes_the_same_options_and_needs_no_state(lake):
     assert not lake.checkpoint.exists()
 
 
-@pytest.mark.thorough("variants are the bytes that Spark reads, in test_variants.py")
+@pytest.mark.thorough("variants are the bytes that Spark reads, in test_other_writers.py")
 def test_whole_records_arrive_in_spark_as_variants(lake):
     for i in range(3):
         lake.land(f"{i}.json", range(i * 10, i * 10 + 10))

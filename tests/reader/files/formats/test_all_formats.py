@@ -246,7 +246,7 @@ class TestParquet(Blocks):
     suffix = ".parquet"
 
 
-OF_A_CHILD = "a new process for each damage to ORC; the error of one that dies is in test_remote.py"
+OF_A_CHILD = "a new process for each damage to ORC; the error of one that dies has its own test"
 
 
 class TestOrc(Blocks):

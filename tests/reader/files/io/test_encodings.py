@@ -16,6 +16,7 @@ from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
 
 AB = pa.schema([("a", pa.string()), ("b", pa.string())])
 A = pa.schema([("a", pa.string())])
+VALUE = pa.schema([("value", pa.string())])
 CSV_TEXT = 'ä,"b\nc"\nü,\U0001f600d\n'
 JSON_TEXT = '{"a":"ä\U0001f600"}'
 WIDE = {
@@ -60,8 +61,7 @@ def test_lines_in_wide_encodings_are_cut_at_characters(tmp_path, name, encoding,
     expected = [dict(zip("ab", line.split(","), strict=True)) for line in lines]
     options: dict[str, Any] = {"encoding": name}
     assert read_rows([path], AB, file_format="csv", **options) == expected
-    text = pa.schema([("value", pa.string())])
-    rows = read_rows([path], text, file_format="text", **options)
+    rows = read_rows([path], VALUE, file_format="text", **options)
     assert [row["value"] for row in rows] == lines
     data = mark + "\n".join(f'{{"a":"{n}"}}' for n in "ä中\U0001f600").encode(encoding)
     path.write_bytes(gzip.compress(data) if suffix else data)
@@ -91,3 +91,19 @@ def test_what_is_no_character_of_the_encoding_is_refused_by_name(
     (report,) = reports
     assert isinstance(report, SplitFinished)
     assert "cannot be decoded" in report.skipped
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz", "a.csv", "a.csv.gz", "a.text"])
+@pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED"])
+def test_lines_in_utf_16_are_recognised_by_their_mark(tmp_path, encoding, name, mode):
+    path = tmp_path / name
+    kind = name.split(".")[1]
+    record = {"json": '{"id":1,"text":"a"}\n', "csv": "1,a\n", "text": "a\n"}[kind]
+    data = ("\ufeff" + record * 300).encode(encoding)
+    path.write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    schema = VALUE if kind == "text" else AB
+    options = {"file_format": kind} if kind == "text" else {"file_format": kind, "mode": mode}
+    with pytest.raises(MalformedDataError, match="Set encoding=utf-16"):
+        read_rows([path], schema, **options)
+    assert len(read_rows([path], schema, **options, encoding="utf-16")) == 300

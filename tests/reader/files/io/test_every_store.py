@@ -1,33 +1,44 @@
-"""Files of S3, Google Cloud Storage and Azure: each is read in the version that was found."""
+"""Files of disks and of object stores: each is read in the version that was found."""
 
 from __future__ import annotations
 
 import gzip
+import os
 import random
+from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.storage import storage_errors
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
-from pyspark_sluice.errors import FileChangedError, FileVanishedError
+from pyspark_sluice.errors import (
+    FileChangedError,
+    FileVanishedError,
+    OptionError,
+    SplitReadError,
+)
+from pyspark_sluice.reader.budget import RemainingBudget
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
-from pyspark_sluice.reader.files.testing import version as version_of
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
 from pyspark_sluice.tests.reader.files.formats.packers import zipped
-from pyspark_sluice.tests.reader.files.reading import read
+from pyspark_sluice.tests.reader.files.reading import CONTEXT, read, version
 
 pytestmark = pytest.mark.slow
 
 
 class Bucket:
-    """Of one of the stores."""
-
     def __init__(self, server, name, options):
         self.server, self.name, self.options = server, name, options
 
@@ -36,8 +47,11 @@ class Bucket:
 
     def found(self, path="in"):
         url = f"{self.server.scheme}://{self.name}/{path}"
-        given = {"path": url, "storageOptions": as_json(self.options)}
-        return lister_of(make_listing(parse_options(given, streaming=False)))(())
+        return files_of(path=url, storageOptions=as_json(self.options))
+
+
+def files_of(**options):
+    return lister_of(make_listing(parse_options(options, streaming=False)))(())
 
 
 class FilesOfAStore:
@@ -98,10 +112,10 @@ class FilesOfAStore:
         (file,) = bucket.found()
         bucket.put("in/a", now)
         found = "ETag" if len(now) == 3 else f"{len(now)} bytes"
-        for version in (file, FileVersion(file.path, 3, file.modified)):
-            if version.etag or len(now) != 3:
+        for listed in (file, FileVersion(file.path, 3, file.modified)):
+            if listed.etag or len(now) != 3:
                 with pytest.raises(FileChangedError, match=f"in/a; found {found}"):
-                    SourceFile(version, bucket.options).content()
+                    SourceFile(listed, bucket.options).content()
         if now:
             assert SourceFile(file, bucket.options).present_version().size == len(now)
 
@@ -134,10 +148,100 @@ class TestEveryStore(FilesOfAStore):
         (file,) = bucket.found()
         points = points_of_gzip.find_points(file, bucket.options)
         assert points
-        assert points == points_of_gzip.find_points(version_of(path), {})
+        assert points == points_of_gzip.find_points(version(path), {})
 
 
 class TestS3ByFsspec(FilesOfAStore):
     @pytest.fixture
     def bucket(self, server, bucket):
         return Bucket(server, bucket, {**server.options, "client": "fsspec"})
+
+
+@pytest.mark.parametrize("options", [{}, {"ignoreMissingFiles": "true"}])
+@pytest.mark.parametrize("client", ["obstore", "fsspec"])
+def test_a_key_that_ends_in_a_slash_is_a_directory_with_any_content(
+    server, bucket, client, options
+):
+    lake = Bucket(server, bucket, {**server.options, "client": client})
+    for key in ("in/", "in/sub/", "in/sub/a", "in/alone/", "in/deep/er/"):
+        lake.put(key, b'{"id": 1}\n' if key == "in/sub/a" else b'{"id": 2}\n')
+    splits = [FileSplit(file, 0, file.size) for file in lake.found()]
+    schema, options = pa.schema([("id", pa.int64())]), {**options, "storageOptions": lake.options}
+    table, reports = read(splits, schema, fileFormat="json", **options)
+    assert table.to_pylist() == [{"id": 1}]
+    assert all("ends in a slash" in report.skipped for report in reports if not report.rows)
+
+
+def test_a_store_that_stays_away_is_named_with_the_file(server, bucket, monkeypatch):
+    lake = Bucket(server, bucket, {**server.options, "retry_config": {"max_retries": 1}})
+    lake.put("in/a", b"abc")
+    (file,) = lake.found()
+    waited = []
+    server.fail_next(server.slow_down, times=999)
+    monkeypatch.setattr(storage_errors.patiently, "__defaults__", (8, waited.append, 0.1))
+    with pytest.raises(SplitReadError, match=r"in/a; found the store answered 503.*SlowDown"):
+        SourceFile(file, lake.options).content()
+    assert 10 < sum(waited) < 30
+
+
+def test_options_that_the_client_does_not_know_are_refused_when_it_is_made(server, bucket):
+    with pytest.raises(OptionError, match="not known to the client of s3"):
+        Bucket(server, bucket, {**server.options, "region": "x", "acl": "public-read"}).found()
+
+
+def test_a_limit_on_seconds_changes_no_request_of_another_query(server, bucket):
+    lake = Bucket(server, bucket, server.options)
+    lake.put("in/a", b"a line\n" * 1_000_000)
+    (file,) = lake.found()
+    split, schema = FileSplit(file, 0, file.size), pa.schema([("value", pa.string())])
+    options = ReaderOptions(file_format="text", storage_options=lake.options)
+
+    def requests(seconds):
+        budget = RemainingBudget(PartBudget(seconds=seconds))
+        reader = FileSplitReader(schema, options, replace(CONTEXT, budget=budget))
+        return server.counted(lambda: list(reader.read([split])))["GET"]
+
+    without = requests(None)
+    # So little time that each request is one of the smallest.
+    requests(0.001)
+    assert requests(None) == without
+
+
+def test_a_replaced_file_of_equal_size_is_noticed_behind_fsspec():
+    files = fsspec.filesystem("memory")
+    for name in ("a", "b"):
+        files.pipe_file(f"/replaced/{name}", b"one")
+    listed = files_of(path="memory://replaced")
+    files.pipe_file("/replaced/b", b"two")
+    stored = files.store["/replaced/b"]
+    stored.created += timedelta(seconds=2)
+    same, replaced = (SourceFile(file, {}) for file in listed)
+    assert same.content() == b"one"
+    with pytest.raises(FileChangedError, match="modified at"):
+        replaced.content()
+    present = replaced.present_version()
+    assert (present.size, present.modified) == (3, int(stored.created.timestamp() * 1_000_000))
+
+
+def test_a_file_that_is_written_to_with_its_old_times_has_changed(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"1,old\n" * 1000)
+    file = version(path)
+
+    def overwrite() -> None:
+        status = path.stat()
+        with path.open("r+b") as target:
+            target.write(b"2,new\n" * 1000)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert version(path) == file
+
+    with SourceFile(file, {}).opened() as source:
+        assert source.read_at(0, 6) == b"1,old\n"
+        overwrite()
+        with pytest.raises(FileChangedError, match="while it was read"):
+            source.read_at(3000, 6)
+    with SourceFile(file, {}).opened() as source:
+        assert source.read_at(0, 6) == b"2,new\n"
+    with pytest.raises(FileChangedError, match="while it was read"):  # noqa: SIM117
+        with SourceFile(file, {}).native():
+            overwrite()

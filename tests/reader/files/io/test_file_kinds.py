@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 TABLE = pa.table({"id": range(100), "text": ["x"] * 100}, SCHEMA)
 LINE = b'{"id": 1, "text": "a"}\n'
-
+MISFIT = b"order;customer\n"
 
 WRITERS = {
     "fileFormat=parquet": lambda path: write_table("parquet", path, TABLE),
@@ -41,9 +41,17 @@ WRITERS = {
 def rows_of(path, schema=SCHEMA, **options):
     parsed = parse_options({"path": str(path), **options}, streaming=False)
     source = FileSource(parsed, schema)
-    [file] = all_files(make_listing(parsed))
-    splits = source.cutter().cut_all([file], 2**30)
+    splits = source.cutter().cut_all(list(all_files(make_listing(parsed))), 2**30)
     return list(source.create_reader(ReaderContext(0, 0, 0)).read(splits))
+
+
+def schema_of(path, **options):
+    return schema_without_one_given(parse_options({"path": str(path), **options}, streaming=False))
+
+
+def rows_and_dropped(path, **options):
+    items = rows_of(path, fileFormat="json", mode="DROPMALFORMED", **options)
+    return [(i.rows, i.dropped_records) for i in items if isinstance(i, SplitFinished)]
 
 
 @pytest.mark.parametrize("way", WRITERS)
@@ -58,9 +66,7 @@ def test_a_file_of_another_kind_is_named_with_the_way_to_read_it(tmp_path, name,
     report, *_ = rows_of(path, fileFormat=name, ignoreCorruptFiles="true")
     assert way in report.skipped
     with pytest.raises(MalformedDataError) as inferring:
-        schema_without_one_given(
-            parse_options({"path": str(path), "fileFormat": name}, streaming=False)
-        )
+        schema_of(path, fileFormat=name)
     assert str(inferring.value) == str(reading.value)
 
 
@@ -104,14 +110,8 @@ def test_no_row_comes_from_a_file_of_another_kind_in_any_mode(
         (tmp_path / folder / file).write_bytes(data)
     (tmp_path / "packed" / "good").write_bytes(b'{"value":"v"}\n' if name == "json" else b"value\n")
     for folder in ("alone", "packed"):
-        parsed = parse_options(
-            {"path": str(tmp_path / folder), "fileFormat": name, **more}, streaming=False
-        )
-        source = FileSource(parsed, schema)
-        splits = source.cutter().cut_all(list(all_files(make_listing(parsed))), 2**30)
-        reader = source.create_reader(ReaderContext(0, 0, 0))
         with pytest.raises(MalformedDataError, match=rf"is not {name}: .*{file}.*{kind}"):
-            list(reader.read(splits))
+            rows_of(tmp_path / folder, schema, fileFormat=name, **more)
 
 
 @pytest.mark.parametrize("name", ["tar.bz2", "tar"])
@@ -142,48 +142,35 @@ def test_formats_with_metadata_name_it_too_and_no_codec_that_they_do_not_take(tm
 def test_an_html_page_becomes_neither_rows_nor_the_schema(tmp_path, name, page, tag, more):
     path = tmp_path / "data"
     path.write_text(page)
-    options = {"fileFormat": name, **more}
-    with pytest.raises(
-        MalformedDataError, match=f"the file is not {name}.*an HTML page.*{tag}.*Remove"
-    ):
-        rows_of(path, **options)
-    options = {"path": str(path), "fileFormat": name, "header": str(name == "csv")}
-    with pytest.raises(MalformedDataError, match=f"the file is not {name}.*an HTML page"):
-        schema_without_one_given(parse_options(options, streaming=False))
+    message = f"the file is not {name}.*an HTML page.*{tag}.*Remove"
+    with pytest.raises(MalformedDataError, match=message):
+        rows_of(path, fileFormat=name, **more)
+    with pytest.raises(MalformedDataError, match=message):
+        schema_of(path, fileFormat=name, header=str(name == "csv"))
 
 
 def test_a_file_of_which_no_record_fits_is_refused_where_records_are_dropped(tmp_path):
     path = tmp_path / "data"
-    dropping = {"fileFormat": "json", "mode": "DROPMALFORMED"}
-    path.write_bytes(b"order;customer\n" * 100)
+    path.write_bytes(MISFIT * 100)
     with pytest.raises(MalformedDataError, match=r"no record that fits .* 100 malformed"):
-        rows_of(path, **dropping)
-    read_anyway = rows_of(path, **dropping, acceptUnrelatedFiles="true")
-    assert [i.dropped_records for i in read_anyway if isinstance(i, SplitFinished)] == [100]
+        rows_and_dropped(path)
+    assert rows_and_dropped(path, acceptUnrelatedFiles="true") == [(0, 100)]
     path.write_bytes(LINE + path.read_bytes())
-    done = [item for item in rows_of(path, **dropping) if isinstance(item, SplitFinished)]
-    assert [(report.rows, report.dropped_records) for report in done] == [(1, 100)]
+    assert rows_and_dropped(path) == [(1, 100)]
+    # A later part of a file that fits may have malformed records only.
+    parts = cut(path, [len(LINE)])
+    assert read(parts, ONE, file_format="json", mode="DROPMALFORMED")[0].num_rows == 1
 
 
 def test_a_share_of_records_that_may_be_dropped_is_kept(tmp_path):
     path = tmp_path / "data"
-    path.write_bytes(LINE * 300 + b"order;customer\n" * 100)
-    dropping = {"fileFormat": "json", "mode": "DROPMALFORMED"}
+    path.write_bytes(LINE * 300 + MISFIT * 100)
     with pytest.raises(MalformedDataError, match=r"100 malformed records of 400.*share of 0\.24"):
-        rows_of(path, **dropping, maxBadRecordShare="0.24")
+        rows_and_dropped(path, maxBadRecordShare="0.24")
     for share in ("0.25", "1"):
-        read_anyway = rows_of(path, **dropping, maxBadRecordShare=share)
-        assert [i.dropped_records for i in read_anyway if isinstance(i, SplitFinished)] == [100]
-    path.write_bytes(LINE + b"order;customer\n" * 99)
-    assert rows_of(path, **dropping, maxBadRecordShare="0")[0].num_rows == 1
-
-
-def test_a_later_part_of_a_file_that_fits_may_have_malformed_records_only(tmp_path):
-    path = tmp_path / "data"
-    path.write_bytes(LINE * 10 + b"order;customer\n" * 200)
-    parts = cut(path, [len(LINE) * 10])
-    rows, _ = read(parts, ONE, file_format="json", mode="DROPMALFORMED")
-    assert rows.num_rows == 10
+        assert rows_and_dropped(path, maxBadRecordShare=share) == [(300, 100)]
+    path.write_bytes(LINE + MISFIT * 99)
+    assert rows_and_dropped(path, maxBadRecordShare="0") == [(1, 99)]
 
 
 def test_text_that_begins_like_another_kind_is_read(tmp_path):
@@ -208,10 +195,15 @@ def test_a_damaged_file_of_the_codec_that_its_name_says_is_not_told_to_be_one(tm
 @pytest.mark.parametrize("name", ["json", "csv", "xml"])
 def test_a_file_of_another_kind_adds_no_columns_where_corrupt_files_are_ignored(tmp_path, name):
     (tmp_path / "data").write_bytes(gzip.compress(LINE))
-    options = {"path": str(tmp_path), "fileFormat": name, "ignoreCorruptFiles": "true"}
     texts = {"json": '{"a": 1}', "csv": "a\n1\n", "xml": "<r><ROW><a>1</a></ROW></r>"}
     (tmp_path / "whole").write_text(texts[name])
-    parsed = parse_options(
-        {**options, "header": "true"} if name == "csv" else options, streaming=False
-    )
-    assert schema_without_one_given(parsed).names == ["a"]
+    options = {"header": "true"} if name == "csv" else {}
+    schema = schema_of(tmp_path, fileFormat=name, ignoreCorruptFiles="true", **options)
+    assert schema.names == ["a"]
+
+
+def test_an_open_quote_names_the_option_of_records_over_lines(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('1,"a\nb"\n')
+    with pytest.raises(MalformedDataError, match="set multiLine"):
+        rows_of(path, pa.schema([*SCHEMA, ("c", pa.string())]), fileFormat="csv")

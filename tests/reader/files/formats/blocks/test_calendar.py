@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import fastavro
 import numpy as np
@@ -22,11 +21,7 @@ from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
     table_of,
 )
 from pyspark_sluice.tests.reader.files.reading import read_rows, version
-from pyspark_sluice.tests.reader.readings.of_spark import in_zones, set_for_a_while
 from pyspark_sluice.tests.repository import tool
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 INSTANT = pa.timestamp("us", "UTC")
 LEGACY = {
@@ -37,6 +32,7 @@ LEGACY = {
 }
 JULIAN = dt.date(1000, 3, 6)
 """What the day 1 March 1000 of the Julian calendar looks like if nobody rebases it."""
+NOON = dt.datetime.combine(JULIAN, dt.time(12), dt.UTC)
 
 
 def test_every_zone_is_rebased_as_by_spark_s_own_table():
@@ -76,84 +72,31 @@ def test_days_before_the_year_one_keep_their_month_and_day():
     ).to_pylist() == [-719_468]
 
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("d", pa.date32()),
-        ("t", INSTANT),
-        ("n", pa.timestamp("us")),
-        ("deep", pa.list_(pa.struct([("d", pa.date32())]))),
-        ("mapped", pa.map_(pa.string(), INSTANT)),
-    ]
-)
-
-
-def _over_the_centuries(spark: SparkSession) -> DataFrame:
-    """Years 1 to 2100, with some null, and with the days around the change of the calendar."""
-    return spark.sql("""
-        WITH days AS (
-            SELECT id, IF(id < 950, CAST(id * 807 - 719160 AS INT), CAST(id - 142400 AS INT)) AS day
-            FROM RANGE(0, 1000, 1, 1)
-        ), moments AS (
-            SELECT id, IF(id % 9 = 4, NULL, DATE_FROM_UNIX_DATE(day)) AS d,
-                IF(id % 9 = 5, NULL, TIMESTAMP_MILLIS(
-                    (day + 2) * 86400000L + id * 12345678L % 86400000L)) AS t
-            FROM days
-        )
-        SELECT id, d, t, CAST(t AS TIMESTAMP_NTZ) AS n,
-            ARRAY(STRUCT(d AS d)) AS deep, MAP('k', t) AS mapped
-        FROM moments""")
-
-
-@pytest.mark.thorough("Spark writes the files; stored ones are read elsewhere in this module")
-@pytest.mark.parametrize(
-    ("file_format", "stored", "session"),
-    [
-        ("parquet", "INT96", "America/Los_Angeles"),
-        ("parquet", "TIMESTAMP_MILLIS", "Europe/Amsterdam"),
-        ("orc", "INT96", "UTC"),
-    ],
-)
-def test_old_dates_of_spark_s_writers_are_read_as_by_spark(
-    file_format, stored, session, spark, tmp_path
-):
-    keys = {
-        "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
-        "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
-        "spark.sql.parquet.outputTimestampType": stored,
-    }
-    with in_zones(spark, session, "Asia/Kolkata"), set_for_a_while(spark, keys):
-        rows = _over_the_centuries(spark)
-        rows = rows if file_format == "parquet" else rows.select("id", "d", "deep")
-        rows.write.format(file_format).save(str(tmp_path / "x"))
-    # In UTC, so that no zone rule of Python's has a part in the comparison.
-    with in_zones(spark, "UTC", "UTC"):
-        expected = spark.read.format(file_format).load(str(tmp_path / "x")).orderBy("id").toArrow()
-    paths = sorted((tmp_path / "x").glob(f"*.{file_format}"))
-    schema = pa.schema([SCHEMA.field(name) for name in rows.columns])
-    found = table_of(file_format, paths, schema, timeZone="Pacific/Auckland").sort_by("id")
-    assert found.to_pylist() == expected.to_pylist()
-
-
 def test_dates_of_orc_without_a_note_are_of_the_hybrid_calendar(tmp_path):
     days = pa.array(range(-719_000, -141_000, 601), pa.int32()).view(pa.date32())
-    orc.write_table(pa.table({"d": days}), tmp_path / "x.orc")
-    dates = table_of("orc", [tmp_path / "x.orc"], pa.schema([("d", pa.date32())]))["d"]
-    assert dates.combine_chunks() == HybridCalendar("UTC").dates(days)
-    assert dates.combine_chunks() != days
+    structs = pa.StructArray.from_arrays([days], ["d"])
+    orc.write_table(pa.table({"d": days, "deep": structs}), tmp_path / "x.orc")
+    schema = pa.schema([("d", pa.date32()), ("deep", structs.type)])
+    table = table_of("orc", [tmp_path / "x.orc"], schema)
+    dates = table["d"].combine_chunks()
+    assert dates == table["deep"].combine_chunks().field("d") == HybridCalendar("UTC").dates(days)
+    assert dates != days
 
 
 def _parquet(path: Path, notes: dict[bytes, bytes], *, int96: bool = False) -> Path:
     """One row: 1 March 1000 of the Julian calendar, as a date and at noon."""
-    days = pa.array([JULIAN])
-    noon = pa.array([dt.datetime.combine(JULIAN, dt.time(12))], pa.timestamp("us"))
-    column = noon if int96 else noon.cast(INSTANT)
-    table = pa.table({"d": days, "t": column}).replace_schema_metadata(notes)
-    pq.write_table(table, path, use_deprecated_int96_timestamps=int96)
+    noon = pa.array([NOON], pa.timestamp("us") if int96 else INSTANT)
+    many = pa.array([[NOON, None]], pa.list_(noon.type))
+    mapped = pa.array([[("k", NOON)]], pa.map_(pa.string(), noon.type))
+    table = pa.table({"d": pa.array([JULIAN]), "t": noon, "many": many, "mapped": mapped})
+    pq.write_table(
+        table.replace_schema_metadata(notes), path, use_deprecated_int96_timestamps=int96
+    )
     return path
 
 
 DAY_AND_TIME = pa.schema([("d", pa.date32()), ("t", INSTANT)])
+NESTED = [("many", pa.list_(INSTANT)), ("mapped", pa.map_(pa.string(), INSTANT))]
 
 
 @pytest.mark.parametrize("int96", [False, True])
@@ -212,26 +155,31 @@ def test_a_filter_sees_rebased_values_with_any_bounds_of_row_groups(tmp_path):
     assert read_rows([path], schema, **chosen) == wanted
 
 
-def test_avro_with_spark_s_marks_is_rebased_like_parquet(tmp_path):
-    noon = dt.datetime.combine(JULIAN, dt.time(12), dt.UTC)
+@pytest.mark.parametrize("name", ["parquet", "avro"])
+def test_spark_s_marks_rebase_dates_and_instants_in_the_zone_of_the_file(name, tmp_path):
     micros = {"type": "long", "logicalType": "timestamp-micros"}
     fields = [
         {"name": "d", "type": {"type": "int", "logicalType": "date"}},
         {"name": "t", "type": ["null", micros]},
-        {"name": "many", "type": {"type": "array", "items": micros}},
+        {"name": "many", "type": {"type": "array", "items": ["null", micros]}},
+        {"name": "mapped", "type": {"type": "map", "values": micros}},
     ]
     schema = {"type": "record", "name": "Row", "fields": fields}
-    target = pa.schema([*DAY_AND_TIME, ("many", pa.list_(INSTANT))])
-    records = [{"d": JULIAN, "t": noon, "many": [noon]}]
-    found = {}
-    for name, notes in (("plain", {}), ("legacy", LEGACY)):
-        path = tmp_path / f"{name}.avro"
-        with path.open("wb") as sink:
+    record = {"d": JULIAN, "t": NOON, "many": [NOON, None], "mapped": {"k": NOON}}
+    found = []
+    for notes in ({}, LEGACY):
+        path = tmp_path / f"{len(notes)}.{name}"
+        if name == "parquet":
+            _parquet(path, notes)
+        else:
             texts = {key.decode(): value.decode() for key, value in notes.items()}
-            fastavro.writer(sink, schema, records, metadata=texts)
-        (found[name],) = rows_of(format_of("avro", target), version(path))
-    assert found["plain"] == {"d": JULIAN, "t": noon, "many": [noon]}
-    parquet = _parquet(tmp_path / "x.parquet", LEGACY)
-    (expected,) = rows_of(format_of("parquet", DAY_AND_TIME), version(parquet))
-    assert found["legacy"]["d"] == dt.date(1000, 3, 1)
-    assert found["legacy"] == {**expected, "many": [expected["t"]]}
+            with path.open("wb") as sink:
+                fastavro.writer(sink, schema, [record], metadata=texts)
+        file_format = format_of(name, pa.schema([*DAY_AND_TIME, *NESTED]), timeZone="Asia/Tokyo")
+        found += rows_of(file_format, version(path))
+    plain, legacy = found
+    assert plain == {**record, "mapped": [("k", NOON)]}
+    [noon] = HybridCalendar("America/Los_Angeles").instants(pa.array([NOON], INSTANT)).to_pylist()
+    assert noon != HybridCalendar("UTC").instants(pa.array([NOON], INSTANT))[0].as_py()
+    first = dt.date(1000, 3, 1)
+    assert legacy == {"d": first, "t": noon, "many": [noon, None], "mapped": [("k", noon)]}

@@ -1,4 +1,4 @@
-"""The filter keeps the rows SQL would keep, and blocks are only skipped where no row is."""
+"""The filter keeps the rows SQL would keep; a dot in a name is no step into a struct."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyspark_sluice.errors import OptionError
+from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.row_filter import Predicate
-from pyspark_sluice.tests.reader.files.formats.blocks.block_files import format_of
-from pyspark_sluice.tests.reader.files.reading import read_rows, version
+from pyspark_sluice.tests.reader.files.formats.table_files import write_table
+from pyspark_sluice.tests.reader.files.reading import read_rows
 
 SCHEMA = pa.schema(
     [
@@ -71,20 +71,15 @@ BATCH = pa.RecordBatch.from_pylist(
         ("small > 1.1", [1, 4]),
         ("small = 16777217", []),
         ("small in (16777217, 16777216)", [4]),
-        ("at < TIMESTAMP '2026-01-01 02:00:00'", [1, 2]),
+        ("at < TIMESTAMP '2026-01-01 03:00:00'", [1, 2]),
         ("at < '2026-01-01T02:00:00+01:00'", [1]),
         ("flag = true", [1, 4]),
         ("part = 3 AND id = 1", [2]),
     ],
 )
-def test_rows_are_kept_as_in_sql(text, days):
-    kept = Predicate.parse(text, SCHEMA, {"part"}).keep(BATCH)
+def test_rows_are_kept_as_in_sql_in_the_zone_of_the_session(text, days):
+    kept = Predicate.parse(text, SCHEMA, {"part"}, "Europe/Berlin").keep(BATCH)
     assert [day.day for day in kept.column("day").to_pylist()] == days
-
-
-def test_timestamps_without_a_zone_are_in_the_session_s():
-    predicate = Predicate.parse("at >= '2026-01-01 04:00:00'", SCHEMA, (), "Europe/Berlin")
-    assert predicate.keep(BATCH).num_rows == 1
 
 
 @pytest.mark.parametrize(
@@ -181,15 +176,106 @@ def test_the_rows_do_not_depend_on_row_groups(data, text, group_rows, tmp_path):
     assert repr(found) == repr(expected)
 
 
-def test_row_groups_that_cannot_match_are_not_read(tmp_path):
+def test_row_groups_that_cannot_match_and_columns_that_are_left_out_are_not_read(tmp_path):
     path = tmp_path / "x.parquet"
-    table = pa.table({"id": list(range(1000)), "text": ["x" * 100] * 1000})
+    numbers = list(range(1000))
+    structs = [{"a": i, "b": "y"} for i in numbers]
+    table = pa.table({"id": numbers, "bulk": ["x" * 100] * 1000, "s": structs})
     pq.write_table(table, path, row_group_size=100, use_dictionary=False, compression="none")
-    # What lies in the first row group's data is destroyed: reading it would fail.
-    data = bytearray(path.read_bytes())
-    file = version(path)
-    first = format_of("parquet", table.schema).blocks(file)[0]
-    data[4 : first.end] = bytes(first.end - 4)
+    data, metadata = bytearray(path.read_bytes()), pq.read_metadata(path)
+    for group in range(10):
+        for column in range(4):
+            chunk = metadata.row_group(group).column(column)
+            if group < 2 or chunk.path_in_schema == "bulk":
+                # Reading the column here would fail.
+                start, size = chunk.data_page_offset, chunk.total_compressed_size
+                data[start : start + size] = bytes(size)
     path.write_bytes(data)
-    rows = read_rows([path], table.schema, file_format="parquet", filter="id >= 250")
-    assert [row["id"] for row in rows] == list(range(250, 1000))
+    schema = pa.schema([("id", pa.int64()), ("s", pa.struct([("a", pa.int64())]))])
+    rows = read_rows([path], schema, file_format="parquet", filter="id >= 250")
+    assert rows == [{"id": i, "s": {"a": i}} for i in range(250, 1000)]
+
+
+ROWS = 899
+INNER = pa.struct([("c", pa.int64()), ("c.d", pa.int64()), ("e", pa.struct([("d", pa.int64())]))])
+DOTTED = {
+    "a.b": pa.array(range(ROWS)),
+    "a": pa.array([{"b": -i, "c": str(i)} for i in range(ROWS)]),
+    "s": pa.array([{"c": i, "c.d": 2 * i, "e": {"d": 3 * i}} for i in range(ROWS)], INNER),
+    "s.c": pa.array([None if i % 3 else i for i in range(ROWS)], pa.int64()),
+    "s.e.d": pa.array([str(i) for i in range(ROWS)]),
+    ".": pa.array(range(ROWS)),
+    "tick`s and spaces": pa.array([f"x{i}" for i in range(ROWS)]),
+    "Größe": pa.array([float(i) for i in range(ROWS)]),
+    "UPPER": pa.array(range(1, ROWS + 1)),
+    "l.element": pa.array(range(ROWS)),
+    "l": pa.array([[{"element": i, "x.y": -i}] for i in range(ROWS)]),
+}
+WANTED = [
+    [("a.b", pa.int64())],
+    [("a", pa.struct([("b", pa.int64())]))],
+    [("a", pa.struct([("c", pa.string())])), ("a.b", pa.int64())],
+    [("s", pa.struct([("c.d", pa.int64())]))],
+    [("s", pa.struct([("e", pa.struct([("d", pa.int64())]))]))],
+    [("s.e.d", pa.string()), ("s", pa.struct([("c", pa.int64())]))],
+    [("s.c", pa.int64()), (".", pa.int64()), ("upper", pa.int64())],
+    [("tick`s and spaces", pa.string()), ("größe", pa.float64())],
+    [("l", pa.list_(pa.struct([("x.y", pa.int64())]))), ("l.element", pa.int64())],
+    [("a.c", pa.string()), ("b", pa.int64())],
+]
+
+
+def _without_the_rest(value: Any, kind: pa.DataType) -> Any:
+    if pa.types.is_struct(kind):
+        return {field.name: _without_the_rest(value[field.name], field.type) for field in kind}
+    if pa.types.is_list(kind):
+        return [_without_the_rest(inner, kind.value_type) for inner in value]
+    return value
+
+
+CONDITIONS = {
+    "`a.b` > 0": range(1, ROWS),
+    "`a.b` < 0": range(0),
+    "`s.c` IS NULL": [i for i in range(ROWS) if i % 3],
+    "`s.c` IS NOT NULL AND `l.element` > 890": [891, 894, 897],
+    "`.` >= 898": [898],
+    "`tick``s and spaces` = 'x7'": [7],
+    "größe > 896.5": [897, 898],
+    "upper <= 1": [0],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [1, -1], ids=["dotted first", "struct first"])
+@pytest.mark.parametrize("name", ["parquet", "orc", "arrow"])
+def test_dots_in_names_do_not_lead_into_structs_nor_into_their_statistics(name, order, tmp_path):
+    table = pa.table({column: DOTTED[column] for column in list(DOTTED)[::order]})
+    path = tmp_path / "x"
+    write_table(name, path, table, 100)
+    folded = {column.lower(): DOTTED[column].to_pylist() for column in DOTTED}
+    for wanted in WANTED:
+        found = read_rows([path], pa.schema(wanted), file_format=name)
+        for column, kind in wanted:
+            values = folded.get(column.lower())
+            expected = [values and _without_the_rest(values[i], kind) for i in range(ROWS)]
+            assert [row[column] for row in found] == expected, (wanted, column)
+    for condition, kept in CONDITIONS.items():
+        found = read_rows([path], table.schema, file_format=name, filter=condition)
+        assert [row["a.b"] for row in found] == list(kept), condition
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc"])
+def test_of_names_that_differ_in_case_the_exact_one_is_read(name, tmp_path):
+    write_table(name, tmp_path / "x", pa.table({"id": [1], "ID": [2]}))
+    for column, value in (("id", 1), ("ID", 2)):
+        schema = pa.schema([(column, pa.int64())])
+        assert read_rows([tmp_path / "x"], schema, file_format=name) == [{column: value}]
+    with pytest.raises(SchemaMismatchError, match="id, ID"):
+        read_rows([tmp_path / "x"], pa.schema([("Id", pa.int64())]), file_format=name)
+
+
+def test_a_name_with_a_dot_outside_of_backticks_is_no_column_of_a_filter():
+    schema = pa.schema([("a", pa.struct([("b", pa.int64())])), ("a.b", pa.int64())])
+    with pytest.raises(OptionError, match=r"a\.b") as caught:
+        Predicate.parse("a.b > 1", schema)
+    assert "`a.b`" in caught.value.expected

@@ -6,7 +6,6 @@ import bz2
 import gzip
 import json
 import random
-import re
 from itertools import pairwise
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.io.compressed import bzip2
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.reader.files.io.compressed.cut_places import MemoryCutPlaces, StoredCutPlaces
+from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.reader.files.testing import CONTEXT, cut, version, whole
@@ -172,31 +172,13 @@ def test_a_changed_byte_of_gzip_is_an_error_or_changes_no_row(tmp_path, data):
             assert found.equals(expected)
 
 
-@pytest.mark.parametrize("kind", STORED)
-def test_a_file_that_ends_early_is_an_error_in_its_last_split(tmp_path, data, kind):
-    path = tmp_path / f"a.json.{kind}"
-    stored = STORED[kind](data[:2_000_000])
-    for part in (0.2, 0.61, 0.999):
-        path.write_bytes(stored[: int(len(stored) * part)])
-        cut_places = MemoryCutPlaces()
-        splits = _splits(path, 6, cut_places)
-        with pytest.raises(MalformedDataError, match=re.escape(str(path))):
-            _read(splits, cut_places)
-
-
 def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
     data = _lines(2000)
     path = tmp_path / "a.json.bz2"
     stored = bytearray(bz2.compress(data, 1))
-
-    class Bytes:
-        def read_at(self, position, count):
-            return bytes(stored[position : position + count])
-
-        def close(self):
-            raise AssertionError
-
-    bits = [bit for bit, _ in bzip2.blocks(Bytes(), len(stored), 0)]
+    path.write_bytes(stored)
+    with SourceFile(version(path), {}).opened() as source:
+        bits = [bit for bit, _ in bzip2.blocks(source, len(stored), 0)]
     place = bits[len(bits) // 2] // 8
     stored[place + 2] ^= 1
     path.write_bytes(stored)
@@ -236,12 +218,13 @@ def test_points_that_are_gone_are_named_and_a_file_of_one_frame_is_whole(tmp_pat
 def test_a_file_that_takes_too_long_to_look_through_is_read_whole(tmp_path, in_gzip, monkeypatch):
     path = tmp_path / "a.json.gz"
     path.write_bytes(in_gzip)
-    cut_places = StoredCutPlaces(_store(tmp_path))
+    store = StorageStateStore(str(tmp_path / "state"))
+    cut_places = StoredCutPlaces(store)
     monkeypatch.setattr(points_of_gzip, "PATIENCE", 0.01)
     assert len(_made(cut_places).blocks(version(path))) == 1
     monkeypatch.undo()
     # It is not looked through again at each restart.
-    again = StoredCutPlaces(_store(tmp_path))
+    again = StoredCutPlaces(store)
     assert len(_made(again).blocks(version(path))) == 1
     assert _read([whole(path)], again)[0]["id"].to_pylist() == list(range(COUNT))
 
@@ -255,7 +238,3 @@ def test_a_file_has_so_many_points_at_most(tmp_path, in_gzip, monkeypatch):
         cut_places = MemoryCutPlaces()
         counts.append(len(_made(cut_places).blocks(version(path))))
     assert 3 >= counts[1] < counts[0]
-
-
-def _store(root):
-    return StorageStateStore(str(root / "state"))
