@@ -170,6 +170,13 @@ def test_a_key_that_ends_in_a_slash_is_a_directory_with_any_content(
     table, reports = read(splits, schema, fileFormat="json", **options)
     assert table.to_pylist() == [{"id": 1}]
     assert all("ends in a slash" in report.skipped for report in reports if not report.rows)
+    # One that is gone is still an error.
+    lake.put("in/gone", b'{"id": 3}\n')
+    (gone,) = lake.found("in/gone")
+    server.remove(bucket, "in/gone")
+    if "ignoreMissingFiles" not in options:
+        with pytest.raises(FileVanishedError, match="in/gone"):
+            read([FileSplit(gone, 0, gone.size)], schema, fileFormat="json", **options)
 
 
 def test_a_store_that_stays_away_is_named_with_the_file(server, bucket, monkeypatch):

@@ -172,16 +172,20 @@ def test_a_changed_byte_of_gzip_is_an_error_or_changes_no_row(tmp_path, data):
             assert found.equals(expected)
 
 
-def test_a_damaged_mark_of_bzip2_hides_no_block(tmp_path):
-    data = _lines(2000)
+def test_a_damaged_mark_or_an_early_end_of_bzip2_hides_no_block(tmp_path):
     path = tmp_path / "a.json.bz2"
-    stored = bytearray(bz2.compress(data, 1))
+    stored = bz2.compress(_lines(2000), 1)
     path.write_bytes(stored)
     with SourceFile(version(path), {}).opened() as source:
         bits = [bit for bit, _ in bzip2.blocks(source, len(stored), 0)]
     place = bits[len(bits) // 2] // 8
-    stored[place + 2] ^= 1
-    path.write_bytes(stored)
+    for end in (place + 1000, len(stored) - 2):
+        path.write_bytes(stored[:end])
+        with pytest.raises(MalformedDataError):
+            _read(cut(path, [place - 3])[1:])
+    damaged = bytearray(stored)
+    damaged[place + 2] ^= 1
+    path.write_bytes(damaged)
     for boundary in (place - 3, place, place + 9):
         with pytest.raises(MalformedDataError):
             _read(cut(path, [boundary]))
