@@ -26,9 +26,7 @@ from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState, fold
 from pyspark_sluice.enumerator.files.ledger_source import FilesSource
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.tests.enumerator.files.bench import AnyByte
-from pyspark_sluice.tests.enumerator.files.in_event_time import HOUR, in_event_time, times
-from pyspark_sluice.tests.enumerator.files.listed import Listed
+from pyspark_sluice.tests.enumerator.files.bench import HOUR, AnyByte, Listed, in_event_time, times
 
 from .row_reader import SCHEMA, RowReader
 

@@ -34,8 +34,7 @@ from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.large_state import FrozenState, StateDocument, WrittenState
 from pyspark_sluice.enumerator.source_api import EnumeratorSource
 from pyspark_sluice.errors import SourceUnavailable
-from pyspark_sluice.tests.enumerator.files.bench import AnyByte
-from pyspark_sluice.tests.enumerator.files.listed import Listed
+from pyspark_sluice.tests.enumerator.files.bench import AnyByte, Listed
 
 Row = tuple[str, int]
 

@@ -1,14 +1,35 @@
-"""A file enumerator over a list of files, turned by hand."""
+"""A file enumerator turned by hand: what it finds, files of event times, chains of its state."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachment, Attachments
+from pyspark_sluice.checkpoint_meta.documents.file_columns import changes_of, ranges_of
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
+from pyspark_sluice.enumerator.files.discovery.api import (
+    Discovery,
+    FoundFiles,
+    KnownFiles,
+    Skipped,
+    SkippedFile,
+)
+from pyspark_sluice.enumerator.files.discovery.selection.event_times import EventTimes
 from pyspark_sluice.enumerator.files.enumerator import FileSplitEnumerator
+from pyspark_sluice.enumerator.files.event_time_batches import EventTimePolicy, OnLateFile
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
+from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer, fold
+from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
-from pyspark_sluice.tests.enumerator.files.listed import Listed
+from pyspark_sluice.enumerator.large_state import StateDocument
 from pyspark_sluice.tests.enumerator.hand_cranked_context import HandCrankedContext
 
 
@@ -72,3 +93,100 @@ def file(name, size=10, modified=0):
 
 def whole(file):
     return FileSplit(file, 0, file.size)
+
+
+def found(files: Sequence[FileVersion]) -> FoundFiles:
+    return FoundFiles(
+        [file.path for file in files],
+        np.array([file.size for file in files], np.int64),
+        np.array([file.modified for file in files], np.int64),
+        [file.etag for file in files] if any(file.etag for file in files) else None,
+    )
+
+
+class Listed(Discovery):
+    """Hands out what a function lists, some files at a time; known ones only on demand."""
+
+    def __init__(
+        self,
+        files: Callable[[], Iterable[FileVersion]],
+        chunk: int = 1000,
+        *,
+        with_known: bool = False,
+    ) -> None:
+        self._files = files
+        self._chunk = chunk
+        self._with_known = with_known
+
+    @property
+    def skipped(self) -> Skipped:
+        return Skipped()
+
+    def listing(self, known: KnownFiles) -> Iterator[FoundFiles]:
+        files = list(self._files())
+        for at in range(0, len(files), self._chunk):
+            part = files[at : at + self._chunk]
+            are_known = known.are_known([file.path for file in part]).tolist()
+            new = [f for f, old in zip(part, are_known, strict=True) if self._with_known or not old]
+            if new:
+                yield found(new)
+
+    def left_out(self, known: KnownFiles) -> Iterator[SkippedFile]:
+        return iter(())
+
+    def position(self) -> Mapping[str, Any]:
+        return {}
+
+    def resume(self, position: Mapping[str, Any]) -> None:
+        """No files."""
+
+
+HOUR = 3_600_000_000
+
+
+def moment(text):
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1_000_000)
+
+
+def times(pattern="", *bases, may_be_missing=False):
+    return EventTimes(pattern, bases, "UTC", moment, may_be_missing=may_be_missing)
+
+
+def in_event_time(skew=HOUR, on_late=OnLateFile.READ, found=None):
+    """What an enumerator is given for `fileOrder=eventTime`."""
+    found = found or times()
+    return {
+        "event_time": EventTimePolicy(found, skew, on_late),
+        "ledger": LedgerPolicy(EventTimeOrder(found)),
+    }
+
+
+def hourly(hour, name="a", modified=0):
+    """A file of one hour of event time."""
+    return file(f"date=2026-01-{1 + hour // 24:02}/hour={hour % 24:02}/{name}", 10, modified)
+
+
+def hours(splits):
+    """Hours since the first of January, of splits in order of their time."""
+    begin = times().of(hourly(0).path)
+    return sorted((times().of(split.file.path) - begin) // HOUR for split in splits)
+
+
+def document(
+    checkpoint: int,
+    state: FileState | Sequence[FileSplit],
+    assigned: Sequence[FileSplit] = (),
+    attachments: Sequence[Attachment] = (),
+) -> StateDocument:
+    """What a checkpoint says that became pending in it, and that it assigned."""
+    if not isinstance(state, FileState):
+        state = FileState([changes_of(ranges_of(state), known=True)])
+    rows = FileStateSerializer().serialize_all(state)
+    return StateDocument(checkpoint, checkpoint, 1, rows, 1, [ranges_of(assigned)], attachments)
+
+
+def folded(
+    chain: Sequence[StateDocument], attachments: Attachments | None = None, *, details: bool = False
+) -> FileState:
+    """The state after a chain."""
+    return fold(chain, attachments or Attachments(MemoryStateStore(), 1), details=details)

@@ -1,6 +1,9 @@
-"""Passes of discovery that no busy machine cuts in two."""
+"""Passes of discovery that no busy machine cuts in two, and what they ask for."""
 
 from __future__ import annotations
+
+import os
+from collections import Counter
 
 import pytest
 
@@ -12,3 +15,22 @@ from pyspark_sluice.tests.patience import PATIENCE
 def _hands_over_by_number(monkeypatch):
     """Hand over what a pass finds after so many files, never because its time is over."""
     monkeypatch.setattr(enumerator, "_PATIENCE", PATIENCE)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often the operating system is asked, by function; the calls go through."""
+    counted = Counter()
+
+    def counting(name):
+        real = getattr(os, name)
+
+        def call(*arguments, **more):
+            counted[name] += 1
+            return real(*arguments, **more)
+
+        return call
+
+    for name in ("lstat", "scandir"):
+        monkeypatch.setattr(os, name, counting(name))
+    return counted

@@ -6,8 +6,14 @@ from pyspark_sluice.checkpoint_meta.documents.aligned_positions import AlignedPo
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files.aligned_batches import Alignment
-from pyspark_sluice.tests.enumerator.files.bench import Bench, file
-from pyspark_sluice.tests.enumerator.files.in_event_time import HOUR, hourly, hours, in_event_time
+from pyspark_sluice.tests.enumerator.files.bench import (
+    HOUR,
+    Bench,
+    file,
+    hourly,
+    hours,
+    in_event_time,
+)
 
 IDLE = 300.0
 DAY = 24

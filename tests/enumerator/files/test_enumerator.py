@@ -6,9 +6,7 @@ import time
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.enumerator.batch_budget import BatchBudget, BatchLimits
-from pyspark_sluice.tests.enumerator.files.bench import Bench, file, whole
-from pyspark_sluice.tests.enumerator.files.chains import document, folded
-from pyspark_sluice.tests.enumerator.files.listed import Listed
+from pyspark_sluice.tests.enumerator.files.bench import Bench, Listed, document, file, folded, whole
 
 
 def test_discovery_goes_on_at_its_interval_and_asks_for_planning_only_when_there_is_news():

@@ -19,8 +19,7 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.enumerator.files.discovery.queue.sqs import SqsQueue
 from pyspark_sluice.tests.checkpoint_meta.storage.faulty_server import body_of, give
 from pyspark_sluice.tests.connector.stream import Stream
-from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import event, record
-from pyspark_sluice.tests.enumerator.files.discovery.queue.services import blob_event
+from pyspark_sluice.tests.enumerator.files.discovery.queue.services import blob_event, event, record
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 from pyspark_sluice.tests.repository import ROOT
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 
 import numpy as np
-import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths
 from pyspark_sluice.enumerator.files.discovery.selection.criteria import Criteria, FileSelection
@@ -94,22 +92,3 @@ def enter_new(discovery, ledger):
 def names(paths, root):
     """`paths` as they are below `root`."""
     return sorted(str(path).removeprefix(f"{root}/") for path in paths)
-
-
-@pytest.fixture
-def calls(monkeypatch):
-    """How often the operating system is asked, by function; the calls go through."""
-    counted = Counter()
-
-    def counting(name):
-        real = getattr(os, name)
-
-        def call(*arguments, **more):
-            counted[name] += 1
-            return real(*arguments, **more)
-
-        return call
-
-    for name in ("lstat", "scandir"):
-        monkeypatch.setattr(os, name, counting(name))
-    return counted

@@ -31,9 +31,7 @@ from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder, FileO
 from pyspark_sluice.enumerator.files.ledger.seen_files import SeenFiles
 from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
 from pyspark_sluice.errors import FileChangedError
-from pyspark_sluice.tests.enumerator.files.chains import document, folded
-from pyspark_sluice.tests.enumerator.files.in_event_time import times
-from pyspark_sluice.tests.enumerator.files.listed import found
+from pyspark_sluice.tests.enumerator.files.bench import document, folded, found, times
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,7 @@ from pyspark_sluice.enumerator.files.ledger.byte_ranges import byte_ranges_of
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
-from pyspark_sluice.tests.enumerator.files.chains import document, folded
-from pyspark_sluice.tests.enumerator.files.listed import found
+from pyspark_sluice.tests.enumerator.files.bench import document, folded, found
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,4 @@
-"""Files that are there at the first start and are not read: what is written of them."""
+"""Files that are there at the first start and are not read, and more text than a column holds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
@@ -106,3 +107,30 @@ def test_a_crash_at_any_operation_reads_no_old_file_and_every_new_one(tmp_path, 
         if not trial.kills:
             break
     assert after > 30
+
+
+ROWS = [{"id": number} for number in range(60)]
+
+
+class NarrowSource(FileSource):
+    """A file source whose columns hold a thousand bytes, not two billion."""
+
+    @property
+    def split_serializer(self):
+        return FileSplitSerializer(1000)
+
+
+def test_every_file_is_assigned_once_before_and_after_a_restart(tmp_path):
+    for row in ROWS:
+        (tmp_path / f"{row['id']:03}.json").write_text(json.dumps(row))
+    options = parse_options({"path": str(tmp_path)}, streaming=False)
+    schema, limits = pa.schema([("id", pa.int64())]), BatchLimits(files=40)
+    trial = Trial(lambda: NarrowSource(options, schema), limits=limits, parallelism=2)
+    assert trial.step()
+    trial.restart()
+    trial.run_to_end()
+    trial.check(ROWS)
+    assert len(trial.checkpoints()[0].assigned) > 2
+    trial.restart()
+    assert not trial.step()
+    assert len(opened(trial.coordinator).enumerator.ledger.seen) == len(ROWS)

@@ -18,13 +18,10 @@ from pyspark_sluice.enumerator.files.ledger.ledger import Ledger as FileLedger
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
     Ledger,
-    calls,
     enter_new,
     land,
     make_discovery,
 )
-
-__all__ = ["calls"]
 
 CHUNK = 20
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import uuid
-from urllib.parse import quote
-
-from pyspark_sluice.tests.enumerator.files.discovery.queue import s3_events
+from urllib.parse import quote, quote_plus
 
 
 class Service:
@@ -31,10 +29,31 @@ class Service:
         return server.kind_of(environ)
 
 
+def record(bucket, key, name="ObjectCreated:Put"):
+    entity = {"bucket": {"name": bucket}, "object": {"key": quote_plus(key), "size": 1}}
+    return {"eventSource": "aws:s3", "eventName": name, "s3": entity}
+
+
+def event(*records):
+    return json.dumps({"Records": records})
+
+
+def in_sns(body):
+    return json.dumps({"Type": "Notification", "MessageId": "1", "Message": body})
+
+
+def in_event_bridge(bucket, key, kind="Object Created"):
+    detail = {"bucket": {"name": bucket}, "object": {"key": key}}
+    return json.dumps({"source": "aws.s3", "detail-type": kind, "detail": detail})
+
+
+TEST_EVENT = json.dumps({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "b"})
+
+
 class Sqs(Service):
     deletion = "DeleteMessageBatch"
     extension = "ChangeMessageVisibilityBatch"
-    no_object = s3_events.TEST_EVENT
+    no_object = TEST_EVENT
 
     def is_queue(self, environ):
         return "sqs" in environ.get("HTTP_AUTHORIZATION", "")
@@ -73,11 +92,11 @@ class Sqs(Service):
 
     def event(self, bucket, *keys, created=True):
         name = "ObjectCreated:Put" if created else "ObjectRemoved:Delete"
-        return s3_events.event(*(s3_events.record(bucket, key, name) for key in keys))
+        return event(*(record(bucket, key, name) for key in keys))
 
     def wrapped(self, bucket, key):
         """An event in another of the forms that the service has."""
-        return s3_events.in_sns(s3_events.in_event_bridge(bucket, key))
+        return in_sns(in_event_bridge(bucket, key))
 
 
 def blob_event(container, key, kind="BlobCreated", api="PutBlob"):

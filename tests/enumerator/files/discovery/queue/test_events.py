@@ -1,7 +1,8 @@
-"""What a message tells of, in every form that it comes in."""
+"""What a message of either queue tells of, in every form that it comes in."""
 
 from __future__ import annotations
 
+import base64
 import json
 from contextlib import suppress
 
@@ -11,15 +12,20 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.enumerator.files.discovery.queue.api import AnnouncedObject, MalformedMessage
 from pyspark_sluice.enumerator.files.discovery.queue.sqs import SqsQueue
-from pyspark_sluice.tests.enumerator.files.discovery.queue.s3_events import (
+from pyspark_sluice.enumerator.files.discovery.queue.storage_queue import StorageQueue
+from pyspark_sluice.tests.enumerator.files.discovery.queue.services import (
     TEST_EVENT,
+    as_cloud_event,
+    blob_event,
     event,
+    in_base64,
     in_event_bridge,
     in_sns,
     record,
 )
 
 objects_of = SqsQueue.objects_of
+blobs_of = StorageQueue.objects_of
 
 
 def test_every_form_of_an_event_is_understood():
@@ -120,3 +126,46 @@ def test_every_message_is_understood_or_malformed(body):
             f"s3://{bucket}/{key}".encode()
             assert not set(key.removesuffix("/").split("/")) & {"", ".", ".."}
             assert key.isprintable() or not any(ord(c) < 32 for c in key)
+
+
+# Event Grid
+
+
+BLOB = "in/a b+c%20ä/blobs/x.json"
+
+
+def test_every_form_of_an_event_of_azure_is_understood():
+    one = blob_event("c", BLOB)
+    for told in (one, as_cloud_event(one)):
+        assert blobs_of(in_base64(told)) == blobs_of(json.dumps(told)) == [("c", BLOB)]
+    assert blobs_of(in_base64([one, blob_event("c", "y")])) == [("c", BLOB), ("c", "y")]
+    assert blobs_of(in_base64(blob_event("c", BLOB, api="FlushWithClose"))) == [("c", BLOB)]
+    assert blobs_of(in_base64(blob_event("c", BLOB, "BlobRenamed", "RenameFile"))) == [("c", BLOB)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "api"),
+    [("BlobDeleted", "DeleteBlob"), ("BlobTierChanged", "SetBlobTier"),
+     ("DirectoryCreated", "CreateDirectory"), ("BlobCreated", "CreateFile")],
+)  # fmt: skip
+def test_what_leaves_no_finished_blob_announces_nothing(kind, api):
+    assert blobs_of(in_base64(blob_event("c", BLOB, kind, api))) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "no event", "{}", "[1]", "[" * 50_000, in_base64({"eventType": "Other.Created"}), "bm8=",
+     in_base64({"eventType": "Microsoft.Storage.BlobCreated", "data": {}, "subject": "/other"}),
+     in_base64({"eventType": "Microsoft.Storage.BlobCreated", "data": {}}), "/w==",
+     *(in_base64(blob_event("c", key)) for key in ("in//a", "../a", "a\n", "", "in/\ud800"))],
+    ids=lambda body: body[:40],
+)  # fmt: skip
+def test_what_is_no_event_of_azure_or_not_a_name_is_malformed(body):
+    with pytest.raises(MalformedMessage):
+        blobs_of(body)
+
+
+@given(st.text() | st.binary().map(lambda data: base64.b64encode(data).decode()))
+def test_no_text_of_azure_raises_anything_else(body):
+    with suppress(MalformedMessage):
+        blobs_of(body)
