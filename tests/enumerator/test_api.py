@@ -35,18 +35,9 @@ def test_the_life_of_a_checkpoint_can_be_followed_with_its_state_and_epoch(lines
     query.coordinator.latest(first)
     assert lines("INFO") == [
         ("coordinator", "[memory epoch 1 checkpoint 0] opened: a new query"),
-        (
-            "checkpoint",
-            "[memory epoch 1 checkpoint 1] cut and published: 3 splits for 2 readers",
-        ),
-        (
-            "checkpoint",
-            f"[memory epoch 1 checkpoint 1] {first} is complete: 2 rows of 0 bytes",
-        ),
-        (
-            "checkpoint",
-            "[memory epoch 1 checkpoint 2] cut and published: 1 splits for 1 readers",
-        ),
+        ("checkpoint", "[memory epoch 1 checkpoint 1] cut and published: 3 splits for 2 readers"),
+        ("checkpoint", f"[memory epoch 1 checkpoint 1] {first} is complete: 2 rows of 0 bytes"),
+        ("checkpoint", "[memory epoch 1 checkpoint 2] cut and published: 1 splits for 1 readers"),
     ]
     assert lines("WARNING") == [
         (

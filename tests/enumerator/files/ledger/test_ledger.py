@@ -10,18 +10,8 @@ from hypothesis import strategies as st
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.index.fingerprints import (
-    Names,
-    SeenKeys,
-    names_of,
-    versions_in,
-)
-from pyspark_sluice.checkpoint_meta.index.run import (
-    Run,
-    read_files,
-    read_keys,
-    write_keys,
-)
+from pyspark_sluice.checkpoint_meta.index.fingerprints import Names, SeenKeys, names_of, versions_in
+from pyspark_sluice.checkpoint_meta.index.run import Run, read_files, read_keys, write_keys
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.ledger import pending as pending_ranges
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
@@ -103,12 +93,7 @@ SPLITS = st.builds(
 )
 
 
-ORDERS = [
-    FileOrder.MTIME,
-    FileOrder.NAME,
-    FileOrder.NEWEST_FIRST,
-    EventTimeOrder(times()),
-]
+ORDERS = [FileOrder.MTIME, FileOrder.NAME, FileOrder.NEWEST_FIRST, EventTimeOrder(times())]
 
 
 @given(

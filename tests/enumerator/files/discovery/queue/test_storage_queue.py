@@ -11,11 +11,7 @@ import pytest
 from pyspark_sluice.enumerator.files.discovery.queue import storage_queue
 from pyspark_sluice.enumerator.files.discovery.queue.storage_queue import StorageQueue
 from pyspark_sluice.errors import OptionError
-from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import (
-    ACCOUNT,
-    KEY,
-    AzureQueueServer,
-)
+from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import ACCOUNT, KEY, AzureQueueServer
 from pyspark_sluice.tests.enumerator.files.discovery.queue.services import StorageQueues
 
 pytestmark = pytest.mark.slow

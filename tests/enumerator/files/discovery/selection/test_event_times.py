@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 from pyspark_sluice.enumerator.files.discovery.selection.criteria import PlaceBounds
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.bench import HOUR, moment, times
-from pyspark_sluice.tests.enumerator.files.discovery.finding import (
-    Ledger,
-    land,
-    make_discovery,
-)
+from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, land, make_discovery
 
 
 @pytest.mark.parametrize(
