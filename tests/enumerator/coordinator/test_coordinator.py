@@ -253,11 +253,13 @@ def test_an_idle_older_coordinator_stops_in_the_background(query):
 # Bounds and threads -------------------------------------------------------------------------
 
 
+def rarely_in_background():
+    settings = CoordinatorSettings(parallelism=1, background_interval=60)
+    return Coordinator(NumberSource([0]), MemoryStateStore(), settings)
+
+
 def test_an_error_of_a_background_thread_fails_the_query_and_every_later_call_without_its_history():
-    source = NumberSource([0])
-    coordinator = Coordinator(
-        source, MemoryStateStore(), CoordinatorSettings(parallelism=1, background_interval=60)
-    )
+    coordinator = rarely_in_background()
     first = coordinator.latest(NO_CHECKPOINT)
 
     def handler(result, error):
@@ -274,10 +276,7 @@ def test_an_error_of_a_background_thread_fails_the_query_and_every_later_call_wi
 
 
 def test_planning_happens_in_the_background_as_soon_as_it_is_asked_for():
-    source = NumberSource([0])
-    coordinator = Coordinator(
-        source, MemoryStateStore(), CoordinatorSettings(parallelism=1, background_interval=60)
-    )
+    coordinator = rarely_in_background()
     coordinator.latest(NO_CHECKPOINT)
     with coordinator._threads.lock:
         opened(coordinator).enumerator.pending.append(1)

@@ -272,9 +272,7 @@ def test_a_continuation_is_cut_while_it_is_held_and_starts_where_the_commit_says
     assert continued(query, second) == {0: [("n0", 1, 0)]}
     query.calls.tick()
     assert query.enumerator.returned == [], "the remainder belongs to the continuation"
-    (checkpoint,) = query.coordinator.assignments(first, second)
-    part = part_of(checkpoint, 0, query.source.split_serializer, query.commits.find)
-    assert [split.value for split in part] == [100, 2], "in the order of sending"
+    assert values(query, first, second) == [100, 2], "in the order of sending"
 
 
 def test_a_split_is_continued_once_and_only_before_its_commit_is_counted(query):
@@ -309,8 +307,7 @@ def test_what_is_said_after_the_cut_goes_into_the_checkpoint_after_the_next(quer
 
 def two_in_flight(*, continued: bool, patience: float = 0.0):
     """A query whose first batch runs, and whose second is cut and durable."""
-    limits = BatchLimits(files=2)
-    query = Harness(range(6), CoordinatorSettings(limits, parallelism=2, discovery_timeout=0.0))
+    query = Harness(range(6), TWO_FILES)
     query.restart(commit_patience=patience)
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.coordinator.assignments(NO_CHECKPOINT, first)

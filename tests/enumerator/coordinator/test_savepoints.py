@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
@@ -15,15 +17,13 @@ from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.enumerator.coordinator.start_position import taken_up
 from pyspark_sluice.errors import FencedError, StateError
-from pyspark_sluice.tests.enumerator.coordinator.in_flight import rest
+from pyspark_sluice.tests.enumerator.coordinator.in_flight import TWO_FILES, rest
 from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.opened import events_in
 
 
 def test_a_savepoint_starts_a_new_query_and_stays_untouched(query):
-    query.settings = CoordinatorSettings(
-        BatchLimits(files=2), 2, discovery_timeout=0.0, commit_patience=0.0
-    )
+    query.settings = replace(TWO_FILES, commit_patience=0.0)
     query.restart()
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.acknowledge(first, 0, returned=[ReturnedSplit(index=0, reason="gone")])
@@ -47,8 +47,7 @@ def test_a_savepoint_starts_a_new_query_and_stays_untouched(query):
 @pytest.mark.parametrize("acknowledged", [(), (0,), (1,), (0, 1)])
 @pytest.mark.parametrize("went_on", ["not", "cut", "acknowledged", "abandoned"])
 def test_a_savepoint_whose_rows_nobody_has_read_gives_them_to_the_new_query(acknowledged, went_on):
-    settings = CoordinatorSettings(BatchLimits(files=2), 2, discovery_timeout=0.0)
-    old = Harness(range(6), settings)
+    old = Harness(range(6), TWO_FILES)
     old.start()
     old.enumerator.context.send_event(1, "hello")
     first = old.coordinator.latest(NO_CHECKPOINT)
@@ -75,7 +74,7 @@ def test_a_savepoint_whose_rows_nobody_has_read_gives_them_to_the_new_query(ackn
 
 
 def test_an_orphan_s_readers_do_not_prove_that_a_savepoint_has_been_read():
-    old = Harness(range(4), CoordinatorSettings(BatchLimits(files=2), 2, discovery_timeout=0.0))
+    old = Harness(range(4), TWO_FILES)
     first = old.coordinator.latest(NO_CHECKPOINT)
     old.restart()
     old.coordinator.latest(NO_CHECKPOINT)
@@ -189,9 +188,6 @@ def test_a_query_that_spark_has_written_down_no_batch_of_begins_again_with_them(
     assert query.abandoned() == [(1, [1, 3])]
 
 
-SETTINGS = CoordinatorSettings(BatchLimits(files=2), parallelism=2, discovery_timeout=0.0)
-
-
 def batch(query, ref):
     end = query.coordinator.latest(ref)
     query.coordinator.assignments(ref, end)
@@ -200,7 +196,7 @@ def batch(query, ref):
 
 
 def test_a_driver_whose_directory_was_emptied_writes_nothing_more():
-    query = Harness(range(100), SETTINGS)
+    query = Harness(range(100), TWO_FILES)
     ref = batch(query, NO_CHECKPOINT)
     query.state.objects.clear()
     with pytest.raises(FencedError, match="claim is no longer in the state directory"):
@@ -214,7 +210,7 @@ def test_a_driver_whose_directory_was_emptied_writes_nothing_more():
 @pytest.fixture
 def begun_again():
     """A query in the place of a deleted one, whose executor commits what it still reads."""
-    old = Harness(range(4), SETTINGS)
+    old = Harness(range(4), TWO_FILES)
     first = old.coordinator.latest(NO_CHECKPOINT)
     lineage = old.coordinator.history.load(first).header.lineage
     old.state.objects.clear()
@@ -225,7 +221,7 @@ def begun_again():
     late = ReaderCommits(old.state, lineage)
     late.publish(commit)
     late.abandon(Abandonment(checkpoint=1, epoch=1, reader=1, attempt=0, reported=0))
-    return Harness(range(4), SETTINGS, old.state)
+    return Harness(range(4), TWO_FILES, old.state)
 
 
 def test_a_commit_of_a_deleted_query_is_not_counted_and_blocks_nobody(begun_again):
@@ -257,7 +253,7 @@ def test_what_a_deleted_query_s_readers_say_explains_no_batch_that_nobody_read(b
 
 
 def test_the_newest_that_was_read_is_of_the_chain_that_was_begun_last():
-    query = Harness(range(100), SETTINGS)
+    query = Harness(range(100), TWO_FILES)
     ref = NO_CHECKPOINT
     for _ in range(5):
         ref = batch(query, ref)

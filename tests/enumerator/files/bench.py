@@ -87,8 +87,8 @@ class Bench:
         return [split for _, split in self.context.assigned[before:]]
 
 
-def file(name, size=10, modified=0):
-    return FileVersion(name, size, modified)
+def file(name, size=10, modified=0, etag=""):
+    return FileVersion(name, size, modified, etag)
 
 
 def whole(file):

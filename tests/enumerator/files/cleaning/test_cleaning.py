@@ -96,13 +96,8 @@ def test_a_file_that_has_changed_since_it_was_read_stays(keeping):
     cleaning = keeping.run()
     assert keeping.left() == ["grown", "rewritten"]
     figures = cleaning.figures()
-    assert {name: figures[name] for name in ("files", "bytes", "changed", "gone", "failing")} == {
-        "files": 1,
-        "bytes": 4,
-        "changed": 2,
-        "gone": 1,
-        "failing": 0,
-    }
+    assert (figures["files"], figures["bytes"], figures["failing"]) == (1, 4, 0)
+    assert (figures["changed"], figures["gone"]) == (2, 1)
 
 
 def test_an_archive_keeps_names_below_the_loaded_path_and_replaces_nothing(tmp_path):

@@ -11,6 +11,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOIN
 from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.storage.bucket_storage import BucketStorage
 from pyspark_sluice.checkpoint_meta.storage.contract import Storage
 from pyspark_sluice.checkpoint_meta.storage.fsspec_storage import FsspecStorage
@@ -148,8 +149,6 @@ def test_files_go_as_checkpoints_leave_the_retained_ones_and_state_waits_for_the
     assert (cleaned["files"], cleaned["checkpointsToClean"]) == (5, 3)
     coordinator.close()
     # A query cannot start where its files are gone: from 6 on it reads 7 and 8, which are there.
-    from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-
     history = CheckpointHistory(store)
     refs = {ref.checkpoint: ref for ref in history.checkpoints()}
     assert {5, 6, 7, 8} <= set(refs)

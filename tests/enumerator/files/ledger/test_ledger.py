@@ -21,16 +21,12 @@ from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder, FileO
 from pyspark_sluice.enumerator.files.ledger.seen_files import SeenFiles
 from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
 from pyspark_sluice.errors import FileChangedError
-from pyspark_sluice.tests.enumerator.files.bench import document, folded, found, times
+from pyspark_sluice.tests.enumerator.files.bench import document, file, folded, found, times
 
 pytestmark = pytest.mark.slow
 
 FILES = [FileVersion(name, 8, 0) for name in "abc"]
 A = FILES[0]
-
-
-def file(name, size=10, modified=0, etag=""):
-    return FileVersion(name, size, modified, etag)
 
 
 def seen_in(state):
@@ -202,9 +198,6 @@ def test_a_base_of_version_1_lists_every_file_ever_seen():
     state = folded([document(7, [FileSplit(A, 2, 8), *seen_only])])
     assert list(state) == [FileSplit(A, 2, 8)]
     assert seen_in(state).are_known(["a", "b", "c", "d"]).tolist() == [True, True, True, False]
-
-
-# Found ----------------------------------------------------------------------------------------
 
 
 # Files that change ----------------------------------------------------------------------------

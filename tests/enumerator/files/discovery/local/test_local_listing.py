@@ -7,13 +7,14 @@ import time
 
 import pytest
 
-from pyspark_sluice.enumerator.files.discovery.local import local_tree
+from pyspark_sluice.enumerator.files.discovery.local import listing_cache, local_files, local_tree
 from pyspark_sluice.enumerator.files.discovery.local.listing_cache import (
     DirectoryCache,
     Record,
     SkipCache,
     times_of,
 )
+from pyspark_sluice.enumerator.files.discovery.worker_pool import More, in_pool
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger as FileLedger
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
@@ -29,8 +30,6 @@ CHUNK = 20
 @pytest.fixture
 def aged(monkeypatch):
     """Directories count as old at once: the change time cannot be set back."""
-    from pyspark_sluice.enumerator.files.discovery.local import listing_cache
-
     monkeypatch.setattr(listing_cache, "_YOUNGEST", 20_000_000)
     return lambda: time.sleep(0.05)
 
@@ -86,8 +85,6 @@ def test_files_that_were_delivered_again_and_are_not_read_are_counted(tmp_path, 
 def test_a_file_that_is_left_out_permanently_costs_one_stat_until_the_next_full_pass(
     tmp_path, calls, monkeypatch
 ):
-    from pyspark_sluice.enumerator.files.discovery.local import local_files
-
     monkeypatch.setattr(local_files, "_STILL", 0)
     now = [0.0]
     discovery = make_discovery(
@@ -195,8 +192,6 @@ def test_what_a_link_leads_to_later_is_found_in_an_old_directory(tmp_path, passe
 def test_a_file_system_that_is_not_known_to_be_local_is_always_read(
     tmp_path, calls, aged, monkeypatch
 ):
-    from pyspark_sluice.enumerator.files.discovery.local import listing_cache
-
     monkeypatch.setattr(listing_cache, "_LOCAL_DISKS", frozenset())
     paths = sorted(land(tmp_path, f"{i % 5}/{i}") for i in range(50))
     discovery, ledger = make_discovery(tmp_path), Ledger()
@@ -225,8 +220,6 @@ def test_a_pass_comes_in_chunks_and_may_be_left_half_way(tmp_path, monkeypatch):
 
 
 def test_an_error_in_one_of_many_lanes_reaches_who_asks(tmp_path, monkeypatch):
-    from pyspark_sluice.enumerator.files.discovery.worker_pool import More, in_pool
-
     def work(task):
         if task == 50:
             raise OSError("broken")
@@ -241,8 +234,6 @@ def test_an_error_in_one_of_many_lanes_reaches_who_asks(tmp_path, monkeypatch):
 
 
 def test_what_is_remembered_is_found_again_among_a_million(monkeypatch):
-    from pyspark_sluice.enumerator.files.discovery.local import listing_cache
-
     monkeypatch.setattr(listing_cache, "_RECENT", 1000)
     left_out = SkipCache()
     for i in range(20_000):

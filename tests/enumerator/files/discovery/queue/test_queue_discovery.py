@@ -82,8 +82,7 @@ def test_a_message_is_deleted_only_when_a_checkpoint_with_its_files_is_complete(
     stream.discovery.notify_aborted(2)
     stream.discovery.notify_checkpoint_complete(2)
     assert stream.figures["held"] == 2, "a checkpoint that was taken back holds nothing"
-    stream.discovery.notify_cut(3, stream.ledger)
-    stream.discovery.notify_checkpoint_complete(3)
+    stream.checkpoint(3)
     stream.until(held=0, deleted=2)
     assert stream.left() == (0, 0)
 

@@ -94,8 +94,7 @@ def test_an_object_that_cannot_be_looked_at_holds_up_no_other_and_keeps_its_mess
     first = discovered(bench)
     assert len(first) == 4
     # The checkpoint that holds the others does not hold the one that was refused.
-    stream.discovery.notify_cut(1, stream.ledger)
-    stream.discovery.notify_checkpoint_complete(1)
+    stream.checkpoint(1)
     stream.until_deleted(4)
     assert stream.figures["held"] == 1
     service.faulty(None)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_sluice.enumerator.files.discovery.selection.criteria import PlaceBounds
+from pyspark_sluice.enumerator.files.discovery.selection.event_times import pattern_expression
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.bench import HOUR, moment, times
 from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger, land, make_discovery
@@ -77,8 +78,6 @@ def test_only_what_is_below_the_outermost_loaded_path_counts():
     "pattern", ["", "{MM}/{dd}", "{yyyy}/{dd}", "{yyyy}/{yyyy}", "{yyyy}/{week}", "date", "{yyyy"]
 )
 def test_a_pattern_that_names_no_time_is_refused(pattern):
-    from pyspark_sluice.enumerator.files.discovery.selection.event_times import pattern_expression
-
     with pytest.raises(ValueError, match="expected"):
         pattern_expression(pattern)
 

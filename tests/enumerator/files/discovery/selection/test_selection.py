@@ -8,9 +8,10 @@ import uuid
 from datetime import UTC, datetime
 
 import fsspec
+import numpy as np
 import pytest
 
-from pyspark_sluice.enumerator.files.discovery.selection.criteria import Scope
+from pyspark_sluice.enumerator.files.discovery.selection.criteria import Criteria, Scope
 from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import NameRule, ReadyMarker
 from pyspark_sluice.errors import MissingPathError, SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
@@ -205,10 +206,6 @@ def test_a_remote_file_dated_in_the_future_waits_under_a_name_of_its_own():
 
 
 def test_a_file_system_without_times_is_refused_where_times_are_asked_for():
-    import numpy as np
-
-    from pyspark_sluice.enumerator.files.discovery.selection.criteria import Criteria
-
     unknown = np.array([-1])
     assert Criteria().judged(["a"], np.array([1]), unknown, 0).tolist() == [0]
     with pytest.raises(SourceUnavailable, match="without modification times"):
