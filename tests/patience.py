@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 PATIENCE = 600
 """Seconds; the bound of a wait that ends as soon as what it waits for is there."""
@@ -29,3 +31,18 @@ def wait_until(
             message = f"not within {seconds} s: {missing}"
             raise AssertionError(message)
         time.sleep(0.01)
+
+
+def output_of(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """Run a program to its end, and return what it has printed; raise if it fails."""
+    ran = subprocess.run(
+        command, cwd=cwd, env=environment, start_new_session=True,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-6000:]
+    return ran.stdout

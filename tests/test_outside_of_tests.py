@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from pyspark_sluice.benchmarks.scale import table
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import output_of
+from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parent.parent
-
 
 def _said(*command):
-    done = subprocess.run(
-        [sys.executable, *map(str, command)],
-        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return output_of([sys.executable, *map(str, command)], cwd=ROOT)
 
 
 @pytest.mark.sample("command0", why="more commands")
@@ -32,7 +24,6 @@ def _said(*command):
     [
         ["-m", "benchmarks"],
         ["tests/spark/soak.py"],
-        ["tests/spark/host_sweep.py"],
         ["-m", "pyspark_sluice.tests.reader.readings"],
     ],
 )

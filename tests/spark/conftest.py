@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END
@@ -58,13 +59,23 @@ class Lake:
         self._queries.append(query)
         return query
 
-    def drain(self, **options: Any) -> Any:
-        """An AvailableNow run into the Parquet sink, to its end; raises what the query raised."""
-        writer = self.frame(**options).writeStream.format("parquet").trigger(availableNow=True)
+    def finish(self, writer: Any, *arguments: str) -> Any:
+        """An AvailableNow run of a writer to its end; raises what the query raised."""
+        writer = writer.trigger(availableNow=True)
         writer = writer.option("checkpointLocation", str(self.checkpoint))
-        query = self.run(writer, str(self.sink))
+        query = self.run(writer, *arguments)
         assert query.awaitTermination(PATIENCE), "the run did not end in time"
         return query
+
+    def drain(self, **options: Any) -> Any:
+        """An AvailableNow run into the Parquet sink."""
+        writer = self.frame(**options).writeStream.format("parquet")
+        return self.finish(writer, str(self.sink))
+
+    def in_table(self) -> Counter[int]:
+        """Ids in the Delta table, with how often each is there."""
+        rows = DeltaTable(str(self.sink)).to_pyarrow_table(columns=["id"])
+        return Counter(rows["id"].to_pylist())
 
     def ingested(self) -> Counter[int]:
         """Ids in the sink, with how often each is there."""

@@ -6,8 +6,6 @@ import traceback
 
 import pytest
 
-from pyspark_sluice.tests.patience import PATIENCE
-
 
 def test_what_a_person_sees_ends_with_our_message_and_shows_nothing_of_our_inside(lake):
     lake.source.rmdir()
@@ -40,9 +38,7 @@ def test_options_are_checked_when_load_is_called_and_at_the_start_where_there_is
 
     def run():
         # Spark runs no code of Sluice when it loads.
-        writer = loaded("value string").writeStream.format("noop").trigger(availableNow=True)
-        query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-        query.awaitTermination(PATIENCE)
+        lake.finish(loaded("value string").writeStream.format("noop"))
 
     for call in (lambda: loaded(None), run):
         with pytest.raises(Exception, match="did you mean maxFilesPerTrigger") as error:

@@ -20,24 +20,81 @@ from deltalake import DeltaTable
 
 from pyspark_sluice.examples.demo import query
 from pyspark_sluice.examples.demo.driver import Driver
-from pyspark_sluice.examples.demo.watch import Watch
+from pyspark_sluice.examples.demo.watch import Checkpoint, Watch
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.spark.moments import (
-    FILES,
-    ROWS,
-    _files_read,
-    between_tasks_and_commit,
-    cut_ahead,
-    discovering,
-    idle,
-    in_the_tasks,
-    published_only,
-)
 from pyspark_sluice.tests.spark.spark_sink import rows_of_sink
 
 pytestmark = pytest.mark.drivers
 
 SCHEMA = "id long, text string"
+FILES = 24
+"""Four batches: a moment that needs the third one has two to come in."""
+
+ROWS = 25
+
+
+def discovering(watch: Watch) -> bool:
+    """An incarnation of the coordinator has begun and has not published anything yet."""
+    # A kill within Spark's own write of its first offset leaves a temporary file, for which Spark
+    # then refuses the checkpoint directory; no source can help that.
+    epochs = watch.epochs()
+    nothing = all(c.epoch != max(epochs) for c in watch.checkpoints())
+    return bool(epochs) and nothing and not watch.writing_offset()
+
+
+def cut_ahead(watch: Watch) -> bool:
+    """Two checkpoints are in flight: a batch runs, and the one after it is durable already."""
+    batch = watch.running()
+    return batch is not None and batch > 1 and _is_ahead(watch)
+
+
+def published_only(watch: Watch) -> bool:
+    """Spark has finished a batch; the next one is durable, and not in the offset log."""
+    return watch.running() is None and len(watch.offsets()) > 2 and _is_ahead(watch)
+
+
+def _is_ahead(watch: Watch) -> bool:
+    newest = watch.checkpoints()[-1]
+    return watch.of_batch(max(watch.offsets())) != newest and _is_new(watch, newest)
+
+
+def _is_new(watch: Watch, checkpoint: Checkpoint) -> bool:
+    """The newest incarnation of the coordinator has written it."""
+    return checkpoint.epoch == max(watch.epochs())
+
+
+def in_the_tasks(watch: Watch) -> bool:
+    """One task of the running batch has acknowledged, another has not."""
+    done, of = _tasks(watch)
+    return 0 < done < of
+
+
+def between_tasks_and_commit(watch: Watch) -> bool:
+    """Every task of the running batch has acknowledged, and Spark has not committed it."""
+    done, of = _tasks(watch)
+    return 0 < done == of
+
+
+def idle(watch: Watch) -> bool:
+    """Spark has committed everything that there was to read, and has begun nothing since."""
+    done = watch.of_batch(max(watch.commits())) if watch.commits() else None
+    if done is None or not _is_new(watch, done):
+        return False
+    return watch.running() is None and _files_read(watch) % FILES == 0
+
+
+def _files_read(watch: Watch) -> int:
+    """In batches of Spark; without checkpoints that died with their driver."""
+    batches = [watch.of_batch(batch) for batch in watch.offsets()]
+    return sum(len(watch.assigned(checkpoint)) for checkpoint in batches if checkpoint)
+
+
+def _tasks(watch: Watch) -> tuple[int, int]:
+    batch = watch.running()
+    checkpoint = None if batch is None or batch < 2 else watch.of_batch(batch)
+    if checkpoint is None or not _is_new(watch, checkpoint):
+        return 0, 0
+    return watch.reader_commits(checkpoint), len(set(watch.assigned(checkpoint)))
 
 
 class Program:
@@ -142,14 +199,7 @@ IN_SPARK_THOROUGHLY = pytest.mark.thorough("without Spark each moment is met, by
     [
         pytest.param(
             WithoutSpark,
-            [
-                discovering,
-                idle,
-                cut_ahead,
-                published_only,
-                in_the_tasks,
-                between_tasks_and_commit,
-            ],
+            [discovering, idle, cut_ahead, published_only, in_the_tasks, between_tasks_and_commit],
             id="without Spark",
         ),
         pytest.param(UnderSpark, [in_the_tasks], id="Spark, in the tasks"),

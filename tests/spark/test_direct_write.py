@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,15 +10,14 @@ import pytest
 from deltalake import DeltaTable
 
 from pyspark_sluice import tables
-from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END, HAS_READ_LIMITS
 
 SCHEMA = "id long, text string"
 IN_PLACE = {"fileFormat": "parquet", "writeCopy": "never"}
 
 
-def files_of(lake, **options):
-    """The stream of files; rows are written into the sink's directory."""
+def land(lake, sink, **options):
+    """An AvailableNow run to its end; rows are written into the sink's directory."""
     usual = {
         "fileFormat": "json",
         "checkpointLocation": str(lake.checkpoint),
@@ -28,20 +26,7 @@ def files_of(lake, **options):
         **FOR_RUNS_THAT_END,
     }
     reader = lake.spark.readStream.format("sluice").options(**{**usual, **options})
-    return reader.load(str(lake.source))
-
-
-def land(lake, sink, **options):
-    """An AvailableNow run to its end."""
-    writer = files_of(lake, **options).writeStream.foreachBatch(sink)
-    writer = writer.trigger(availableNow=True)
-    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-    assert query.awaitTermination(PATIENCE)
-
-
-def in_table(lake):
-    rows = DeltaTable(str(lake.sink)).to_pyarrow_table(columns=["id"])
-    return Counter(rows["id"].to_pylist())
+    lake.finish(reader.load(str(lake.source)).writeStream.foreachBatch(sink))
 
 
 def test_rows_are_in_the_table_once_over_many_batches_and_runs(lake):
@@ -50,7 +35,7 @@ def test_rows_are_in_the_table_once_over_many_batches_and_runs(lake):
     land(lake, tables.delta(str(lake.sink)), maxFilesPerTrigger=2)
     lake.land("late.json", range(60, 70))
     land(lake, tables.delta(str(lake.sink)))
-    assert in_table(lake) == lake.landed
+    assert lake.in_table() == lake.landed
     assert lake.spark.read.parquet(str(lake.sink)).count() == 70
 
 

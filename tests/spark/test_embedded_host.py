@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections import Counter
 
 import pyarrow as pa
@@ -14,8 +13,7 @@ from pyspark.errors import StreamingQueryException
 
 from pyspark_sluice import run, tables
 from pyspark_sluice.errors import SluiceError
-from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.spark.host_sweep import Sweep
+from pyspark_sluice.tests.spark.soak import HostSoak
 from pyspark_sluice.tests.spark.soak_grounds import OneMachine
 
 SCHEMA = "id long, text string"
@@ -36,19 +34,11 @@ def by_spark(lake, sink=None, **more):
     options = options_of(lake, **more)
     path = options.pop("path")
     reader = lake.spark.readStream.format("sluice").options(**options)
-    writer = reader.load(path).writeStream.foreachBatch(sink or tables.delta(str(lake.sink)))
-    writer = writer.option("checkpointLocation", str(lake.checkpoint)).trigger(availableNow=True)
-    query = lake.run(writer)
-    assert query.awaitTermination(PATIENCE)
+    lake.finish(reader.load(path).writeStream.foreachBatch(sink or tables.delta(str(lake.sink))))
 
 
 def embedded(lake, sink=None, **more):
     return run(options_of(lake, **more), to=sink or f"delta:{lake.sink}")
-
-
-def in_table(lake):
-    rows = DeltaTable(str(lake.sink)).to_pyarrow_table(columns=["id"])
-    return Counter(rows["id"].to_pylist())
 
 
 def numbers(lake, log):
@@ -72,12 +62,12 @@ def test_a_batch_that_one_host_began_is_finished_by_the_other_without_reading_ag
     # Its rows are in data files already.
     landed.unlink()
     second(lake)
-    assert in_table(lake) == lake.landed
+    assert lake.in_table() == lake.landed
     lake.land("1.json", range(10, 20))
     first(lake)
     lake.land("2.json", range(20, 30))
     second(lake)
-    assert in_table(lake) == lake.landed
+    assert lake.in_table() == lake.landed
     # One transaction a batch, numbered without a gap across hosts.
     assert numbers(lake, "offsets") == numbers(lake, "commits") == [0, 1, 2]
     assert len(DeltaTable(str(lake.sink)).history()) == 3
@@ -92,21 +82,15 @@ def test_a_checkpoint_of_a_query_that_handed_rows_to_spark_is_refused(lake):
     path = options.pop("path")
     del options["writeTo"], options["writeSchema"]
     reader = lake.spark.readStream.format("sluice").options(**options).schema(SCHEMA)
-    writer = reader.load(path).writeStream.foreachBatch(fails)
-    writer = writer.option("checkpointLocation", str(lake.checkpoint)).trigger(availableNow=True)
     with pytest.raises(StreamingQueryException, match="the table is away"):
-        lake.run(writer).awaitTermination(PATIENCE)
+        lake.finish(reader.load(path).writeStream.foreachBatch(fails))
     with pytest.raises(SluiceError, match="first read without writeTo"):
         embedded(lake)
 
 
 @pytest.mark.thorough("hosts take turns above, and are killed alone in test_crash.py")
 def test_kills_around_changes_of_the_host_lose_and_double_nothing(tmp_path):
-    ground = OneMachine(tmp_path / "root", direct=True)
-    sweep = Sweep(ground, 2, 6, random.Random(3))
-    sweep.run()
-    assert (sweep.lost(), sweep.duplicated()) == (0, 0), sweep.kills
-    assert sweep.kills.total() >= 6
+    assert HostSoak(OneMachine(tmp_path / "root", direct=True), 6, seed=3, changes=2).run()
 
 
 def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_is_given(

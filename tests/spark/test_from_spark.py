@@ -1,4 +1,4 @@
-"""Each row of the table in docs/from-spark.md: what Spark's file source does, and what we do."""
+"""The options of Spark's readers, and each row of the table in docs/from-spark.md."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from pyspark_sluice.connector.options.aliases import AUTO_LOADER, SPARK, WITHOUT_EFFECT
+from pyspark_sluice.connector.options.model import option_names
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END, SEVERAL_BATCHES
 
@@ -144,3 +146,32 @@ OF_SEVERAL_BATCHES = ("`maxFilesPerTrigger`", "`maxBytesPerTrigger`")
 )
 def test_spark_and_sluice_do_what_the_table_says(lake, name):
     CASES[name](lake)
+
+
+OBJECTS = (
+    "catalyst.csv.CSVOptions",
+    "catalyst.json.JSONOptions",
+    "execution.datasources.parquet.ParquetOptions",
+    "execution.datasources.orc.OrcOptions",
+    "execution.datasources.text.TextOptions",
+    "execution.datasources.FileIndexOptions",
+)
+# FileStreamOptions and FileSourceOptions do not list theirs.
+OTHERS = """
+    maxFilesPerTrigger maxBytesPerTrigger maxFileAge latestFirst fileNameOnly cleanSource
+    sourceArchiveDir maxCachedFiles discardCachedInputRatio ignoreCorruptFiles ignoreMissingFiles
+"""
+
+
+def test_every_option_of_spark_s_readers_is_known(spark):
+    java = spark._jvm.java.lang
+    loader = java.Thread.currentThread().getContextClassLoader()
+    names = {name.lower() for name in OTHERS.split()}
+    for name in OBJECTS:
+        options = java.Class.forName(f"org.apache.spark.sql.{name}$", True, loader)
+        listed = options.getField("MODULE$").get(None).getAllOptions().mkString(",")
+        names |= {one.lower() for one in listed.split(",")}
+    assert len(names) > 60
+    here = {*option_names(), *(known.name.lower() for known in (*SPARK, *AUTO_LOADER))}
+    here |= {name.lower() for name in WITHOUT_EFFECT}
+    assert sorted(names - here) == []

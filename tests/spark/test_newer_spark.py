@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shlex
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 from pyspark.sql.streaming import DataStreamReader
 
 from pyspark_sluice.tests.pages import ROOT, blocks
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import output_of
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 from pyspark_sluice.tests.spark_home import quick_environment
 
@@ -52,9 +51,7 @@ def run_union(lake, *names):
     frame = frames[0]
     for other in frames[1:]:
         frame = frame.union(other)
-    writer = frame.writeStream.format("parquet").trigger(availableNow=True)
-    query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)), str(lake.sink))
-    assert query.awaitTermination(PATIENCE)
+    lake.finish(frame.writeStream.format("parquet"), str(lake.sink))
 
 
 @pytest.mark.thorough("sources that change places without names are in test_protocol_in_spark.py")
@@ -100,17 +97,7 @@ def run_pipeline(home: Path, command: list[str]) -> None:
     environment = {**os.environ, **quick_environment(), "PYSPARK_PYTHON": sys.executable}
     environment.pop("PYSPARK_GATEWAY_PORT", None)
     command = [str(Path(sys.executable).with_name(command[0])), *command[1:]]
-    ran = subprocess.run(
-        command,
-        cwd=home,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        start_new_session=True,
-        check=False,
-    )
-    assert ran.returncode == 0, (ran.stdout + ran.stderr)[-4000:]
+    output_of(command, cwd=home, environment=environment)
 
 
 @pytest.mark.skipif(SPARK < (4, 1), reason="Spark 4.1 adds the type TIME")

@@ -14,9 +14,7 @@ from pyspark_sluice.tests.spark.versions import HAS_READ_LIMITS
 def test_two_sources_each_read_everything_and_are_refused_when_they_change_places(lake):
     def run(*names):
         left, right = (lake.frame(sourceName=name) for name in names)
-        writer = left.union(right).writeStream.format("parquet").trigger(availableNow=True)
-        query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)), str(lake.sink))
-        assert query.awaitTermination(PATIENCE)
+        lake.finish(left.union(right).writeStream.format("parquet"), str(lake.sink))
 
     lake.land("0.json", range(10))
     run("left", "right")
@@ -57,10 +55,7 @@ def test_a_query_may_be_permitted_to_read_nothing(lake):
     lake.land("0.json", range(10))
 
     def run(**options):
-        writer = lake.frame(**options).writeStream
-        writer = writer.foreachBatch(lambda frame, number: None).trigger(availableNow=True)
-        query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-        assert query.awaitTermination(PATIENCE)
+        lake.finish(lake.frame(**options).writeStream.foreachBatch(lambda frame, number: None))
 
     if not HAS_READ_LIMITS:
         # Spark before 4.2 asks nothing after the run's one batch: the next run notices.

@@ -6,7 +6,6 @@ The other Python has all that this one has, but for the package.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -15,10 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
-from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.spark.shipping import bare, lacking, pack
+from pyspark_sluice.tests.patience import output_of
 from pyspark_sluice.tests.spark.standalone import StandaloneCluster
-from pyspark_sluice.tests.spark.wheel import write_zip
+from pyspark_sluice.tests.spark.wheel import bare, lacking, pack, write_zip
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 
@@ -57,25 +55,17 @@ def submitted(places, how, *options, cwd=None, **environment):
         "spark.driver.memory": "700m",
         "spark.log.level": "ERROR",
     }
-    ran = subprocess.run(
-        [
-            *(str(Path(_find_spark_home()) / "bin" / "spark-submit"), "--master", url),
-            *(f"--conf={key}={value}" for key, value in settings.items()),
-            *options,
-            *(str(PROGRAM), how, str(home / "pyspark_sluice.zip"), str(home / "landing")),
-            *(str(home / f"sink-{name}"), str(home / f"checkpoint-{name}")),
-        ],
-        env=bare(**environment),
-        cwd=cwd or home,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
+    command = [
+        *(str(Path(_find_spark_home()) / "bin" / "spark-submit"), "--master", url),
+        *(f"--conf={key}={value}" for key, value in settings.items()),
+        *options,
+        *(str(PROGRAM), how, str(home / "pyspark_sluice.zip"), str(home / "landing")),
+        *(str(home / f"sink-{name}"), str(home / f"checkpoint-{name}")),
+    ]
+    said = output_of(command, cwd=cwd or home, environment=bare(**environment))
     ids = pq.read_table(home / f"sink-{name}", columns=["id"]).column("id").to_pylist()
     assert Counter(ids) == Counter(range(40))
-    return ran.stdout
+    return said
 
 
 @pytest.mark.thorough("test_cluster.py ships the zip file")
@@ -114,17 +104,10 @@ def test_an_environment_is_shipped_with_archives(places):
 def test_an_artifact_of_spark_connect_is_enough_for_batch_reads(places, tmp_path):
     home, _, python = places
     arguments = (home / "pyspark_sluice.zip", home / "landing", tmp_path / "checkpoint")
-    ran = subprocess.run(
-        [str(python), str(CONNECT_PROGRAM), *map(str, arguments)],
-        # Connect's usual port may be taken on a machine that runs tests.
-        env=bare(PYSPARK_PYTHON=str(python), SPARK_TESTING="1"),
-        cwd=tmp_path,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
-    batch, stream = ran.stdout.splitlines()[-2:]
+    # Connect's usual port may be taken on a machine that runs tests.
+    environment = bare(PYSPARK_PYTHON=str(python), SPARK_TESTING="1")
+    command = [python, CONNECT_PROGRAM, *arguments]
+    said = output_of(command, cwd=tmp_path, environment=environment)
+    batch, stream = said.splitlines()[-2:]
     assert batch == "batch 40"
     assert stream.startswith("stream failed")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,10 +12,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.patience import output_of
 from pyspark_sluice.tests.spark.standalone import BUCKET, standalone
 
-pytestmark = pytest.mark.thorough("a second cluster; test_cluster.py kills an executor on one")
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.drivers,
+    pytest.mark.thorough("a Spark of its own; test_cluster.py kills an executor on one"),
+]
 
 PROGRAM = Path(__file__).parent / "programs" / "standalone_query.py"
 
@@ -28,22 +31,11 @@ def _lines(ids: range) -> bytes:
 def _run(master: str, home: Path, queries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     environment.pop("PYSPARK_GATEWAY_PORT", None)
-    ran = subprocess.run(
-        [sys.executable, str(PROGRAM), master, json.dumps(queries)],
-        cwd=home,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        start_new_session=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr[-4000:]
-    return [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+    command = [sys.executable, PROGRAM, master, json.dumps(queries)]
+    said = output_of(command, cwd=home, environment=environment)
+    return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
 
 
-@pytest.mark.spark
-@pytest.mark.drivers
 def test_state_is_shared_by_a_cluster_or_the_query_fails_by_name(tmp_path):
     home, landing = tmp_path / "home", tmp_path / "landing"
     for folder in (home, landing):
@@ -95,3 +87,13 @@ def test_state_is_shared_by_a_cluster_or_the_query_fails_by_name(tmp_path):
     assert "this executor does not see the state that the driver writes" in third["error"]
     assert "/proc/self/cwd/elsewhere/sluice/source/checkpoints/" in third["error"]
     assert not (tmp_path / "sink-elsewhere" / "_spark_metadata" / "0").exists()
+
+
+def test_executors_are_asked_by_doctor_whether_they_share_the_state(tmp_path):
+    command = [sys.executable, "-m", "pyspark_sluice", "doctor", str(tmp_path / "ck"), "--spark"]
+    findings = json.loads(output_of([*command, "--json"]))["findings"]
+    found = {each["what"]: each for each in findings}
+    wanted = ("session", "source in Spark", "state from executors")
+    assert [found[what]["verdict"] for what in wanted] == ["ok"] * 3
+    assert found["state from executors"]["found"].startswith("4 tasks on ")
+    assert not (tmp_path / "ck").exists()

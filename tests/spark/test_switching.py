@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 
 from pyspark_sluice import tables
@@ -18,22 +16,6 @@ pytestmark = pytest.mark.spark
 
 NAMES = ["plain.json", "with blank.json", "100%.json", "a%20b.json", "k=v.json"]
 LATER = ["ünï #1.json", "z{1}.json"]
-
-
-def old_query(lake, checkpoint, write):
-    """A run to its end with Spark's own file source, two files a batch."""
-    frame = lake.spark.readStream.format("json").schema("id long, text string")
-    frame = frame.option("maxFilesPerTrigger", 2).load(str(lake.source))
-    writer = write(frame.writeStream).option("checkpointLocation", str(checkpoint))
-    query = lake.run(writer.trigger(availableNow=True))
-    assert query.awaitTermination(PATIENCE)
-
-
-def imported(capsys, old, lake, *arguments, code=0):
-    places = [str(old), str(lake.source), str(lake.checkpoint)]
-    assert main(["import-spark", *places, *arguments, "--yes", "--json"]) == code
-    said = capsys.readouterr()
-    return said.err if code else json.loads(said.out)
 
 
 @pytest.mark.thorough("test_file_log_import.py reads such logs without Spark")
@@ -53,14 +35,20 @@ def test_a_table_of_sparks_file_source_is_continued_and_no_file_is_read_again(
     interval = "spark.sql.streaming.fileSource.log.compactInterval"
     spark.conf.set(interval, "2")
     try:
-        old_query(lake, old, write(old))
+        # A run to its end with Spark's own file source, two files a batch.
+        frame = spark.readStream.format("json").schema("id long, text string")
+        frame = frame.option("maxFilesPerTrigger", 2).load(str(lake.source))
+        writer = write(old)(frame.writeStream).option("checkpointLocation", str(old))
+        assert lake.run(writer.trigger(availableNow=True)).awaitTermination(PATIENCE)
     finally:
         spark.conf.unset(interval)
     assert (old / "sources" / "0" / "1.compact").exists()
     assert len(list((old / "commits").glob("[0-9]"))) == 3
     for at, name in enumerate(LATER):
         lake.land(name, range(10 + at, 11 + at))
-    said = imported(capsys, old, lake, "--continue-query")
+    places = [str(old), str(lake.source), str(lake.checkpoint)]
+    assert main(["import-spark", *places, "--continue-query", "--yes", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
     counts = said["counts"]
     assert (counts["matched"], counts["changed"], counts["not_listed"]) == (5, 0, 2)
     assert said["continues"]["batch"] == 2
@@ -68,9 +56,7 @@ def test_a_table_of_sparks_file_source_is_continued_and_no_file_is_read_again(
 
     def run():
         frame = lake.frame(maxFilesPerTrigger=1)
-        writer = write(lake.checkpoint)(frame.writeStream).trigger(availableNow=True)
-        query = lake.run(writer.option("checkpointLocation", str(lake.checkpoint)))
-        assert query.awaitTermination(PATIENCE)
+        lake.finish(write(lake.checkpoint)(frame.writeStream))
 
     with monkeypatch.context() as patch:
         # After the write, before Spark's commit: the batch is repeated, and recognized.
@@ -84,7 +70,6 @@ def test_a_table_of_sparks_file_source_is_continued_and_no_file_is_read_again(
         with pytest.raises(StreamingQueryException, match="killed"):
             run()
     run()
-    rows = DeltaTable(str(lake.sink)).to_pyarrow_table()
-    assert Counter(rows["id"].to_pylist()) == lake.landed
+    assert lake.in_table() == lake.landed
     commits = (lake.checkpoint / "commits").glob("[0-9]")
     assert sorted(path.name for path in commits) == ["2", "3", "4"]
