@@ -31,7 +31,7 @@ def _lines(ids: range) -> bytes:
 def _run(master: str, home: Path, queries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     environment.pop("PYSPARK_GATEWAY_PORT", None)
-    command = [sys.executable, PROGRAM, master, json.dumps(queries)]
+    command = [sys.executable, str(PROGRAM), master, json.dumps(queries)]
     said = output_of(command, cwd=home, environment=environment)
     return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
 
