@@ -159,7 +159,7 @@ def test_what_leaves_no_finished_blob_announces_nothing(kind, api):
      *(in_base64(blob_event("c", key)) for key in ("in//a", "../a", "a\n", "", "in/\ud800"))],
     ids=lambda body: body[:40],
 )  # fmt: skip
-def test_what_is_no_event_of_azure_or_not_a_name_is_malformed(body):
+def test_an_unknown_event_of_azure_or_a_wrong_name_is_malformed(body):
     with pytest.raises(MalformedMessage):
         blobs_of(body)
 
