@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -60,3 +61,17 @@ def test_a_planted_bug_is_caught(bug):
             assert sound.run(plan) is None
             return
     pytest.fail(f"{OTHER_SEEDS} runs do not end with: {error}")
+
+
+def found_by_seed() -> list[tuple[str, str, str]]:
+    """Bug, seed and find in the table of SIMULATION.md."""
+    text = Path(__file__).with_name("SIMULATION.md").read_text()
+    return re.findall(r"^\| `(\w+)` \| (\d+) \| \d+ \| (.+) \|$", text, re.MULTILINE)
+
+
+@pytest.mark.thorough("plans that show these bugs are in planted_plans.txt")
+@pytest.mark.parametrize(("bug", "seed", "find"), found_by_seed())
+def test_a_seed_of_the_table_finds_its_bug(bug, seed, find):
+    failure = Search(broken.ALL[bug]).first([int(seed)])
+    assert failure is not None
+    assert failure[1].kind == find

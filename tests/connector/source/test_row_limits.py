@@ -97,6 +97,10 @@ def _land(folder: Path, kind: str, sizes: Iterable[int]) -> list[Any]:
         pytest.param("csv", [5] * 4, 1, 3, id="a limit smaller than the number of readers"),
     ],
 )
+@pytest.mark.sample(
+    "json", "parquet", "hundreds of files of one row",
+    "a limit smaller than the number of readers", why="rows of other formats are cut alike",
+)  # fmt: skip
 def test_batches_are_nearly_as_large_as_the_limit_and_never_larger(
     tmp_path, kind, sizes, limit, parallelism
 ):

@@ -248,6 +248,7 @@ CONDITIONS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("order", [1, -1], ids=["dotted first", "struct first"])
 @pytest.mark.parametrize("name", ["parquet", "orc", "arrow"])
+@pytest.mark.sample("dotted first", why="the other order of the same columns")
 def test_dots_in_names_do_not_lead_into_structs_nor_into_their_statistics(name, order, tmp_path):
     table = pa.table({column: DOTTED[column] for column in list(DOTTED)[::order]})
     path = tmp_path / "x"
