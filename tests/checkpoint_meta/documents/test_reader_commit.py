@@ -135,6 +135,7 @@ def test_a_newer_commit_is_refused_with_both_versions_named(store):
         *(b"", b"{}", b"[1]", b'{"format": 1}', b"\xff", b'{"format": "a"}'),
         commit().to_bytes().replace(b"50", b"51"),
     ],
+    ids=["empty", "no field", "a list", "format only", "not UTF-8", "format of text", "changed"],
 )
 def test_a_damaged_commit_is_named(data):
     with pytest.raises(StateCorruptError, match="a reader commit is damaged: /ck/readers/1"):
