@@ -86,8 +86,7 @@ if [ "${1:-}" = --quick ]; then
 fi
 
 in_background site tools/site.sh "$bin"
-# A Spark that starts before it is there starts without it.
-in_background archive archive
+archive
 # What one process has compiled, the four do not compile each for itself.
 [ -e tests/__pycache__ ] || tests --collect-only -qq tests >/dev/null || true
 echo "--- pytest: all tests; the types and the site of the documentation next to them"
