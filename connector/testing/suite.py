@@ -26,6 +26,7 @@ _KILLS: Sequence[tuple[FaultKind, str]] = (
     ("crash before", ""),
     ("crash after", "publish"),
     ("crash half-way", "publish"),
+    ("crash after", "delete"),
     ("crash half-way", "delete"),
 )
 """How a process dies, and at which operations."""
