@@ -189,15 +189,20 @@ def test_nothing_is_planned_before_orders_are_carried_out(query, capsys):
     assert query.read(query.plan()) == []
 
 
-def test_what_is_forgotten_is_never_read_and_says_so(query, capsys):
-    query.settings |= {"deltas_per_base": 3, "limits": BatchLimits(files=1)}
+def second_batch(query):
+    """The plan of b, or of b and c where a batch has two files; a has been read."""
     land(query, a=1)
     assert drained(query) == [1]
     land(query, b=2, c=3)
     query.restart()
     # One listing finds both, or the checkpoint would not know of the other.
     query.coordinator.prepare_available_now()
-    ref = query.plan()
+    return query.plan()
+
+
+def test_what_is_forgotten_is_never_read_and_says_so(query, capsys):
+    query.settings |= {"deltas_per_base": 3, "limits": BatchLimits(files=1)}
+    ref = second_batch(query)
     assert query.read(ref) == [2]
     query.done, left = ref, "c"
     await_checkpoint(query, ref.checkpoint + 1)
@@ -229,7 +234,7 @@ def test_what_is_forgotten_is_never_read_and_says_so(query, capsys):
 
 def test_a_repaired_file_leaves_the_quarantine_and_is_read(query, capsys):
     quarantine(query, bad=1, worse=2)
-    # The last return is counted at the next start only, and is known all the same.
+    # The last return is counted at the next start only, and is known before that.
     shown = run(capsys, "requeue", query.state, "--quarantined")
     assert (shown["files"], shown["released"]) == (2, 2)
     land(query, c=3)
@@ -309,12 +314,7 @@ def test_a_part_of_a_file_that_has_changed_is_refused_and_the_whole_is_read_as_i
 
 
 def test_what_is_under_way_or_pending_is_not_read_twice(query, capsys):
-    land(query, a=1)
-    assert drained(query) == [1]
-    land(query, b=2, c=3)
-    query.restart()
-    query.coordinator.prepare_available_now()
-    ref = query.plan()
+    ref = second_batch(query)
     # Spark has the batch in its log, and its tasks never ran.
     shown = run(capsys, "requeue", query.state, "--matching", "*", "--yes")
     assert shown["files"] == 1
