@@ -1,4 +1,4 @@
-"""What every store keeps to, what each does about faults, and what crashed writers left."""
+"""The contract of every store, its faults, and the remains of writers that crashed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query records: offsets, and the options and the schema that shape rows."""
+"""The records of a query: offsets, and the options and the schema that shape rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session shows of errors, which modules it imports, and when it starts a query again."""
+"""Sessions: the errors that they show, the modules that they import, and starts after errors."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from pyspark_sluice.reader.api import ReaderContext, SplitReader
 
 
 class _Fails(FileSource):
-    """What a reader cannot read ends the query, as by default: no split is sent back."""
+    """A source whose query ends at a file that cannot be read, as by default."""
 
     def create_reader(self, context: ReaderContext) -> SplitReader[FileSplit]:
         return super().create_reader(replace(context, may_return=False))

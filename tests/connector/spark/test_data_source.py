@@ -1,4 +1,4 @@
-"""What the first calls check: all options at once, and the interpreter that Spark runs."""
+"""Checks of the first calls: all options at once, and the interpreter that Spark runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `sluice queue-setup` prints is what a query on AWS or Azure asks for, and nothing else."""
+"""`sluice queue-setup`, which prints what a query on AWS or Azure asks for, and nothing else."""
 
 from __future__ import annotations
 
