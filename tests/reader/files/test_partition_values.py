@@ -8,8 +8,8 @@ import pytest
 
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.row_filter import Predicate
+from pyspark_sluice.reader.files.testing import read, read_rows, whole
 from pyspark_sluice.tests.answers import RefusedBySparkError
-from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 from pyspark_sluice.tests.reader.readings.of_spark import set_for_a_while
 

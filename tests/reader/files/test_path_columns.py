@@ -18,7 +18,7 @@ from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.path_columns import FileColumns, bases_of, parts_below
-from pyspark_sluice.tests.reader.files.reading import cut, read, read_rows, version, whole
+from pyspark_sluice.reader.files.testing import cut, read, read_rows, version, whole
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 DATA = [pa.field("a", pa.int64())]

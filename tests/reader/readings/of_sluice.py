@@ -16,7 +16,7 @@ from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.formats.xml.record_scanner import starts
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.tests.reader.files.reading import CONTEXT, cut, version, whole
+from pyspark_sluice.reader.files.testing import CONTEXT, cut, version, whole
 from pyspark_sluice.tests.reader.readings.model import Group, Outcome
 from pyspark_sluice.tests.reader.readings.of_spark import columns_of, comparable
 

@@ -20,8 +20,8 @@ from pyarrow import orc
 
 from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.testing import read_rows
 from pyspark_sluice.tests.answers import RefusedBySparkError
-from pyspark_sluice.tests.reader.files.reading import read_rows
 
 Row = Callable[[Any, Path], None]
 ROWS: dict[str, Row] = {}

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from pyspark_sluice.tests.reader.files.reading import read_rows
+from pyspark_sluice.reader.files.testing import read_rows
 from pyspark_sluice.tests.reader.readings import other_rows
 from pyspark_sluice.tests.reader.readings.documented import DOCUMENTED
 from pyspark_sluice.tests.reader.readings.of_sluice import Ours

@@ -26,8 +26,8 @@ from pyspark_sluice.reader.files.evolution.type_growth import (
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import EvolutionMode
 from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.reader.files.testing import whole
 from pyspark_sluice.tests.reader.files.formats.table_files import avro_file
-from pyspark_sluice.tests.reader.files.reading import whole
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 AT = pa.struct([("zip", pa.string())])

@@ -26,6 +26,7 @@ from pyspark_sluice.reader.budget import RemainingBudget
 from pyspark_sluice.reader.files.io import archives
 from pyspark_sluice.reader.files.io.source_file import AsFile
 from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.testing import cut, read, whole
 from pyspark_sluice.tests.reader.files.formats.packers import (
     PACKERS,
     lines,
@@ -34,7 +35,6 @@ from pyspark_sluice.tests.reader.files.formats.packers import (
     zipped,
 )
 from pyspark_sluice.tests.reader.files.parts import read_parts
-from pyspark_sluice.tests.reader.files.reading import cut, read, whole
 from pyspark_sluice.tests.thorough import sampled
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 
 from pyspark_sluice.errors import FileChangedError, FileVanishedError, MalformedDataError
 from pyspark_sluice.reader.api import ReaderContext, SplitReturned
-from pyspark_sluice.tests.reader.files.reading import cut, read, read_rows, whole
+from pyspark_sluice.reader.files.testing import cut, read, read_rows, whole
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
 CORRUPT = SCHEMA.append(pa.field("_corrupt_record", pa.string()))

@@ -26,8 +26,8 @@ from pyspark_sluice.reader.files.formats.binary.format import SPARK_SCHEMA
 from pyspark_sluice.reader.files.formats.registry import formats_of
 from pyspark_sluice.reader.files.options import FileFormatName, ReaderOptions
 from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
+from pyspark_sluice.reader.files.testing import read, read_rows, whole
 from pyspark_sluice.tests.reader.files.formats.table_files import avro_file, write_table
-from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
 from pyspark_sluice.tests.reader.readings.kinds import VARIANT
 
 pytestmark = pytest.mark.slow

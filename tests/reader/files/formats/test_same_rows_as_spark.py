@@ -11,7 +11,7 @@ import math
 import pytest
 from pyspark.sql.types import VariantVal
 
-from pyspark_sluice.tests.reader.files.reading import read_rows
+from pyspark_sluice.reader.files.testing import read_rows
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 from pyspark_sluice.tests.reader.readings.of_spark import set_for_a_while
 

@@ -24,7 +24,7 @@ from pyspark_sluice.reader.files.formats.orc.tail import read_tail
 from pyspark_sluice.reader.files.formats.registry import format_class
 from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.tests.reader.files.reading import read_rows, version
+from pyspark_sluice.reader.files.testing import read_rows, version
 
 FIRST = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 LAST = datetime(2026, 1, 2, 9, tzinfo=UTC)

@@ -8,8 +8,8 @@ import time
 import pyarrow as pa
 import pytest
 
+from pyspark_sluice.reader.files.testing import read_rows
 from pyspark_sluice.tests.reader.files.formats.table_files import write_table
-from pyspark_sluice.tests.reader.files.reading import read_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough("a measurement of files with many columns")]
 

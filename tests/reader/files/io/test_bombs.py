@@ -23,9 +23,9 @@ from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.avro.container import encoded
 from pyspark_sluice.reader.files.io.memory_bounds import held_at_most
 from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.testing import read, whole
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.reader.files.formats.table_files import write_table
-from pyspark_sluice.tests.reader.files.reading import read, whole
 
 pytestmark = pytest.mark.slow
 

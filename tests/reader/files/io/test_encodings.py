@@ -12,7 +12,7 @@ import pytest
 
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.api import SplitFinished
-from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
+from pyspark_sluice.reader.files.testing import read, read_rows, whole
 
 AB = pa.schema([("a", pa.string()), ("b", pa.string())])
 A = pa.schema([("a", pa.string())])

@@ -30,10 +30,10 @@ from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
+from pyspark_sluice.reader.files.testing import CONTEXT, read, version
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import lister_of
 from pyspark_sluice.tests.reader.files.formats.packers import zipped
-from pyspark_sluice.tests.reader.files.reading import CONTEXT, read, version
 
 pytestmark = pytest.mark.slow
 

@@ -16,9 +16,9 @@ from pyspark_sluice.connector.source.schemas import schema_without_one_given
 from pyspark_sluice.enumerator.files.discovery.tree_discovery import all_files
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.api import ReaderContext, SplitFinished
+from pyspark_sluice.reader.files.testing import cut, read
 from pyspark_sluice.tests.reader.files.formats.packers import tarred, zipped
 from pyspark_sluice.tests.reader.files.formats.table_files import write_table
-from pyspark_sluice.tests.reader.files.reading import cut, read
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.io.lines import line_blocks
 from pyspark_sluice.reader.files.io.whole_records import Content, Limit, records
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.tests.reader.files.reading import cut, read, whole
+from pyspark_sluice.reader.files.testing import cut, read, whole
 
 pytestmark = pytest.mark.slow
 

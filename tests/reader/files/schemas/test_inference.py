@@ -16,7 +16,7 @@ from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.evolution.hints import parse_columns, parse_hints, with_hints
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
-from pyspark_sluice.tests.reader.files.reading import read_rows
+from pyspark_sluice.reader.files.testing import read_rows
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema, ddl_of
 
 TEXT = pa.string()

@@ -12,8 +12,8 @@ import pytest
 from pyarrow import orc, parquet
 
 from pyspark_sluice.errors import SchemaMismatchError
+from pyspark_sluice.reader.files.testing import read_rows
 from pyspark_sluice.reader.files.values.numbers import decimals
-from pyspark_sluice.tests.reader.files.reading import read_rows
 
 pytestmark = pytest.mark.slow
 

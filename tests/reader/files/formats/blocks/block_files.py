@@ -13,7 +13,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.reader.files.formats.api import FileFormat
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.tests.reader.files.reading import version
+from pyspark_sluice.reader.files.testing import version
 
 SCHEMA = pa.schema(
     [

@@ -13,6 +13,7 @@ import pytest
 from pyarrow import orc
 
 from pyspark_sluice.errors import SchemaMismatchError
+from pyspark_sluice.reader.files.testing import read_rows, version
 from pyspark_sluice.reader.files.values import spark_metadata as under_test
 from pyspark_sluice.reader.files.values.spark_metadata import HybridCalendar
 from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
@@ -20,7 +21,6 @@ from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
     rows_of,
     table_of,
 )
-from pyspark_sluice.tests.reader.files.reading import read_rows, version
 from pyspark_sluice.tests.repository import tool
 
 INSTANT = pa.timestamp("us", "UTC")

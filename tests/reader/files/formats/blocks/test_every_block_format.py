@@ -16,6 +16,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileV
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.arrow import format as arrow_format
 from pyspark_sluice.reader.files.formats.orc import format as orc_format
+from pyspark_sluice.reader.files.testing import version
 from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
     SCHEMA,
     format_of,
@@ -23,7 +24,6 @@ from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
     sample_rows,
 )
 from pyspark_sluice.tests.reader.files.formats.table_files import write_table
-from pyspark_sluice.tests.reader.files.reading import version
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.row_filter import Predicate
+from pyspark_sluice.reader.files.testing import read_rows
 from pyspark_sluice.tests.reader.files.formats.table_files import write_table
-from pyspark_sluice.tests.reader.files.reading import read_rows
 
 SCHEMA = pa.schema(
     [

@@ -30,12 +30,12 @@ from pyspark_sluice.reader.files.formats.avro.container import encoded
 from pyspark_sluice.reader.files.formats.parquet.footer import bound
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
+from pyspark_sluice.reader.files.testing import version
 from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
     format_of,
     rows_of,
     table_of,
 )
-from pyspark_sluice.tests.reader.files.reading import version
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 pytestmark = pytest.mark.slow

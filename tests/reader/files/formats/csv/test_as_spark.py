@@ -12,8 +12,8 @@ import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.errors import OptionError
+from pyspark_sluice.reader.files.testing import read, read_rows, whole
 from pyspark_sluice.tests.answers import RefusedBySparkError
-from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 THREE = "a string, b string, c string, _corrupt_record string"

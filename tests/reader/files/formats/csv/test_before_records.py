@@ -22,7 +22,7 @@ from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
 from pyspark_sluice.reader.files.io.compressed import bzip2
 from pyspark_sluice.reader.files.io.compressed.cut_places import KNOWN
 from pyspark_sluice.reader.files.options import ReaderOptions
-from pyspark_sluice.tests.reader.files.reading import cut, read, read_rows, version, whole
+from pyspark_sluice.reader.files.testing import cut, read, read_rows, version, whole
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.reader.files.formats import record_format, text_driver
-from pyspark_sluice.tests.reader.files.reading import cut, read, read_rows, whole
+from pyspark_sluice.reader.files.testing import cut, read, read_rows, whole
 
 pytestmark = pytest.mark.slow
 

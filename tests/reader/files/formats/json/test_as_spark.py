@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from pyspark_sluice.errors import MalformedDataError
+from pyspark_sluice.reader.files.testing import read, whole
 from pyspark_sluice.tests.reader.files.formats.json.comparing import (
     ALL,
     BORDER,
@@ -24,7 +25,6 @@ from pyspark_sluice.tests.reader.files.formats.json.comparing import (
     spark_files,
     spark_lines,
 )
-from pyspark_sluice.tests.reader.files.reading import read, whole
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 RECORDS = 100

@@ -16,7 +16,7 @@ from pyspark_sluice.reader.files.formats.json.record_path import Odd, records_at
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
-from pyspark_sluice.tests.reader.files.reading import read, read_rows, whole
+from pyspark_sluice.reader.files.testing import read, read_rows, whole
 
 FILE = FileVersion("/in/a.json", 1, 1)
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string()), ("_corrupt_record", pa.string())])

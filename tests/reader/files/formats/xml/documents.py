@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.tests.reader.files.reading import read_rows
+from pyspark_sluice.reader.files.testing import read_rows
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 LEGACY = {"useLegacyXMLParser": "true"}

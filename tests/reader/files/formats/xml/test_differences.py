@@ -13,10 +13,9 @@ import pytest
 from pyspark_sluice.errors import MalformedDataError, OptionError
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
-from pyspark_sluice.reader.files.testing import version
+from pyspark_sluice.reader.files.testing import read_rows, version
 from pyspark_sluice.tests.answers import RefusedBySparkError
 from pyspark_sluice.tests.reader.files.formats.xml.documents import of_spark, own_rows, written
-from pyspark_sluice.tests.reader.files.reading import read_rows
 
 FAILS = "the task fails"
 REFUSED = "refused by name"

@@ -20,9 +20,8 @@ from pyspark_sluice.reader.files.formats.xml.record_scanner import RecordFinder
 from pyspark_sluice.reader.files.io.whole_records import Limit
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
-from pyspark_sluice.reader.files.testing import cut, version
+from pyspark_sluice.reader.files.testing import cut, read, read_rows, version
 from pyspark_sluice.tests.reader.files.formats.xml import documents
-from pyspark_sluice.tests.reader.files.reading import read, read_rows
 
 A = pa.schema([("a", pa.int32())])
 XML = {"file_format": "xml", "row_tag": "r"}
