@@ -44,6 +44,16 @@ class Manifests:
             # The same bytes are this batch again: Spark repeats a batch that it did not log as
             # complete.
             self._store.publish(name, batch.to_json())
+            # Nothing else says that the batch is in the table, and no later batch looks at it.
+            self._store.read(name)
+        except FileNotFoundError as error:
+            raise TableError(
+                "the manifest of a batch is missing directly after it was written",
+                f"{self._directory}/{name}",
+                "an answer of success, and no such object",
+                "a store that keeps what it has confirmed",
+                "Check the store, then start the query again: it repeats the batch.",
+            ) from error
         except FileExistsError:
             raise not_next(batch, self._directory, f"{name} with other files") from None
 

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from .contract import Storage
 from .providers import ClientConfig
-from .storage_errors import message_in
+from .storage_errors import AnotherVersion, message_in
 
 _NUMBERS: Final = {
     PermissionError: errno.EACCES,
     FileNotFoundError: errno.ENOENT,
+    AnotherVersion: errno.ESTALE,
     OSError: errno.EIO,
 }
 
@@ -52,6 +54,7 @@ def aws_client(service: str, config: ClientConfig, longest_wait: float = 0.0) ->
         signature_version=UNSIGNED if config.store.get("skip_signature") else None,
         # The caller retries for longer, and counts.
         retries={"mode": "standard", "total_max_attempts": 2},
+        max_pool_connections=Storage.requests,
         **seconds,
     )
     if config.connections.get("allow_invalid_certificates"):
@@ -67,6 +70,7 @@ def as_os_errors(where: str) -> Iterator[None]:
     Raises:
         PermissionError: the credentials are missing or do not permit it.
         FileNotFoundError: there is no such bucket or queue.
+        AnotherVersion: the object is not the version that was asked for.
         OSError: anything else, after boto3's own retries.
     """
     from botocore import exceptions
@@ -81,6 +85,8 @@ def as_os_errors(where: str) -> Iterator[None]:
         # SQS answers 400 where there is no such queue.
         if status == 404 or "NonExistentQueue" in code or "QueueDoesNotExist" in code:
             kind = FileNotFoundError
+        if status == 412:
+            kind = AnotherVersion
         # What boto3 cannot read it takes for the message as a whole: see `storage_errors.py`.
         message = str(detail.get("Message", ""))
         reason = message_in(message) if "<" in message else f"{code}: {message}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +15,19 @@ from typing_extensions import override
 
 from .aws import as_os_errors as as_errors_of_aws
 from .aws import aws_client, shared_credentials
-from .contract import PART, Data, Draft, FileStatus, Page, Part, SpooledDraft, Storage, microseconds
+from .contract import (
+    PART,
+    PROBE,
+    Data,
+    Draft,
+    FileStatus,
+    Page,
+    Part,
+    SpooledDraft,
+    Storage,
+    copy_by_draft,
+    microseconds,
+)
 from .providers import BY_SCHEME, S3, ClientConfig
 from .s3_listing import INCOMPLETE, complete, s3_pages
 from .storage_errors import as_os_errors, patiently
@@ -53,6 +66,8 @@ class BucketStorage(Storage):
         self._slow_store = _client(scheme, bucket, slow)
         self._s3: Any = None
         """boto3's client, made when it is first needed."""
+        self._copies_exclusively: bool | None = None
+        """See `_try_to_copy`; None before the first large copy."""
         self._ends: dict[str, str] = {}
         """Prefix -> last key of its last complete listing."""
 
@@ -114,18 +129,54 @@ class BucketStorage(Storage):
         return SpooledDraft(self, name)
 
     @override
-    def copy(self, name: str, target: str) -> None:
+    def copy(self, name: str, target: str, etag: str = "") -> None:
         import obstore
 
+        if self._is_s3:
+            part = self.read(name, 0, PART, etag)
+            if len(part.data) == part.status.size:
+                # Both requests have their condition, and every store that keeps state has these.
+                return self.create(target, part.data)
+            if self._copies_exclusively is None:
+                self._copies_exclusively = self._try_to_copy(target)
+            if not self._copies_exclusively:
+                return copy_by_draft(self, name, target, etag)
         # The store makes the copy appear whole, and answers when it has copied everything.
-        with self._errors(self._key(name)):
-            obstore.copy(self._slow_store, self._key(name), self._key(target))
+        with self._errors(self._key(target)):
+            obstore.copy(self._slow_store, self._key(name), self._key(target), overwrite=False)
+        return None
+
+    def _try_to_copy(self, target: str) -> bool:
+        """Return whether this S3 refuses to copy onto an existing object; tried next to `target`.
+
+        Some servers know the condition of a PUT, and not that of a multipart upload.
+        """
+        import obstore
+
+        probe = f"{target.rpartition('/')[0]}/{PROBE}{uuid.uuid4().hex}"
+        source, copy = self._key(probe), self._key(f"{probe}-copy")
+        copies = 0
+        try:
+            self.create(probe, b"probe")
+            for _ in range(2):
+                with contextlib.suppress(OSError), self._errors(copy):
+                    obstore.copy(self._store, source, copy, overwrite=False)
+                    copies += 1
+        finally:
+            for key in (source, copy):
+                self.delete(self._begin + key)
+        return copies == 1
 
     @override
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, etag: str = "") -> None:
         import obstore
 
         key = self._key(name)
+        if etag and self._is_s3:
+            bucket, match = self._begin[:-1], f'"{etag}"'
+            with contextlib.suppress(FileNotFoundError), as_errors_of_aws(self.url(name)):
+                self._by_boto3.delete_object(Bucket=bucket, Key=key, IfMatch=match)
+            return
         # S3 says nothing of one that is gone, Google and Azure do.
         with contextlib.suppress(FileNotFoundError), self._errors(key):
             obstore.delete(self._store, [key])
@@ -267,12 +318,16 @@ class BucketStorage(Storage):
         return True
 
     def _ask(self, **request: Any) -> Mapping[str, Any]:
+        with as_errors_of_aws(self.url(self._begin + request["Prefix"])):
+            answer: Mapping[str, Any] = self._by_boto3.list_objects_v2(**request)
+        return complete(answer, self._begin[:-1])
+
+    @property
+    def _by_boto3(self) -> Any:
         # Two threads may both make a client here: one is dropped, and nothing else happens.
         if self._s3 is None:
             self._s3 = aws_client("s3", self._config)
-        with as_errors_of_aws(self.url(self._begin + request["Prefix"])):
-            answer: Mapping[str, Any] = self._s3.list_objects_v2(**request)
-        return complete(answer, self._begin[:-1])
+        return self._s3
 
     def _ask_patiently(self, **request: Any) -> Mapping[str, Any]:
         return patiently(lambda: self._ask(**request))
@@ -335,6 +390,8 @@ def _client(scheme: str, bucket: str, config: ClientConfig) -> Any:
     }
     if provider is S3:
         arguments["credential_provider"] = shared_credentials(config)
+        # A copy that replaces nothing; S3 knows none in one request that others know, too.
+        arguments["config"] = {**config.store, "copy_if_not_exists": "multipart"}
     return getattr(store, provider.client)(bucket, **arguments)
 
 

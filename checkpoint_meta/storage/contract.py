@@ -28,6 +28,10 @@ PART: Final = 8 * 1024 * 1024
 """Most bytes of one request for reading; what is larger takes several."""
 
 
+PROBE: Final = "_sluice-probe-"
+"""How the names of objects begin that are created to try what a store does, and deleted again."""
+
+
 class FileStatus(NamedTuple):
     """The version of a file that is there now, or was discovered."""
 
@@ -176,13 +180,13 @@ class Storage(ABC):
             BeyondTheEnd: it ends before `start`, or there.
         """
 
-    def parts(self, name: str) -> Iterator[bytes]:
-        """All bytes of a file, of one version, in order.
+    def parts(self, name: str, etag: str = "") -> Iterator[bytes]:
+        """All bytes of a file, of one version, in order; `etag` as in `read`.
 
         Raises:
             FileNotFoundError: there is no such file.
         """
-        start, end, etag = 0, -1, ""
+        start, end = 0, -1
         with contextlib.suppress(BeyondTheEnd):
             # The etag keeps the parts of one version, and fails if the file was replaced meanwhile.
             while start != end:
@@ -234,16 +238,36 @@ class Storage(ABC):
         raise OSError(errno.EXDEV, "no exclusive rename", target)
 
     @abstractmethod
-    def copy(self, name: str, target: str) -> None:
-        """Copy a file to a name that is not taken; it appears there whole, and durably."""
+    def copy(self, name: str, target: str, etag: str = "") -> None:
+        """Copy a file, of the version `etag` if the store compares it; it appears whole, durably.
+
+        Raises:
+            FileExistsError: `target` is there. It may be the work of this very call whose answer
+                was lost: the caller compares the content.
+            AnotherVersion: the file is there in another version.
+        """
 
     def persist(self, name: str) -> None:  # noqa: ARG002 - what a store has accepted is durable
         """Make an existing file durable, also one that another process wrote."""
         return
 
     @abstractmethod
-    def delete(self, name: str) -> None:
-        """Delete exactly this file; nothing happens if it is gone."""
+    def delete(self, name: str, etag: str = "") -> None:
+        """Delete exactly this file, of the version `etag` if the store compares it.
+
+        Nothing happens if it is gone.
+
+        Raises:
+            AnotherVersion: it is there in another version.
+        """
+
+    def changed_at(self, name: str) -> int:  # noqa: ARG002 - an etag says more
+        """Microseconds of the last change of a local inode; -1 where versions have a mark.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        return -1
 
     @abstractmethod
     def delete_tree(self, name: str) -> None:
@@ -301,6 +325,50 @@ class _ByRequests(OpenFile):
         return patiently(lambda: self._storage.read(self._name, position, length, self._etag))
 
 
+def create_and_confirm(storage: Storage, name: str, data: Data) -> None:
+    """Create a file, and make sure that it is there with this content: one try.
+
+    Stores answer 409 to a create that met another request, and may have stored nothing; a repeated
+    request meets its own object. So what counts is what can be read back, not the answer.
+
+    Raises:
+        FileExistsError: it is there with other content.
+        OSError: EAGAIN if the answer says that it is there, and it is not.
+    """
+    try:
+        storage.create(name, data)
+    except FileExistsError as error:
+        if not _confirmed(storage, name, data, error, compares=True):
+            raise
+    else:
+        _confirmed(storage, name, data, None, compares=False)
+
+
+def _confirmed(
+    storage: Storage, name: str, data: Data, error: Exception | None, *, compares: bool
+) -> bool:
+    try:
+        size = storage.stat(name).size
+        is_same = size in (-1, len(data)) and (not compares or _has_content(storage, name, data))
+    except FileNotFoundError as missing:
+        storage.refresh(name.rpartition("/")[0])
+        answer = "it was created" if error is None else f"it exists ({error})"
+        reason = f"the store answered that {answer}, and does not return it"
+        raise OSError(errno.EAGAIN, reason, storage.url(name)) from (error or missing)
+    if not is_same and not compares:
+        raise OSError(errno.EIO, f"it has {size} bytes, not {len(data)}", storage.url(name))
+    return is_same
+
+
+def _has_content(storage: Storage, name: str, data: Data) -> bool:
+    start = 0
+    for part in storage.parts(name):
+        if part != data[start : start + len(part)]:
+            return False
+        start += len(part)
+    return start == len(data)
+
+
 class SpooledDraft(Draft):
     """In a temporary file without a name, of which nothing is left after any end of the process."""
 
@@ -313,12 +381,16 @@ class SpooledDraft(Draft):
         self.sink.flush()
         # The client sends the pages of the file itself, which the system can take back at any time.
         data = mmap(self.sink.fileno(), 0, access=ACCESS_READ)
-
-        def create() -> None:
-            # An earlier try of this very call, whose answer was lost.
-            with contextlib.suppress(FileExistsError):
-                self._storage.create(self._name, data)
-
-        patiently(create)
+        patiently(lambda: create_and_confirm(self._storage, self._name, data))
         self.sink.close()
         return self._storage.url(self._name)
+
+
+def copy_by_draft(storage: Storage, name: str, target: str, etag: str) -> None:
+    """`Storage.copy` by a temporary file on this machine, for stores without such a copy."""
+    draft = storage.begin(target)
+    try:
+        draft.sink.writelines(storage.parts(name, etag))
+        draft.publish()
+    finally:
+        draft.discard()

@@ -25,6 +25,8 @@ _WITHOUT_DIRECTORIES: Final = frozenset({*BY_SCHEME, "adl", "oss", "obs", "cos",
 
 _PRECONDITION_FAILED: Final = 412
 
+_MOST_IN_MEMORY: Final = 8 * PART
+
 
 class FsspecStorage(Storage):
     """A file system of fsspec; S3 is listed flat, all others a directory at a time."""
@@ -94,7 +96,13 @@ class FsspecStorage(Storage):
             ) from error
 
     @override
-    def copy(self, name: str, target: str) -> None:
+    def copy(self, name: str, target: str, etag: str = "") -> None:
+        # The interface of fsspec has a create with a condition, which takes the whole content, and
+        # no such copy.
+        if not self.has_directories and self.stat(name).size <= _MOST_IN_MEMORY:
+            return self.create(target, self.whole(name))
+        if self.exists(target):
+            raise FileExistsError(errno.EEXIST, "it exists", target)
         # Hadoop's name for an incomplete copy, which is never read. After a crash it is written
         # again.
         temporary = f"{target}._COPYING_"
@@ -102,9 +110,10 @@ class FsspecStorage(Storage):
             self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
             self._files.cp_file(name, temporary)
             self._files.mv(temporary, target)
+        return None
 
     @override
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, etag: str = "") -> None:
         with contextlib.suppress(FileNotFoundError), _as_os_errors():
             self._files.rm_file(name)
 

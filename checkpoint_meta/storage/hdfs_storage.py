@@ -17,7 +17,17 @@ from typing_extensions import override
 
 from ...errors import OptionError
 from .client_options import check_installed
-from .contract import PART, Data, Draft, FileStatus, Page, Part, SpooledDraft, Storage
+from .contract import (
+    PART,
+    Data,
+    Draft,
+    FileStatus,
+    Page,
+    Part,
+    SpooledDraft,
+    Storage,
+    copy_by_draft,
+)
 from .storage_errors import AnotherVersion, BeyondTheEnd, RefusedRequest
 
 if TYPE_CHECKING:
@@ -176,13 +186,11 @@ class HdfsStorage(Storage):
         self._ask(target, lambda: self._client.rename(name, target))
 
     @override
-    def copy(self, name: str, target: str) -> None:
-        draft = self.begin(target)
-        draft.sink.writelines(self.parts(name))
-        draft.publish()
+    def copy(self, name: str, target: str, etag: str = "") -> None:
+        copy_by_draft(self, name, target, etag)
 
     @override
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, etag: str = "") -> None:
         self._ask(name, lambda: self._client.delete(name))
 
     @override

@@ -122,7 +122,7 @@ class LocalStorage(Storage):
             sync(goal.parent)
 
     @override
-    def copy(self, name: str, target: str) -> None:
+    def copy(self, name: str, target: str, etag: str = "") -> None:
         goal = Path(target)
         make_directory(goal.parent, self._root)
         temporary = _temporary(goal)
@@ -140,8 +140,12 @@ class LocalStorage(Storage):
         sync(Path(name).parent)
 
     @override
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, etag: str = "") -> None:
         Path(name).unlink(missing_ok=True)
+
+    @override
+    def changed_at(self, name: str) -> int:
+        return os.stat(name).st_ctime_ns // 1000
 
     @override
     def delete_tree(self, name: str) -> None:

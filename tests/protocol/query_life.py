@@ -370,7 +370,10 @@ class _SimulatedFiles(LocalStorage):
                 return FileStatus(file.size, file.modified, file.etag)
         raise FileNotFoundError(name)
 
-    def delete(self, name: str) -> None:
+    def changed_at(self, name: str) -> int:
+        return -1
+
+    def delete(self, name: str, etag: str = "") -> None:
         self.world.scheduler.point()
         if self.query.process.dead:
             raise SimulatedCrash

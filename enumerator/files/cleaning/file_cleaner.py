@@ -5,19 +5,19 @@ from __future__ import annotations
 import errno
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, Literal
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.storage.contract import Storage
 from ....checkpoint_meta.storage.open_storage import open_storage
-from ....checkpoint_meta.storage.storage_errors import patiently
 from ....checkpoint_meta.storage.urls import LoadedPath, join, local_path
 from ....errors import SluiceError
 from ..ledger.byte_ranges import ByteRange, ByteRanges, byte_ranges_of, joined, without
-from .places import move, present_version
+from .places import Outcome, archive, delete
 
 LOG: Final = logging.getLogger("pyspark_sluice.cleaning")
 
@@ -52,6 +52,8 @@ class FileCleaner:
         self._coverage = Coverage()
         self._due: dict[FileVersion, str] = {}
         """Read to its end -> why the last attempt failed, empty before the first."""
+        self._planned: dict[FileVersion, int] = {}
+        """When the first batch that read a file, to its end or in part, was planned."""
         self._done = dict.fromkeys(("files", "bytes", "changed", "gone"), 0)
         self._last_error = ""
         self._figures: Mapping[str, Any] = {}
@@ -61,13 +63,18 @@ class FileCleaner:
         self._coverage.restore(state.get("parts", ()))
         failing = map(FileVersion._make, state.get("failing", ()))
         self._due.update(dict.fromkeys(failing, "before this start"))
+        self._planned |= zip(self._files(), state.get("planned", ()), strict=False)
         for key, count in state.get("done", {}).items():
             self._done[key] = self._done.get(key, 0) + count
         self._tell()
 
-    def take_in(self, read: Iterable[tuple[FileSplit, FileSplit | None]]) -> None:
-        """Record what readers have read in one checkpoint: each split and its remainder, if any."""
+    def take_in(self, read: Iterable[tuple[FileSplit, FileSplit | None]], planned: int) -> None:
+        """Record what readers have read in one checkpoint: each split and its remainder, if any.
+
+        `planned` is when the checkpoint was cut, microseconds since the epoch.
+        """
         for split, remainder in read:
+            self._planned.setdefault(split.file, planned)
             # Parts of a file are read in different batches, in any order.
             if self._coverage.add(split, remainder):
                 self._due[split.file] = ""
@@ -95,6 +102,7 @@ class FileCleaner:
                 if error is None:
                     succeeded += 1
                     del self._due[file]
+                    self._planned.pop(file, None)
                 else:
                     failed += 1
                     self._failed(file, error)
@@ -123,20 +131,16 @@ class FileCleaner:
         return None
 
     def _remove(self, file: FileVersion) -> None:
-        storage = self._storage_of(file.path)
-        present = present_version(storage, file)
-        if present is None:
-            self._count("gone")
-        elif file.difference(present.status):
-            self._count("changed")
-            LOG.warning("%s has changed since it was read: it is not cleaned up", file.path)
+        storage, planned = self._storage_of(file.path), self._planned.get(file, 0)
+        if self._policy.mode == "delete":
+            outcome = delete(storage, file, planned)
         else:
-            if self._policy.mode == "delete":
-                patiently(lambda: storage.delete(storage.name(file.path)))
-            else:
-                self._archive(storage, file)
-            self._count("files")
+            outcome = self._archive(storage, file, planned)
+        self._count(outcome)
+        if outcome == "files":
             self._count("bytes", file.size)
+        elif outcome == "changed":
+            LOG.warning("%s has changed since it was read: it is not cleaned up", file.path)
 
     def _count(self, what: str, more: int = 1) -> None:
         with _COUNTING:
@@ -159,12 +163,12 @@ class FileCleaner:
         base = max(within, key=len, default=name.rpartition("/")[0])
         return join(self._policy.archive, name[len(base) + 1 :])
 
-    def _archive(self, storage: Storage, file: FileVersion) -> None:
+    def _archive(self, storage: Storage, file: FileVersion, planned: int) -> Outcome:
         target = self.target(file.path)
         # Local storages differ only in what they make durable.
         if local_path(target) is None and self._storage_of(target) is not storage:
             raise OSError(errno.EXDEV, "the archive is in another bucket or file system", target)
-        move(storage, file, target)
+        return archive(storage, file, planned, target)
 
     def _storage_of(self, path: str) -> Storage:
         return open_storage(path, self._storage_options, root=self._policy.archive)[0]
@@ -181,8 +185,13 @@ class FileCleaner:
         return {
             "parts": self._coverage.state(),
             "failing": [list(file) for file in self._due],
+            "planned": [self._planned.get(file, 0) for file in self._files()],
             "done": dict(self._done),
         }
+
+    def _files(self) -> Iterator[FileVersion]:
+        """Yield the files in the order of `state`."""
+        return chain(self._coverage, self._due)
 
     def _tell(self) -> None:
         figures: dict[str, Any] = {**self._done, "failing": self.failing}
@@ -200,6 +209,9 @@ class Coverage:
 
     def __init__(self) -> None:
         self._parts: dict[FileVersion, list[ByteRange]] = {}
+
+    def __iter__(self) -> Iterator[FileVersion]:
+        return iter(self._parts)
 
     def add(self, split: FileSplit, remainder: FileSplit | None) -> bool:
         """The split was read, up to the remainder; True if its file has now been read whole."""

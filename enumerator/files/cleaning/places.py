@@ -1,14 +1,19 @@
-"""Moves files into an archive, and looks up which version of a file is there."""
+"""Deletes a file, or moves it into an archive, if it is still the version that was read."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 from collections.abc import Iterator
 from itertools import zip_longest
+from typing import Literal
 
 from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.contract import PART, Storage
-from ....checkpoint_meta.storage.storage_errors import BeyondTheEnd, patiently
+from ....checkpoint_meta.storage.storage_errors import AnotherVersion, BeyondTheEnd, patiently
+
+Outcome = Literal["files", "changed", "gone"]
+"""The file was removed; it stays, because it has changed since it was read; it no longer exists."""
 
 
 def present_version(storage: Storage, file: FileVersion) -> FileVersion | None:
@@ -24,46 +29,113 @@ def present_version(storage: Storage, file: FileVersion) -> FileVersion | None:
     return FileVersion(file.path, *status)
 
 
-def move(storage: Storage, file: FileVersion, target: str) -> None:
-    """Move a file, which is there, to another path or URL in the same storage.
-
-    At every moment it is whole in one of both places. What is at `target` is never replaced; the
-    same content there is the work of an attempt that died, and is finished.
+def delete(storage: Storage, file: FileVersion, planned: int) -> Outcome:
+    """Delete a file, if it is the version that was read; `planned` as in `_look`.
 
     Raises:
-        FileExistsError: another file is at `target`.
+        OSError: it cannot be deleted.
+    """
+    outcome = _look(storage, file, planned)
+    if outcome == "files":
+        try:
+            patiently(lambda: storage.delete(storage.name(file.path), file.etag))
+        except AnotherVersion:
+            return "changed"
+    return outcome
+
+
+def archive(storage: Storage, file: FileVersion, planned: int, target: str) -> Outcome:
+    """Move a file to another path or URL in the same storage, if it is the version that was read.
+
+    At every moment it is whole in one of both places. A file at `target` is never replaced: the
+    same content there is the work of an attempt that died, and is finished. If it has another
+    content, the name gets digits of the version.
+
+    Raises:
+        FileExistsError: other files have both names.
         OSError: it cannot be moved.
     """
-    name, goal = storage.name(file.path), storage.name(target)
+    outcome = _look(storage, file, planned)
+    if outcome != "files":
+        return outcome
+    name = storage.name(file.path)
+    try:
+        for goal in (storage.name(target), storage.name(_of_version(target, file))):
+            if (is_moved := _placed(storage, file, name, goal)) is not None:
+                # A crash before the deletion leaves both, and the next attempt finds them equal.
+                return "files" if is_moved else delete(storage, file, planned)
+    except AnotherVersion:
+        return "changed"
+    raise FileExistsError(errno.EEXIST, "the archive has other files with its names", target)
+
+
+def _look(storage: Storage, file: FileVersion, planned: int) -> Outcome:
+    """Compare the file with the version that was read in a batch that was planned at `planned`.
+
+    A local file has no mark of its version, and size and modification time can be copied. Its inode
+    changes whenever it is replaced or written to, by the clock of the file system: a change after
+    the batch was planned may be of a version that was not read.
+    """
+    present = present_version(storage, file)
+    if present is None:
+        return "gone"
+    try:
+        changed_at = storage.changed_at(storage.name(file.path))
+    except FileNotFoundError:
+        return "gone"
+    # A file that was last changed when it was written has these times from one clock.
+    is_touched = changed_at > planned and changed_at != present.modified
+    return "changed" if is_touched or file.difference(present.status) else "files"
+
+
+def _of_version(target: str, file: FileVersion) -> str:
+    """Return the name that a version has in the archive, if its own is taken."""
+    directory, slash, leaf = target.rpartition("/")
+    stem, dot, suffix = leaf.partition(".")
+    digits = hashlib.sha256(repr(tuple(file)).encode()).hexdigest()[:16]
+    return f"{directory}{slash}{stem}.{digits}{dot}{suffix}"
+
+
+def _placed(storage: Storage, file: FileVersion, name: str, goal: str) -> bool | None:
+    """Move or copy to `goal`: True if it was moved, False if copied, None if another is there."""
     try:
         storage.rename(name, goal)
     except FileExistsError:
-        is_there = True
+        return _is_there(storage, name, goal)
     except OSError as error:
         # There is no such rename here, or the archive is on another file system.
         if error.errno != errno.EXDEV:
             raise
-        is_there = present_version(storage, FileVersion(target, 0, -1)) is not None
     else:
-        return
-    if is_there:
-        _check_same(storage, name, goal)
-        # That attempt may have died before its copy was durable.
-        storage.persist(goal)
-    else:
-        # A crash before the deletion leaves both, and the next attempt finds them equal.
-        patiently(lambda: storage.copy(name, goal))
-        if patiently(lambda: storage.stat(goal)).size != file.size:
-            raise OSError(errno.EIO, "the copy in the archive is incomplete", target)
-    patiently(lambda: storage.delete(name))
+        return True
+
+    def copy() -> bool | None:
+        try:
+            storage.copy(name, goal, file.etag)
+        except FileExistsError:
+            return _is_there(storage, name, goal)
+        if storage.stat(goal).size != file.size:
+            raise OSError(errno.EIO, "the copy in the archive is incomplete", storage.url(goal))
+        return False
+
+    return patiently(copy)
 
 
-def _check_same(storage: Storage, name: str, goal: str) -> None:
-    pairs = zip_longest(_blocks(storage, name), _blocks(storage, goal))
-    if any(one != other for one, other in pairs):
-        raise FileExistsError(
-            errno.EEXIST, "the archive has another file with that name", storage.url(goal)
+def _is_there(storage: Storage, name: str, goal: str) -> bool | None:
+    """Return False if `goal` has the same content, durably; None if it has another one."""
+    try:
+        is_same = all(
+            one == other
+            for one, other in zip_longest(_blocks(storage, name), _blocks(storage, goal))
         )
+    except FileNotFoundError as error:
+        # A create that met another one may have failed.
+        raise OSError(errno.EAGAIN, "one of both is not there", storage.url(goal)) from error
+    if not is_same:
+        return None
+    # The attempt may have died before its copy was durable.
+    storage.persist(goal)
+    return False
 
 
 def _blocks(storage: Storage, name: str) -> Iterator[bytes]:

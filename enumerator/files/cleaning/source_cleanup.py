@@ -170,7 +170,7 @@ class SourceCleanup(SourceCleaner):
         ref = link.ref
         checkpoint = self._state.history.load(ref)
         if link.orders >= self._lost:
-            self._cleaner.take_in(self._read_in(checkpoint))
+            self._cleaner.take_in(self._read_in(checkpoint), checkpoint.header.created)
         # After `take_in`: orders that this checkpoint does not contain want some of its splits
         # again.
         self._spare(link.orders)

@@ -16,8 +16,11 @@ class Lake:
         method = getattr(self.storage, verb)
         return lambda key, *rest, **limits: method(f"{self._bucket}/{key}", *rest, **limits)
 
+    def name_of(self, key):
+        return f"{self._bucket}/{key}"
+
     def copy(self, key, target):
-        self.storage.copy(f"{self._bucket}/{key}", f"{self._bucket}/{target}")
+        self.storage.copy(self.name_of(key), self.name_of(target))
 
     def listed(self, prefix="in/", after=""):
         after = f"{self._bucket}/{after}" if after else ""

@@ -56,6 +56,65 @@ def test_a_deletion_that_is_refused_within_an_answer_is_an_error(server, bucket,
     assert type(caught.value) is error
 
 
+def test_a_version_is_copied_and_deleted_only_if_it_is_the_one_that_was_looked_at(lake):
+    lake.create("in/a", b"old")
+    etag = lake.stat("in/a").etag
+    lake.delete("in/a")
+    lake.create("in/a", b"new")
+    with pytest.raises(AnotherVersion):
+        lake.storage.copy(lake.name_of("in/a"), lake.name_of("old/a"), etag)
+    with pytest.raises(AnotherVersion):
+        lake.delete("in/a", etag)
+    assert lake.whole("in/a") == b"new"
+    lake.delete("in/a", lake.stat("in/a").etag)
+    lake.delete("in/a", etag)
+    assert lake.listed("") == []
+
+
+@pytest.mark.parametrize("honors_conditions", [True, False])
+def test_a_large_copy_replaces_nothing(server, bucket, honors_conditions):
+    """Some servers know the condition of a PUT, and not the one that ends a multipart upload."""
+
+    def ignore(environ, respond):
+        if not honors_conditions and environ["REQUEST_METHOD"] == "POST":
+            environ.pop("HTTP_IF_NONE_MATCH", None)
+
+    server.fault = ignore
+    # Whether the server honors them is tried once for each client.
+    options = {**server.options, "timeout": "60s" if honors_conditions else "61s"}
+    lake = Lake(f"s3a://{bucket}/in/", options)
+    large = b"x" * (PART + 1)
+    lake.create("in/large", large)
+    lake.create("in/other", large)
+    lake.copy("in/large", "old/large")
+    lake.create("old/taken", b"of others")
+    for target in ("old/large", "old/taken"):
+        if honors_conditions or target == "old/taken":
+            with pytest.raises(FileExistsError):
+                lake.copy("in/large", target)
+    assert lake.whole("old/large") == large
+    assert lake.whole("old/taken") == b"of others"
+    assert lake.listed("") == ["in/large", "in/other", "old/large", "old/taken"]
+
+
+@pytest.mark.parametrize(
+    "answer", ["409 Conflict", "412 Precondition Failed", "200 OK"], ids=["409", "412", "200"]
+)
+def test_a_create_that_is_answered_and_not_done_is_done_again(server, lake, bucket, answer):
+    """Also if a directory's name is that of an object: versitygw answers 409 to each create."""
+    draft = lake.begin("in/a")
+    draft.sink.write(b"rows")
+    server.fail_next(server.refuse(answer, "ConditionalRequestConflict"), kind="PUT")
+    draft.publish()
+    assert server.get(bucket, "in/a") == b"rows"
+    other = lake.begin("in/a")
+    other.sink.write(b"ROWS")
+    with pytest.raises(FileExistsError):
+        other.publish()
+    other.discard()
+    assert server.get(bucket, "in/a") == b"rows"
+
+
 def test_the_delays_grow_to_a_limit_and_no_two_clients_share_them():
     rows = [[next(row) for _ in range(7)] for row in (delays(), delays())]
     assert rows[0] != rows[1]

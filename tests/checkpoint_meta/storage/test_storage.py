@@ -154,6 +154,10 @@ class StorageSuite:
         name = self.put("d/1", b"one")
         storage.copy(name, self.name("e/sub/2"))
         assert storage.whole(self.name("e/sub/2")) == b"one"
+        with pytest.raises(FileExistsError):
+            storage.copy(self.put("d/2", b"two"), self.name("e/sub/2"))
+        assert storage.whole(self.name("e/sub/2")) == b"one"
+        storage.delete(self.name("d/2"))
         assert list(storage.files(self.name("e"))) == [self.name("e/sub/2")]
         self.put("d/12")
         storage.persist(name)

@@ -43,7 +43,7 @@ class Keeping:
     )
     storage_options: Mapping[str, Any] = field(default_factory=dict)
     store: MemoryStateStore = field(default_factory=MemoryStateStore)
-    now: float = 1_000_000.0
+    now: float = 4_000_000_000.0
     is_ours: bool = True
 
     def __post_init__(self) -> None:

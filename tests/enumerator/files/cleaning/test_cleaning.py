@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import time
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,7 @@ from pyspark_sluice.checkpoint_meta.storage import local_storage
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalStorage
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.enumerator.files.cleaning import source_cleanup
+from pyspark_sluice.enumerator.files.cleaning.places import _of_version
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.errors import StateError
 from pyspark_sluice.tests.enumerator.files.cleaning.keeping import Keeping
@@ -100,6 +103,29 @@ def test_a_file_that_has_changed_since_it_was_read_stays(keeping):
     assert (figures["changed"], figures["gone"]) == (2, 1)
 
 
+@pytest.mark.parametrize("mode", ["delete", "archive"])
+@pytest.mark.parametrize("way", ["renamed over it", "written into it"])
+def test_a_version_of_equal_size_and_time_that_was_not_read_stays(tmp_path, mode, way):
+    keeping = Keeping(tmp_path, mode=mode)
+    old, part = keeping.land("old"), keeping.land("part", "0123456789")
+    keeping.now = time.time() + 1
+    # The second file is read in two batches, and replaced between them.
+    keeping.batch([FileSplit(old, 0, old.size), FileSplit(part, 0, 4)])
+    time.sleep(1.1)
+    for file in (old, part):
+        path = Path(file.path if way.startswith("written") else f"{file.path}-new")
+        path.write_text("-" * file.size)
+        os.utime(path, ns=(0, file.modified * 1000))
+        path.rename(file.path)
+    keeping.now += 3600
+    keeping.batch([FileSplit(part, 4, 10)])
+    keeping.start()  # An earlier incarnation has left a mark, which must know when it was planned.
+    figures = keeping.run().figures()
+    assert (figures["changed"], figures["files"]) == (2, 0)
+    assert keeping.left() == ["old", "part"]
+    assert keeping.archived() == []
+
+
 def test_an_archive_keeps_names_below_the_loaded_path_and_replaces_nothing(tmp_path):
     keeping = Keeping(tmp_path, mode="archive")
     keeping.archive.joinpath("day=1").mkdir(parents=True)
@@ -107,16 +133,21 @@ def test_an_archive_keeps_names_below_the_loaded_path_and_replaces_nothing(tmp_p
     keeping.archive.joinpath("day=1/same").write_text("day=1/same")
     keeping.batch(keeping.whole("plain", "day=1/a", "day=1/taken", "day=1/same"))
     cleaning = keeping.run()
-    assert keeping.left() == ["day=1/taken"]
-    assert keeping.archived() == ["day=1/a", "day=1/same", "day=1/taken", "plain"]
-    assert keeping.archive.joinpath("day=1/taken").read_text() == "somebody else's"
-    assert cleaning.figures()["failing"] == 1
-    assert "the archive has another file with that name" in cleaning.figures()["lastError"]
-    # Once it is out of the way the next start makes good for it.
-    keeping.archive.joinpath("day=1/taken").unlink()
-    assert keeping.run().figures()["failing"] == 0
-    assert keeping.archive.joinpath("day=1/taken").read_text() == "day=1/taken"
     assert keeping.left() == []
+    (second,) = {*keeping.archived()} - {"day=1/a", "day=1/same", "day=1/taken", "plain"}
+    assert keeping.archive.joinpath("day=1/taken").read_text() == "somebody else's"
+    assert keeping.archive.joinpath(second).read_text() == "day=1/taken"
+    assert cleaning.figures()["failing"] == 0
+    # Both names are taken: the file stays until one is free.
+    file = keeping.land("day=1/taken")
+    keeping.batch([FileSplit(file, 0, file.size)])
+    name = _of_version(f"{keeping.archive}/day=1/taken", file)
+    Path(name).write_text("somebody else's, too")
+    assert "the archive has other files" in keeping.run().figures()["lastError"]
+    assert keeping.left() == ["day=1/taken"]
+    Path(name).unlink()
+    assert keeping.run().figures()["failing"] == 0
+    assert Path(name).read_text() == "day=1/taken"
 
 
 def test_what_cannot_be_deleted_is_counted_named_and_tried_again(keeping, monkeypatch):

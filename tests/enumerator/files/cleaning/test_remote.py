@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 import pyarrow as pa
@@ -67,19 +68,41 @@ class CleaningSuite:
             storage.create(f"{base}/old/half-done", b"text of half-done")
         archive = f"{root}/old" if mode == "archive" else ""
         cleaner = FileCleaner(CleaningPolicy(mode, loaded_paths(f"{root}/in"), archive), options)
-        cleaner.take_in((FileSplit(file, 0, file.size), None) for file in read if file is not None)
+        splits = [FileSplit(file, 0, file.size) for file in read if file is not None]
+        cleaner.take_in(((split, None) for split in splits), 0)
         before_cleaning()
         cleaner.clean(lambda: None)
-        stays = {"changed": self.changed, self.below: b"text of " + self.below.encode()}
+        assert texts("in") == {
+            "changed": self.changed,
+            self.below: b"text of " + self.below.encode(),
+        }
         if mode == "archive":
-            stays["taken"] = b"text of taken"
             goes = ("a", "day=1/b", "half-done", "prefix")
             moved = {name: b"text of " + name.encode() for name in goes}
-            assert texts("old") == {**moved, "taken": b"TEXT of taken"}
-        assert texts("in") == stays
+            archived = texts("old")
+            (second,) = archived.keys() - {*moved, "taken"}
+            assert re.fullmatch(r"taken\.[0-9a-f]{16}", second)
+            assert archived == {**moved, "taken": b"TEXT of taken", second: b"text of taken"}
         figures = cleaner.figures()
-        assert (figures["changed"], figures["gone"]) == (1, 1)
-        assert figures["failing"] == (mode == "archive")
+        assert (figures["changed"], figures["gone"], figures["failing"]) == (1, 1, 0)
+
+    def test_files_of_one_name_below_two_paths_are_all_in_the_archive(self, location):
+        root, options = location
+        storage, base = open_storage(root, options)
+        names = [f"{folder}/{n}.json" for folder in "ab" for n in range(8)]
+        for name in names:
+            storage.create(f"{base}/{name}", name.encode())
+        urls = [storage.url(f"{base}/{name}") for name in names]
+        read = [present_version(storage, FileVersion(url, 0, -1)) for url in urls]
+        cleaner = FileCleaner(
+            CleaningPolicy("archive", loaded_paths(f"{root}/a,{root}/b"), f"{root}/old"), options
+        )
+        splits = [FileSplit(file, 0, file.size) for file in read if file is not None]
+        cleaner.take_in(((split, None) for split in splits), 0)
+        cleaner.clean(lambda: None)
+        archived = [storage.whole(name).decode() for name in storage.files(f"{base}/old/")]
+        assert sorted(archived) == names
+        assert [name for name in names if storage.exists(f"{base}/{name}")] == []
 
 
 class TestMemoryOfFsspec(CleaningSuite):
