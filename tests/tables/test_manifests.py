@@ -60,7 +60,7 @@ def test_manifests_in_a_bucket_name_each_batch_once(bucket, server):
 def test_a_manifest_that_was_confirmed_and_not_stored_is_an_error_and_written_again(bucket, server):
     manifests = Manifests(f"s3://{bucket}/lake/manifests", server.options)
     batch = batch_of(f"s3://{bucket}/lake/data", 1, ids(0), storage=server.options)
-    server.fail_next(server.refuse("200 OK", ""), kind="PUT")
+    server.fail_next(server.confirm_only, kind="PUT")
     with pytest.raises(TableError, match="missing directly after it was written"):
         manifests.add(batch)
     manifests.add(batch)

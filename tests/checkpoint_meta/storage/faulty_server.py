@@ -188,6 +188,13 @@ class FaultyServer(ABC):
 
         return refusing
 
+    @staticmethod
+    def confirm_only(environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
+        """The request is confirmed, and not done."""
+        body_of(environ)
+        respond("200 OK", [("ETag", '"1"')])
+        return []
+
     def lose_answer(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
         """The request is done, and its answer reaches nobody."""
         list(self._served(environ, lambda *_: None))

@@ -97,14 +97,13 @@ def test_a_large_copy_replaces_nothing(server, bucket, honors_conditions):
     assert lake.listed("") == ["in/large", "in/other", "old/large", "old/taken"]
 
 
-@pytest.mark.parametrize(
-    "answer", ["409 Conflict", "412 Precondition Failed", "200 OK"], ids=["409", "412", "200"]
-)
+@pytest.mark.parametrize("answer", ["409 Conflict", "412 Precondition Failed", "200 OK"])
 def test_a_create_that_is_answered_and_not_done_is_done_again(server, lake, bucket, answer):
     """Also if a directory's name is that of an object: versitygw answers 409 to each create."""
     draft = lake.begin("in/a")
     draft.sink.write(b"rows")
-    server.fail_next(server.refuse(answer, "ConditionalRequestConflict"), kind="PUT")
+    refusal = server.refuse(answer, "ConditionalRequestConflict")
+    server.fail_next(server.confirm_only if answer == "200 OK" else refusal, kind="PUT")
     draft.publish()
     assert server.get(bucket, "in/a") == b"rows"
     other = lake.begin("in/a")
