@@ -21,6 +21,7 @@ from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
 from ..errors import OptionError, TableError
 from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.statistics import Path
+from ..reader.direct_write.table_fit import check_values, has_rules, with_demands
 from .table_sink import TableSink
 from .written_batch import WrittenBatch
 
@@ -83,11 +84,15 @@ class DeltaSink(TableSink):
             return None
 
     @override
-    def columns(self) -> str | None:
+    def columns(self) -> str:
         table = self.opened()
         if table is None:
-            return None
-        return to_text(pa.schema(table.schema().to_arrow()).remove_metadata())
+            # Columns of no table: what no Delta table takes is refused before it is created.
+            return to_text(with_demands(pa.schema([]), self._name))
+        columns = pa.schema(table.schema().to_arrow()).remove_metadata()
+        partitions = table.metadata().partition_columns
+        rules = _rules(table, json.loads(table.schema().to_json())["fields"])
+        return to_text(with_demands(columns, self._name, partitions, rules))
 
     def compact(self, target_bytes: int) -> Mapping[str, int]:
         """Rewrite small files as files of about this size, in one commit; what was rewritten.
@@ -200,9 +205,16 @@ class DeltaSink(TableSink):
         schema_before = table.schema()
         as_json = json.loads(schema_before.to_json())
         self._check_rules(table, as_json, batch)
-        self._check_partitions(schema_before, batch)
+        columns = with_demands(pa.schema(schema_before.to_arrow()), self._name)
+        for file in batch.files:
+            check_values(file.partition, columns)
         schema = self._with(as_json, batch.schemas)
         grows = schema != schema_before
+        filter_column = _plain_column(schema_before, partitions)
+        if grows and (filter_column is None or _needs_feature(schema, schema_before)):
+            # A commit of its own: a crash after it leaves a table that has the columns already.
+            table.alter.add_columns([*schema.fields], commit_properties=_without_retries())
+            grows = False
         # Only an overwrite takes new columns in; it removes the files that the filters select.
         table.create_write_transaction(
             # Unpacked for mypy: deltalake's parameter is a list of additions and removals.
@@ -210,81 +222,61 @@ class DeltaSink(TableSink):
             "overwrite" if grows else "append",
             schema,
             partition_by=partitions,
-            partition_filters=[(self._plain_column(schema_before, partitions), "in", [])]
-            if grows
-            else None,
+            partition_filters=[(filter_column, "in", [])] if grows and filter_column else None,
             commit_properties=_identity(batch),
         )
 
     def _check_rules(self, table: DeltaTable, present: Any, batch: WrittenBatch) -> None:
         """Refuse what the table does not allow in rows, which nothing looks at again."""
-        rules = [
-            f"{name}={value}"
-            for name, value in table.metadata().configuration.items()
-            if name.startswith("delta.constraints.")
-            or (name == "delta.columnMapping.mode" and value != "none")
-        ]
-        never_null = []
-        for path, field in _columns(present["fields"]):
-            rules += [f"{name} of {'.'.join(path)}" for name in _RULES if name in field["metadata"]]
-            if not field["nullable"]:
-                never_null.append(path)
+        rules = _rules(table, present["fields"])
         if rules:
-            raise TableError(
-                "the table has rules that apply while rows are written, which this sink cannot do",
-                self._name,
-                ", ".join(rules),
-                "no CHECK constraints, generated or identity columns, invariants, column mapping",
-                "Remove them from the table, or write to it with Delta's own sink.",
-            )
+            raise has_rules(self._name, rules)
+        never_null = [path for path, field in _columns(present["fields"]) if not field["nullable"]]
         batch.check_never_null(never_null, self._name)
 
-    def _check_partitions(self, schema: Schema, batch: WrittenBatch) -> None:
-        """A value that is not of the column's type would make the whole table unreadable."""
-        kinds = pa.schema(schema.to_arrow())
-        for name in batch.files[0].partition:
-            values = pa.array([file.partition[name] for file in batch.files], pa.string())
-            kind = kinds.field(name).type
-            try:
-                # The text of an instant has no zone, and Arrow wants one.
-                values.cast(pa.timestamp("us") if pa.types.is_timestamp(kind) else kind)
-            except pa.ArrowException as error:
-                raise TableError(
-                    "a partition value of the files does not fit the table's column",
-                    self._name,
-                    f"{name}: {error}",
-                    f"values of type {kind}",
-                    "Write the column with that type (writeSchema), or into another table.",
-                ) from error
 
-    def _plain_column(self, schema: Schema, partitions: Sequence[str]) -> str:
-        """A column that filters may name: one of none of these values selects no file."""
-        from deltalake.schema import PrimitiveType
+def _rules(table: DeltaTable, fields: Sequence[Any]) -> list[str]:
+    """What a writer of rows has to check or to make for this table."""
+    rules = [
+        f"{name}={value}"
+        for name, value in table.metadata().configuration.items()
+        if name.startswith("delta.constraints.")
+        or (name == "delta.columnMapping.mode" and value != "none")
+    ]
+    for path, field in _columns(fields):
+        rules += [f"{name} of {'.'.join(path)}" for name in _RULES if name in field["metadata"]]
+    return rules
 
-        plain = (f.name for f in schema.fields if isinstance(f.type, PrimitiveType))
-        # A partition column comes first: its values are in the log, also for files without
-        # statistics.
-        column = next(iter(partitions), None) or next(plain, None)
-        if column is None:
-            raise TableError(
-                "new columns cannot be added to a Delta table of which all columns are nested",
-                self._name,
-                ", ".join(field.name for field in schema.fields),
-                "at least one column that is not nested",
-                "Add the new columns to the table first.",
-            )
-        return column
+
+def _plain_column(schema: Schema, partitions: Sequence[str]) -> str | None:
+    """A column that filters may name: one of none of these values selects no file."""
+    from deltalake.schema import PrimitiveType
+
+    plain = (field.name for field in schema.fields if isinstance(field.type, PrimitiveType))
+    # A partition column comes first: its values are in the log, also for files without statistics.
+    return next(iter(partitions), None) or next(plain, None)
+
+
+def _needs_feature(schema: Schema, before: Schema) -> bool:
+    """True if the table's protocol has to list a new type, which an overwrite does not see to."""
+    ntz = '"timestamp_ntz"'
+    return ntz in schema.to_json() and ntz not in before.to_json()
+
+
+def _without_retries(*transactions: Any) -> CommitProperties:
+    from deltalake import CommitProperties
+
+    # A conflict waits for a look at the table.
+    return CommitProperties(max_commit_retries=0, app_transactions=[*transactions])
 
 
 def _identity(batch: WrittenBatch) -> CommitProperties:
     """Return what identifies the batch in the table; conflicts wait for a look at it."""
-    from deltalake import CommitProperties, Transaction
+    from deltalake import Transaction
 
-    transactions = [
-        Transaction(batch.lineage, batch.checkpoint),
-        Transaction(_files_of(batch), _number(batch)),
-    ]
-    return CommitProperties(max_commit_retries=0, app_transactions=transactions)
+    return _without_retries(
+        Transaction(batch.lineage, batch.checkpoint), Transaction(_files_of(batch), _number(batch))
+    )
 
 
 def _files_of(batch: WrittenBatch) -> str:
@@ -333,8 +325,8 @@ def _both(one: Any, other: Any, where: str, *, of_table: bool) -> Any:
     Raises:
         ValueError: the two do not fit; says where.
     """
-    if one == other:
-        return one
+    if one in (other, "void"):
+        return other
     if isinstance(one, str) and isinstance(other, str):
         if one in _INTEGERS and other in _INTEGERS[: _INTEGERS.index(one)]:
             return one

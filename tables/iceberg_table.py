@@ -6,7 +6,7 @@ Properties of snapshots would expire with them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -14,13 +14,14 @@ from typing_extensions import override
 
 from ..errors import TableError
 from ..reader.direct_write.field_ids import to_text
-from ..reader.direct_write.statistics import leaves
+from ..reader.direct_write.partition_spec import paths_of
+from ..reader.direct_write.statistics import Path, leaves
+from ..reader.direct_write.table_fit import required, with_demands, with_promises
 from .iceberg_files import NAME_MAPPING, columns_of, data_files, is_in_place, keep_names
 from .table_sink import TableSink
 from .written_batch import WrittenBatch
 
 if TYPE_CHECKING:
-    from pyiceberg.schema import Schema
     from pyiceberg.table import Table, Transaction
 
 
@@ -35,7 +36,7 @@ class IcebergSink(TableSink):
 
     @override
     def columns(self) -> str:
-        return to_text(columns_of(self.opened().metadata))
+        return to_text(with_demands(columns_of(self.opened().metadata), self._name))
 
     @override
     def _conflicts(self) -> tuple[type[Exception], ...]:
@@ -96,6 +97,8 @@ class IcebergSink(TableSink):
                 "no writePartitionBy",
             )
         self._check_new(table, batch)
+        never_null = _never_null(columns_of(table.metadata), batch.schemas)
+        batch.check_never_null(never_null, self._name)
         for schema in batch.schemas:
             self._check_columns(table, schema)
         properties = {
@@ -104,7 +107,7 @@ class IcebergSink(TableSink):
         }
         names = table.properties.get(NAME_MAPPING)
         with table.transaction() as transaction:
-            self._add_columns(transaction, batch)
+            self._add_columns(transaction, batch, never_null)
             transaction.set_properties(properties)
             keep_names(transaction, names, batch)
             files = data_files(transaction, batch, self._name)
@@ -128,13 +131,16 @@ class IcebergSink(TableSink):
                     "Continue that query from its checkpoint, or write into another table.",
                 )
 
-    def _add_columns(self, transaction: Transaction, batch: WrittenBatch) -> None:
+    def _add_columns(
+        self, transaction: Transaction, batch: WrittenBatch, never_null: Sequence[Path]
+    ) -> None:
         from pyiceberg.exceptions import ValidationError
 
         try:
             for schema in batch.schemas:
                 with transaction.update_schema() as update:
-                    update.union_by_name(schema)
+                    # pyiceberg makes a required column optional for files that allow nulls.
+                    update.union_by_name(with_promises(schema, never_null))
         except (ValueError, ValidationError) as error:
             raise TableError(
                 "the columns of the files do not fit the table's",
@@ -147,7 +153,7 @@ class IcebergSink(TableSink):
             ) from error
 
     def _check_columns(self, table: Table, columns: pa.Schema) -> None:
-        """Refuse what pyiceberg does not: it would change the table, or add nulls to it."""
+        """Refuse what pyiceberg does not: it would add a column that engines take for another."""
         schema = table.schema()
         column_names = {name.lower(): name for name in schema.column_names}
         paths = [leaf.path for leaf in leaves(columns) if leaf.path is not None]
@@ -158,33 +164,31 @@ class IcebergSink(TableSink):
             for name in sorted(names)
             if column_names.get(name.lower(), name) != name
         ]
-        problems += [
-            f"{name} may be null, and is required in the table"
-            for name in schema.column_names
-            if schema.find_field(name).required and not _is_required(columns, name, schema)
-        ]
         if problems:
             raise TableError(
                 "the columns of the files do not fit the table's",
                 self._name,
                 "; ".join(problems),
-                "columns of the same names; NOT NULL in writeSchema where they are required",
-                "Make the columns optional in the table, or name them as the table does.",
+                "columns of the same names",
+                "Name the columns as the table does.",
             )
 
 
-def _is_required(columns: pa.Schema, name: str, schema: Schema) -> bool:
-    top, *below = name.split(".")
-    if top not in columns.names:
+def _never_null(columns: pa.Schema, schemas: Sequence[pa.Schema]) -> list[Path]:
+    """Return required columns of the table that the files do not declare as such."""
+    return [
+        path
+        for path in required(columns)
+        if not all(_promises(schema, path, columns) for schema in schemas)
+    ]
+
+
+def _promises(schema: pa.Schema, path: Path, columns: pa.Schema) -> bool:
+    if path[0] not in schema.names:
         # A column without values has no nested ones, either.
-        return bool(below) and schema.find_field(top).optional
-    field = columns.field(top)
-    for part in below:
-        # Within lists and maps names differ, and nothing is known.
-        if not pa.types.is_struct(field.type) or field.type.get_field_index(part) < 0:
-            return True
-        field = field.type.field(part)
-    return not field.nullable
+        return len(path) > 1 and bool(columns.field(path[0]).nullable)
+    field = dict(paths_of(schema)).get(path)
+    return field is not None and not field.nullable
 
 
 def newest_checkpoint(properties: Mapping[str, str], lineage: str) -> int:

@@ -7,9 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import pyarrow as pa
+
 from ..checkpoint_meta.storage.storage_errors import delays
 from ..errors import TableError
-from ..reader.direct_write.field_ids import TABLE_COLUMNS
+from ..reader.direct_write.field_ids import TABLE_COLUMNS, from_text
+from ..reader.direct_write.table_fit import check_fit
+from ..reader.direct_write.write_options import WriteOptions
 from .written_batch import FileBatch, WrittenBatch, not_next
 
 if TYPE_CHECKING:
@@ -57,8 +61,17 @@ class TableSink(ABC):
             self.add(batch)
 
     @abstractmethod
-    def columns(self) -> str | None:
-        """The columns of the table for `field_ids.from_text`; None without a table."""
+    def columns(self) -> str:
+        """The columns of the table and what it demands, for `field_ids.from_text`."""
+
+    def check_fit(self, schema: pa.Schema, options: WriteOptions) -> None:
+        """Check that the table takes rows of this schema; asked before anything is read.
+
+        Raises:
+            TableError: names each column that does not fit, with both types.
+            OptionError: such rows cannot be partitioned or sorted as the options say.
+        """
+        check_fit(schema, from_text(self.columns()), options)
 
     def add(self, batch: WrittenBatch) -> None:
         """See `__call__`."""

@@ -25,7 +25,8 @@ from ...tables.written_batch import FileBatch
 from ..options.model import SluiceOptions, parse_options
 from ..query.driver import StreamDriver
 from ..query.partitions import ReaderPartition
-from ..source.schemas import canonical, schema_of_rows
+from ..source.rehearsal import checked_schema
+from ..source.schemas import canonical
 from .batch_log import BatchLog, BatchLoop
 from .worker import Task
 from .worker_pool import WorkerPool
@@ -45,7 +46,7 @@ class SinkTarget:
     """Empty if the options say it."""
 
     def columns(self) -> str | None:
-        """The columns of the table for the writers of data files; None if it has none."""
+        """The columns of the table for the writers of data files; None without a table."""
         return self.sink.columns() if isinstance(self.sink, TableSink) else None
 
 
@@ -96,7 +97,8 @@ class EmbeddedQuery:
         _check(options)
         self._options = options
         place = hadoop_path(options.checkpoint_location or "")
-        schema, self._inferred = schema_of_rows(options)
+        # First of all: what the table refuses leaves no trace.
+        schema, self._inferred = checked_schema(options, target.sink)
         self._schema = canonical(schema)
         self.log = BatchLog(open_store(place, options.storage_options))
         self._driver = StreamDriver(texts, self._schema, inferred=self._inferred)

@@ -15,6 +15,7 @@ from ...reader.direct_write.bad_records import BadRecordsWriter
 from ...reader.direct_write.file_writer import DataFileWriter, Transform
 from ...reader.direct_write.in_place import FilesInPlace
 from ...reader.direct_write.place import Place
+from ...reader.direct_write.table_fit import check_fit
 from ...reader.files.evolution.type_growth import is_variant
 from ...reader.files.formats.record_format import METADATA
 from ...reader.files.formats.registry import attribute_of
@@ -49,16 +50,37 @@ def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[An
     """
     if not options.write_to:
         return None
+    schema, is_in_place = written_schema(options, schema), options.write_copy == "never"
+    place = Place(absolute(options.write_to), options.storage_options)
+    transform = _transform(options.write_transform)
+
+    def begin(assignment: Assignment[Any]) -> RowsWriter:
+        columns = table_columns()
+        if columns is not None:
+            # The table may have changed since the host compared them, and some hosts cannot.
+            check_fit(schema, columns, options)
+        if is_in_place:
+            return FilesInPlace(schema)
+        name = _name(assignment, SUFFIX)
+        return DataFileWriter(place, name, schema, options, transform, columns)
+
+    return DirectWrite(begin, json_of, rows_schema(in_place=is_in_place))
+
+
+def written_schema(options: SluiceOptions, schema: pa.Schema) -> pa.Schema:
+    """The schema of the rows in data files, where `schema` is that of the rows that are read.
+
+    Raises:
+        OptionError: it has columns that data files cannot have.
+    """
     if options.write_copy == "never":
         if METADATA in schema.names:
             found = f"{METADATA} in the schema"
             raise OptionError(
                 "writeCopy=never: data files do not have this column", "", found, "none"
             )
-        return DirectWrite(lambda _: FilesInPlace(schema), json_of, rows_schema(in_place=True))
-    place = Place(absolute(options.write_to), options.storage_options)
-    transform = _transform(options.write_transform)
-    if transform is not None:
+        return schema
+    if options.write_transform:
         # The function is code of the user's: only the option says what it returns.
         schema = described(options.write_transform_schema, "writeTransformSchema")
     odd = [field.name for field in schema if _holds_variant(field.type)]
@@ -69,12 +91,7 @@ def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[An
             ", ".join(odd),
             "strings, or structs",
         )
-
-    def begin(assignment: Assignment[Any]) -> RowsWriter:
-        name = _name(assignment, SUFFIX)
-        return DataFileWriter(place, name, schema, options, transform, table_columns())
-
-    return DirectWrite(begin, json_of)
+    return schema
 
 
 def recorder_of(options: SluiceOptions) -> Callable[[Assignment[Any]], Recording] | None:

@@ -28,7 +28,7 @@ from ...reader.api import (
     SplitReturned,
     SplitUnfinished,
 )
-from ...reader.direct_write.field_ids import unfit
+from ...reader.direct_write.table_fit import misfits
 from ...reader.files.evolution.new_columns import NewColumnsSeen, refuse_unrelated
 from ...reader.files.evolution.type_growth import added_or_widened, aligned, differences, grown
 from ...reader.files.formats.json.json_values import without_nulls
@@ -198,18 +198,18 @@ def stored_with(
 
     columns = None if options.write_transform else table_columns()
     wider = grown(schema, sample, widen=mode.widens, is_text=is_text)
-    more = [] if columns is None else unfit(wider, columns)
-    if more:
+    problems = [] if columns is None else misfits(wider, columns)
+    if problems:
         # Nothing is stored or committed yet: later, the batch would come again and again.
         raise NewColumnsError(
-            "the data needs wider types than the table has",
+            "the table does not take the new columns or wider types of the data",
             seen.where,
-            ", ".join(more),
-            "types that the table has, or can be widened to",
-            "Nothing is lost. Write the table again with wider types: DeltaTable(t)."
-            "to_pyarrow_table().cast(schema), and write_deltalake(t, rows, mode='overwrite', "
-            "schema_mode='overwrite'); for Iceberg rename the column. Then start the query again. "
-            "Or set schemaEvolutionMode=rescue, or remove the file.",
+            "; ".join(problems),
+            "columns with the names and types of the table, or types that it can be widened to",
+            "Nothing is lost, and the schema is not stored. Repair or remove the file, or set "
+            "schemaEvolutionMode=rescue, which keeps the values in a column of their own. Or "
+            "change the table: give a Delta table wider types (docs/tables.md), rename the column "
+            "of an Iceberg table. Then start the query again.",
         )
 
     def grow(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:

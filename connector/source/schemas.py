@@ -5,12 +5,13 @@ Spark asks for a schema in a process of its own, at `.load()`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
+from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.files.discovery.tree_discovery import all_files
 from ...errors import OptionError
 from ...reader.direct_write.field_ids import TABLE_COLUMNS, from_text
@@ -30,21 +31,28 @@ _FIXED_SCHEMAS: Final = {
 }
 
 
-def schema_of_rows(options: SluiceOptions) -> tuple[pa.Schema, bool]:
+def schema_of_rows(
+    options: SluiceOptions,
+    check: Callable[[pa.Schema], None] = lambda _: None,
+    store: StateStore | None = None,
+) -> tuple[pa.Schema, bool]:
     """The schema of a query that was given none; True if it is inferred, and may evolve.
 
     With `writeTo` it is that of the rows in the data files.
 
+    Args:
+        options: those of the query.
+        check: raises an error if the sink does not take such rows; called before anything is
+            stored.
+        store: takes the place of the state directory.
+
     Raises:
         OptionError: one is needed, or there is nothing to infer it from.
     """
-    if options.write_to and options.write_schema:
-        return described(options.write_schema, "writeSchema"), False
-    fixed = _FIXED_SCHEMAS.get(options.file_format.lower())
+    fixed = _schema_without_state(options)
     if fixed is not None:
-        return described(fixed, "schema"), False
-    if options.single_variant_column:
-        return described(f"`{options.single_variant_column}` variant", "schema"), False
+        check(canonical(fixed))
+        return fixed, False
     if options.source != "files":
         raise OptionError(
             "a schema is needed",
@@ -52,7 +60,19 @@ def schema_of_rows(options: SluiceOptions) -> tuple[pa.Schema, bool]:
             "no .schema(...)",
             '.schema("id long, name string") or a StructType before .load(); or writeSchema',
         )
-    return schema_without_one_given(options), True
+    return schema_without_one_given(options, check, store), True
+
+
+def _schema_without_state(options: SluiceOptions) -> pa.Schema | None:
+    """The schema that the options say; None if it is inferred."""
+    if options.write_to and options.write_schema:
+        return described(options.write_schema, "writeSchema")
+    fixed = _FIXED_SCHEMAS.get(options.file_format.lower())
+    if fixed is not None:
+        return described(fixed, "schema")
+    if options.single_variant_column:
+        return described(f"`{options.single_variant_column}` variant", "schema")
+    return None
 
 
 def described(text: str, option: str) -> pa.Schema:
@@ -64,10 +84,14 @@ def described(text: str, option: str) -> pa.Schema:
     return pa.schema(parse_columns(text, option))
 
 
-def schema_without_one_given(options: SluiceOptions) -> pa.Schema:
+def schema_without_one_given(
+    options: SluiceOptions,
+    check: Callable[[pa.Schema], None] = lambda _: None,
+    store: StateStore | None = None,
+) -> pa.Schema:
     """The stored schema, or one that is inferred now, and stored where there is a state.
 
-    Hints count for a stored schema as well, and make a version of it.
+    Hints count for a stored schema as well, and make a version of it. See `schema_of_rows`.
 
     Raises:
         OptionError: there is nothing to infer it from.
@@ -75,7 +99,7 @@ def schema_without_one_given(options: SluiceOptions) -> pa.Schema:
     from ...reader.files.schemas.inference import inferred_schema, with_reader_columns
 
     options = _as_inferred(options)
-    history = schema_history(options)
+    history = schema_history(options) if store is None else SchemaHistory(store)
     # A batch read has no state: each one infers the schema of what is there.
     if history is None:
         files = all_files(make_discovery(options))
@@ -83,11 +107,11 @@ def schema_without_one_given(options: SluiceOptions) -> pa.Schema:
 
     def decided(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
         if before is None:
-            files = all_files(make_discovery(options))
-            return json_of(inferred_schema(files, options)), "inferred"
-        return json_of(
-            with_reader_columns(arrow_schema_of(before.struct), options, has_grown=True)
-        ), "options"
+            schema = inferred_schema(all_files(make_discovery(options)), options)
+        else:
+            schema = with_reader_columns(arrow_schema_of(before.struct), options, has_grown=True)
+        check(canonical(schema))
+        return json_of(schema), "inferred" if before is None else "options"
 
     # Stored here, at `.load()`: of two starts at once both get the version that was stored first.
     return arrow_schema_of(history.grow(decided).struct)

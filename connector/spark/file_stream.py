@@ -103,9 +103,14 @@ class FileStream:
             write_to: directory or URL of the data files.
             every: as in `to_delta`.
         """
+        from ..source.rehearsal import check_sink
+
         columns = {"writeSchema": self.schema} if self.schema else self._inferred
-        reader = self.spark.readStream.format("sluice").option("writeTo", write_to)
-        files = reader.options(**{**columns, **self.options}).load(self.path)
+        options = {**columns, **self.options, "writeTo": write_to}
+        # A client of Spark Connect may see neither the files nor the checkpoint.
+        if getattr(self.spark, "_sc", None) is not None:
+            check_sink({**options, "path": self.path}, sink)
+        files = self.spark.readStream.format("sluice").options(**options).load(self.path)
         on_batch = cast("Callable[[Any, int], None]", sink)
         return self.writer(files, every).foreachBatch(on_batch).start()
 

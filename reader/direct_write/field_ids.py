@@ -13,9 +13,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from ..files.evolution.type_growth import wider
-from .statistics import leaves
-
 TABLE_COLUMNS: Final = "sluice.write.tableColumns"
 """Local property of Spark's jobs by which a sink passes the columns of its table to the tasks."""
 
@@ -67,35 +64,6 @@ def id_of(field: pa.Field) -> int | None:
     """The field id of a column; None without one."""
     text = (field.metadata or {}).get(_ID)
     return None if text is None else int(text)
-
-
-def unfit(schema: pa.Schema, columns: pa.Schema) -> list[str]:
-    """The columns of rows that a table does not take: of a type that is wider than its own."""
-    kinds = {leaf.path: leaf.type for leaf in leaves(columns) if leaf.path is not None}
-    promotes = finds_by_id(columns)
-    return [
-        f"{leaf.name} {leaf.type} ({kinds[leaf.path]} in the table)"
-        for leaf in leaves(schema)
-        if leaf.path in kinds and not _takes(kinds[leaf.path], leaf.type, promotes=promotes)
-    ]
-
-
-def _takes(kind: pa.DataType, other: pa.DataType, *, promotes: bool) -> bool:
-    wide = kind if kind == other else wider(kind, other)
-    if wide is None or wide == kind:
-        # Types that are not both numbers are compared by the sink.
-        return wide == kind or not (_is_number(kind) and _is_number(other))
-    scales = [each.scale for each in (kind, wide) if _types.is_decimal(each)]
-    is_promotion = (kind, wide) in _PROMOTIONS or (len(scales) == 2 and scales[0] == scales[1])
-    return promotes and is_promotion
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(_types.is_integer(kind) or _types.is_floating(kind) or _types.is_decimal(kind))
-
-
-_PROMOTIONS: Final = ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
-"""As Iceberg has them; decimals of more digits as well."""
 
 
 def _by_name(fields: Sequence[pa.Field]) -> dict[str, pa.Field]:

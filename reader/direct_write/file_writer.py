@@ -22,10 +22,17 @@ from ...checkpoint_meta.documents.written_file import FileName, WrittenFile
 from ...checkpoint_meta.storage.contract import Draft
 from ...errors import OptionError
 from .field_ids import finds_by_id, with_field_ids
-from .partition_spec import SpecPartitioning, is_partitioned
-from .partitioning import Partitioning, Values
+from .partition_spec import paths_of
+from .partitioning import Values
 from .place import Place
 from .statistics import Leaf, float_arrays, leaves, statistics_of
+from .table_fit import (
+    check_not_null,
+    check_values,
+    partitioning_of,
+    required,
+    without_voids,
+)
 from .write_options import WriteOptions
 
 _BUFFERED: Final = 64 * 1024 * 1024
@@ -94,16 +101,13 @@ class DataFileWriter:
 
     def _begin(self, schema: pa.Schema) -> None:
         """Prepare for rows of this schema, before the first and after the last of another one."""
-        options, columns = self._options, self._columns
+        columns = self._columns
         self.schema = schema
-        if columns is not None and is_partitioned(columns) and not options.write_partition_by:
-            self._partitioning: Partitioning = SpecPartitioning(schema, columns)
-        else:
-            self._partitioning = Partitioning(schema, options.write_partition_by)
-        missing = [c for c in options.write_sort_by if c not in self._partitioning.schema.names]
-        if missing:
-            expected = f"columns of the files: {', '.join(self._partitioning.schema.names)}"
-            raise OptionError("writeSortBy: there are no such columns", "", str(missing), expected)
+        self._written_schema = without_voids(schema)
+        self._partitioning = partitioning_of(self._written_schema, self._options, columns)
+        # Where the rows promise it themselves, their parser has checked it.
+        nullable = {path for path, field in paths_of(schema) if field.nullable}
+        self._required = [path for path in required(columns or pa.schema([])) if path in nullable]
         schema = self._partitioning.schema
         has_ids = columns is not None and finds_by_id(columns)
         self._file_schema = with_field_ids(schema, columns) if has_ids else schema
@@ -116,6 +120,7 @@ class DataFileWriter:
 
         Raises:
             OptionError: writeTransform does not return what writeTransformSchema says.
+            TableError: the table does not take a row: a null where it allows none.
             OSError: a file cannot be written.
         """
         if self._transform is not None:
@@ -123,9 +128,19 @@ class DataFileWriter:
         elif not batch.schema.equals(self.schema):
             self._end()
             self._begin(batch.schema)
+        if self._columns is not None:
+            check_not_null(batch, self._required, self._columns)
+        if self._written_schema is not self.schema:
+            batch = batch.select(self._written_schema.names).cast(self._written_schema)
         group_bytes = min(_BUFFERED, self._options.write_file_bytes)
         for values, rows in self._partitioning.split(batch):
-            partition = self._partitions.setdefault(values, _Partition(values))
+            # Python takes 0.0 and -0.0 for one key, and each NaN for another one.
+            key = tuple(repr(v) if isinstance(v, float) else v for v in values)
+            partition = self._partitions.get(key)
+            if partition is None:
+                if self._columns is not None:
+                    check_values(self._partitioning.mapping(values), self._columns)
+                partition = self._partitions[key] = _Partition(values)
             partition.batches.append(rows)
             partition.size += rows.nbytes
             self._buffered += rows.nbytes

@@ -71,8 +71,8 @@ class SpecPartitioning(Partitioning):
         """
         super().__init__(schema, [])
         self._spec = spec_of(columns)
-        sources = {id_of(field): (path, field.type) for path, field in _fields(columns)}
-        kinds = {path: field.type for path, field in _fields(schema)}
+        sources = {id_of(field): (path, field.type) for path, field in paths_of(columns)}
+        kinds = {path: field.type for path, field in paths_of(schema)}
         self._fields: list[_Key | None] = []
         for each in self._spec["fields"]:
             path, kind = sources.get(each["source-id"], ((), pa.null()))
@@ -98,13 +98,14 @@ class SpecPartitioning(Partitioning):
         return ""
 
 
-def _fields(
+def paths_of(
     columns: pa.Schema | pa.StructType, outer: Path = ()
 ) -> Iterator[tuple[Path, pa.Field]]:
+    """The columns, and the fields of structs at any depth, by their paths."""
     for field in columns:
         yield (*outer, field.name), field
         if _types.is_struct(field.type):
-            yield from _fields(field.type, (*outer, field.name))
+            yield from paths_of(field.type, (*outer, field.name))
 
 
 def _field(path: Path, arrow_type: pa.DataType, kind: pa.DataType, transform: str) -> _Key:

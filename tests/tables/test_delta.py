@@ -122,11 +122,25 @@ def test_a_file_without_statistics_stays_when_columns_are_added(tmp_path, sink):
     assert rows_of(tmp_path) == [*range(6)]
 
 
-def test_new_columns_of_a_table_with_nested_columns_only_are_refused_by_name(tmp_path, sink):
-    nested = pa.table({"o": pa.array([{"x": 1}])})
-    sink.add(batch_of(tmp_path, 1, nested))
-    with pytest.raises(TableError, match="all columns are nested"):
-        sink.add(batch_of(tmp_path, 2, nested.append_column("id", pa.array([1]))))
+@pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("us")])
+def test_a_table_with_nested_columns_only_and_of_an_older_protocol_takes_new_ones(
+    tmp_path, sink, kind
+):
+    sink.add(batch_of(tmp_path, 1, pa.table({"o": pa.array([{"x": 1}])})))
+    more = pa.struct([("x", pa.int64()), ("y", kind)])
+    sink.add(batch_of(tmp_path, 2, pa.table({"o": pa.array([{"x": 2, "y": 3}], more)})))
+    sink.add(
+        batch_of(tmp_path, 3, pa.table({"o": pa.array([{"x": 3}]), "id": pa.array([4], kind)}))
+    )
+    rows = DeltaTable(str(tmp_path)).to_pyarrow_table()
+    inner = rows["o"].combine_chunks()
+    seen = zip(
+        inner.field("x").to_pylist(),
+        inner.field("y").cast(pa.int64()).to_pylist(),
+        rows["id"].cast(pa.int64()).to_pylist(),
+        strict=True,
+    )
+    assert sorted(seen) == [(1, None, None), (2, 3, None), (3, None, 4)]
 
 
 def test_files_that_a_vacuum_has_taken_are_named_before_anything_is_added(tmp_path, sink):

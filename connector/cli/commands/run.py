@@ -182,7 +182,7 @@ def _show_plan(arguments: RunArguments) -> None:
     from ...host.run import checked_with_target
     from ...views.amounts import counted, format_bytes
 
-    planned = planned_batch(checked_with_target(arguments.options, arguments.to)[0])
+    planned = planned_batch(*checked_with_target(arguments.options, arguments.to))
     if arguments.as_json:
         print_json(None if planned is None else asdict(planned))
     elif planned is None:
@@ -202,9 +202,12 @@ def _run_in_spark(arguments: RunArguments) -> None:
 
     from ...host.run import checked_with_target
     from ...session.restart_on_evolution import run_with_evolution
+    from ...source.rehearsal import check_sink
     from ...spark.file_stream import FileStream
 
     options, target = checked_with_target(arguments.options, arguments.to)
+    # Spark asks the sink once a batch is planned.
+    check_sink(options, target.sink)
     path, place, every = options.pop("path"), arguments.checkpoint, _seconds(arguments)
     session = (
         SparkSession.builder.master(arguments.spark).appName(f"sluice run {path}").getOrCreate()

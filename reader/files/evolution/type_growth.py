@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
 import pyarrow as pa
@@ -57,6 +58,24 @@ def is_variant(kind: pa.DataType) -> bool:
     if not _types.is_struct(kind) or {child.name for child in kind} != {"value", "metadata"}:
         return False
     return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
+
+
+def ddl_of(kind: pa.DataType) -> str:
+    """Return a type as Spark's DDL has it, for people; Arrow's own word if Spark has no such."""
+    if is_variant(kind):
+        return "variant"
+    if _types.is_struct(kind):
+        return f"struct<{', '.join(f'{quoted(f.name)}: {ddl_of(f.type)}' for f in kind)}>"
+    if _types.is_map(kind):
+        return f"map<{ddl_of(kind.key_type)}, {ddl_of(kind.item_type)}>"
+    if hasattr(kind, "value_field"):
+        return f"array<{ddl_of(kind.value_type)}>"
+    if _types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    names = {kind: name for name, kind in SPARK_TYPES.items()}
+    with suppress(TypeError):
+        kind = fitted(kind)
+    return names.get(kind) or str(kind)
 
 
 def fitted(kind: pa.DataType) -> pa.DataType:

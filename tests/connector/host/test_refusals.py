@@ -1,0 +1,250 @@
+"""Rows that a table does not take: refused before there is a trace, or written as they are."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import re
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyiceberg.schema import Schema
+from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType, StructType
+
+from pyspark_sluice import run
+from pyspark_sluice.connector.host.dry_run import planned_batch
+from pyspark_sluice.connector.host.run import checked_with_target
+from pyspark_sluice.errors import MalformedDataError, NewColumnsError, OptionError, TableError
+from pyspark_sluice.tests.tables.iceberg_lake import IcebergLake
+
+AT = dt.datetime(2024, 1, 2, 3, 4, 5, 1, tzinfo=dt.UTC)
+
+
+class Landing:
+    """Files, a checkpoint and a Delta table below one directory."""
+
+    def __init__(self, root):
+        self.data, self.checkpoint, self.table = root / "in", root / "ck", root / "table"
+        self.data.mkdir()
+
+    def json(self, name, *rows):
+        (self.data / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def create(self, *columns, partition_by=()):
+        schema = pa.schema([*columns])
+        DeltaTable.create(str(self.table), schema=schema, partition_by=[*partition_by])
+
+    def call(self, **options):
+        usual = {"path": str(self.data), "checkpointLocation": str(self.checkpoint)}
+        inferred = {} if "writeSchema" in options else {"inferColumnTypes": "true"}
+        return {"fileFormat": "json", **usual, **inferred, **options}
+
+    def run(self, to=None, **options):
+        return run(self.call(**options), to=to or f"delta:{self.table}", workers=1)
+
+    def refused(self, told, to=None, error=TableError, **options):
+        """Neither the run nor the rehearsal leaves a trace."""
+        before = sorted(self.data.parent.rglob("*"))
+        target = to or f"delta:{self.table}"
+        with pytest.raises(error, match=told) as run_error:
+            self.run(to, **options)
+        with pytest.raises(error) as dry_error:
+            planned_batch(*checked_with_target(self.call(**options), target))
+        assert str(dry_error.value) == str(run_error.value)
+        assert sorted(self.data.parent.rglob("*")) == before
+
+    def rows(self):
+        return DeltaTable(str(self.table)).to_pyarrow_table().to_pylist()
+
+
+@pytest.fixture
+def landing(tmp_path):
+    return Landing(tmp_path)
+
+
+LONG, NTZ, INSTANT = pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")
+STRUCT = pa.struct([("a", pa.list_(pa.int32()))])
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "schema", "told", "hints"),
+    [
+        ([("v", pa.int32())], {"v": 7}, "", "v is long, and integer in", "v integer"),
+        ([("v", pa.string())], {"v": 7}, "v long", "v is long, and string in", "v string"),
+        (
+            [("v", pa.decimal128(17, 2))],
+            {"v": 1.25},
+            "v decimal(10,2)",
+            r"v is decimal\(10,2\), and decimal\(17,2\) in",
+            "v decimal(17,2)",
+        ),
+        (
+            [("v", NTZ)],
+            {"v": "2024-01-02T03:04:05"},
+            "v timestamp",
+            "v is timestamp, and timestamp_ntz in",
+            "v timestamp_ntz",
+        ),
+        (
+            [("o", STRUCT)],
+            {"o": {"a": [1]}},
+            "",
+            "o.a.element is long, and integer in",
+            "o.a array<integer>",
+        ),
+        ([("ID", LONG)], {"id": 1}, "", "id is ID in the table", ""),
+        ([("o", STRUCT)], {"o": {"A": [1]}}, "", "o.A is o.a in the table", ""),
+        ([], {"s": {"a": 1, "A": 2}}, "", "s.A is s.a in the rows as well", ""),
+        ([], {"v": 1}, "v interval day to second", "v is interval day to second, a type that", ""),
+        (
+            [pa.field("id", LONG, nullable=False), ("v", LONG)],
+            {"v": 1},
+            "",
+            "id is NOT NULL in the table, and not in the rows",
+            "",
+        ),
+    ],
+)
+def test_a_column_is_refused_with_both_types_and_its_hint_is_the_remedy(
+    landing, columns, row, schema, told, hints
+):
+    if columns:
+        landing.create(*columns)
+    landing.json("1.json", row)
+    given = {"writeSchema": schema} if schema else {}
+    landing.refused(told, **given)
+    if hints:
+        # A schema that was passed has the types itself.
+        more = {"writeSchema": hints} if schema else {"schemaHints": hints}
+        with pytest.raises(TableError, match=re.escape(f"schemaHints='{hints}'")):
+            landing.run(**given)
+        landing.run(**more)
+        (name,) = row
+        assert [*landing.rows()[0]] == [name]
+
+
+def test_a_partition_column_that_was_forgotten_or_is_too_many(landing):
+    landing.json("1.json", {"day": "b", "v": 2})
+    # Without a table, the option alone is wrong.
+    landing.refused("columns of the rows", error=OptionError, writePartitionBy="dey")
+    landing.create(("day", pa.string()), ("v", LONG), partition_by=["day"])
+    landing.refused("found no writePartitionBy; .* Set the option writePartitionBy=day")
+    landing.refused("found writePartitionBy=v", writePartitionBy="v")
+    landing.run(writePartitionBy="day")
+    assert landing.rows() == [{"day": "b", "v": 2}]
+
+
+def test_a_null_where_the_table_allows_none_ends_the_task_before_it_commits(landing):
+    inner = pa.struct([pa.field("x", pa.string(), nullable=False)])
+    landing.create(pa.field("id", LONG, nullable=False), ("o", inner))
+    landing.json("1.json", {"id": 1, "o": {"x": "a"}}, {"o": {"x": "b"}}, {"id": 3, "o": {}})
+    for told, condition in (("in id, in 1 of 3", "id"), ("in o.x, in 1 of 2", "o.x")):
+        with pytest.raises(TableError, match=f"nulls {told}.*filter='{condition} IS NOT NULL'"):
+            landing.run(**({} if condition == "id" else {"filter": "id IS NOT NULL"}))
+    landing.run(filter="id IS NOT NULL AND id < 3")
+    assert landing.rows() == [{"id": 1, "o": {"x": "a"}}]
+
+
+@pytest.mark.parametrize("kind", [INSTANT, NTZ])
+def test_a_table_partitioned_by_time_takes_rows_and_not_those_of_the_other_kind(landing, kind):
+    names = {INSTANT: "timestamp", NTZ: "timestamp_ntz"}
+    landing.create(("id", LONG), ("at", kind), partition_by=["at"])
+    zone = "Z" if kind.tz else ""
+    landing.json("1.json", {"id": 1, "at": f"2024-01-02T03:04:05.000001{zone}"}, {"id": 2})
+    other = names[NTZ if kind == INSTANT else INSTANT]
+    told = f"at is {other}, and {names[kind]} in the table"
+    landing.refused(told, writePartitionBy="at", writeSchema=f"id long, at {other}")
+    landing.run(writePartitionBy="at", writeSchema=f"id long, at {names[kind]}")
+    expected = [(1, AT if kind.tz else AT.replace(tzinfo=None)), (2, None)]
+    assert sorted((row["id"], row["at"]) for row in landing.rows()) == expected
+    assert pl.read_delta(str(landing.table)).sort("id").rows() == expected
+
+
+def test_a_partition_value_of_text_is_refused_in_the_task(landing):
+    landing.create(("id", LONG), ("day", pa.date32()), partition_by=["day"])
+    landing.json("1.json", {"id": 1, "day": "2024-01-02"}, {"id": 2, "day": "x"})
+    with pytest.raises(TableError, match=r"found day: .*'x'.* of type date"):
+        landing.run(writePartitionBy="day")
+    landing.run(writePartitionBy="day", filter="id < 2")
+    assert landing.rows() == [{"id": 1, "day": dt.date(2024, 1, 2)}]
+
+
+def test_what_a_later_file_or_a_hint_brings_is_refused_before_the_schema_is_stored(landing):
+    landing.json("1.json", {"n": 1, "s": {"a": 1}})
+    landing.run()
+    schemas = landing.checkpoint / "sluice" / "source" / "schemas"
+    stored = sorted(schemas.iterdir())
+    landing.json("2.json", {"n": 2, "s": {"A": 2}})
+    with pytest.raises(NewColumnsError, match=r"s\.A is s\.a in the table"):
+        landing.run()
+    landing.json("2.json", {"n": "x", "s": {"a": 2}})
+    with pytest.raises(MalformedDataError):
+        landing.run()
+    landing.refused("n is string, and long in the table", schemaHints="n string")
+    assert sorted(schemas.iterdir()) == stored
+    # The sender repairs the file, and the hint is taken out.
+    landing.json("2.json", {"n": 3, "s": {"a": 2}})
+    landing.run()
+    assert sorted(row["n"] for row in landing.rows()) == [1, 3]
+
+
+MIXED = pa.struct([("x", pa.null()), ("y", LONG)])
+
+
+def test_void_fields_are_left_out_until_they_have_a_type(landing):
+    values = {"v": [None], "m": [{"x": None, "y": 1}], "l": [[{"x": None, "y": 2}]]}
+    kinds = {"id": LONG, "v": pa.null(), "m": MIXED, "l": pa.list_(MIXED)}
+    pq.write_table(pa.table({"id": [1], **values}, schema=pa.schema(kinds)), landing.data / "1")
+    landing.run(fileFormat="parquet")
+    assert landing.rows() == [{"id": 1, "m": {"y": 1}, "l": [{"y": 2}]}]
+    typed = pa.table({"id": [2], "m": [{"x": "a", "y": 1}]})
+    pq.write_table(typed, landing.data / "2")
+    landing.run(fileFormat="parquet")
+    rows = {row["id"]: row["m"]["x"] for row in landing.rows()}
+    assert rows == {1: None, 2: "a"}
+
+
+@pytest.mark.parametrize(("kind", "place"), [("map", "value"), ("array", "element")])
+def test_a_map_or_an_array_of_nulls_needs_a_type(landing, tmp_path, kind, place):
+    void = {"map": pa.map_(pa.string(), pa.null()), "array": pa.list_(pa.null())}[kind]
+    value = {"map": [("a", None)], "array": [None]}[kind]
+    rows = pa.table({"id": [1], "m": pa.array([value], void)})
+    pq.write_table(rows, landing.data / "1.parquet")
+    lake = IcebergLake(tmp_path, Schema(NestedField(1, "id", LongType())))
+    files = {"fileFormat": "parquet"}
+    landing.refused(f"m.{place} is void", **files)
+    landing.refused(f"m.{place} is void", lake.sink, writeTo=str(lake.data), **files)
+    hint = {"map": "map<string, string>", "array": "array<string>"}[kind]
+    landing.run(lake.sink, writeTo=str(lake.data), schemaHints=f"m {hint}", **files)
+    assert lake.rows() == [{"id": 1, "m": value}]
+
+
+def test_an_iceberg_table_takes_required_columns_and_both_zeros(landing, tmp_path):
+    inner = StructType(NestedField(4, "x", IntegerType(), required=True))
+    columns = [
+        NestedField(1, "id", LongType(), required=True),
+        NestedField(2, "f", DoubleType()),
+        NestedField(3, "o", inner),
+        NestedField(5, "t", StringType()),
+    ]
+    lake = IcebergLake(tmp_path, Schema(*columns), f="identity")
+    to = {"to": lake.sink, "writeTo": str(lake.data)}
+    rows = [{"id": 1, "f": -0.0, "o": {"x": 1}}, {"id": 2, "f": 0.0, "o": {"x": 2}}]
+    landing.json("1.json", *rows, {"f": 1.0, "o": {"x": 3}})
+    landing.refused("t is long, and string in the table", schemaHints="t long", **to)
+    landing.refused("no writePartitionBy", writePartitionBy="f", **to)
+    hints = {"schemaHints": "o.x int"}
+    with pytest.raises(TableError, match="nulls in id, in 1 of 3"):
+        landing.run(**to, **hints)
+    landing.run(filter="id IS NOT NULL", **to, **hints)
+    found = {row["id"]: (math.copysign(1, row["f"]), row["o"]) for row in lake.rows()}
+    assert found == {1: (-1.0, {"x": 1}), 2: (1.0, {"x": 2})}
+    parts = [math.copysign(1, each.partition[0]) for each in lake.files()]
+    assert sorted(parts) == [-1.0, 1.0]
+    schema = lake.table.schema()
+    assert schema.find_field("id").required
+    assert schema.find_field("o.x").required
