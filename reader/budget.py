@@ -25,10 +25,16 @@ class RemainingBudget:
         self.seconds = limits.seconds
         self._end = None if limits.seconds is None else clock() + limits.seconds
         self._has_begun = False
+        self._rows_read = self._records_read = 0
 
-    def take(self, rows: int, stored: int = 0) -> None:
-        """Account for records that were read."""
+    def take(self, rows: int, stored: int = 0, records: int | None = None) -> None:
+        """Account for records that were read.
+
+        `records` is the number of records that these rows were filtered from.
+        """
         self._has_begun = True
+        self._rows_read += rows
+        self._records_read += rows if records is None else records
         self.rows = None if self.rows is None else self.rows - rows
         self.bytes = None if self.bytes is None else self.bytes - stored
 
@@ -42,6 +48,15 @@ class RemainingBudget:
         return (self.rows is None or rows <= self.rows) and (
             self.bytes is None or stored <= self.bytes
         )
+
+    @property
+    def records_left(self) -> int | None:
+        """Return about how many records give the rows that may still be read; None: no limit."""
+        if self.rows is None or not self._records_read:
+            return self.rows
+        if not self._rows_read:
+            return max(self.rows, self._records_read)
+        return max(1, self.rows * self._records_read // self._rows_read)
 
     @property
     def has_begun(self) -> bool:

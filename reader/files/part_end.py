@@ -100,7 +100,8 @@ class SplitEnd:
 
     def _take(self, rows: int, piece: Decoded, end: int) -> None:
         # Of a budget of bytes is taken what is known; the rest once the split has ended.
-        self._budget.take(rows, self._stored(piece))
+        records = piece.batch.num_rows + piece.dropped_records
+        self._budget.take(rows, self._stored(piece), records)
         if piece.read_bytes is not None:
             self._read_bytes = max(self._read_so_far, piece.read_bytes)
         self._at = end

@@ -109,7 +109,12 @@ class FileSplitReader(SplitReader[FileSplit]):
         if (seconds := context.budget.seconds) is not None:
             storage = paced(options.storage_options, seconds / _REQUESTS)
             options = options.model_copy(update={"storage_options": storage})
-        self._known = FormatContext(frozenset(schema.names), schema_is_inferred, cut_places)
+        self._known = FormatContext(
+            frozenset(schema.names),
+            schema_is_inferred,
+            cut_places,
+            lambda: context.budget.records_left,
+        )
         self._schema = schema
         self._watch = ColumnWatch(schema, options, self._known)
         self._options = options

@@ -135,6 +135,13 @@ class FormatContext:
     cut_places: CutPlaces | None = None
     """Stores the points at which decompression of gzip can start; None if they are not stored."""
 
+    records_left: Callable[[], int | None] = lambda: None
+    """Returns about how many records the reader still accepts; None if it accepts all.
+
+    A format that decodes about that many at a time decodes little that the next batch has to
+    decode again. It may decode more, or fewer.
+    """
+
 
 NO_CONTEXT = FormatContext()
 

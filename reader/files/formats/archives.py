@@ -19,7 +19,7 @@ from ..evolution.new_columns import NewColumnsSeen
 from ..io.archives import Member, is_zip, members, reads_members
 from ..options import ReaderOptions
 from .api import Decoded, FileFormat, Splittability, TimeSpan
-from .record_format import asks_row_index, up_to
+from .record_format import asks_row_index, rows_before
 from .registry import format_class
 
 _WITHIN = 40
@@ -73,10 +73,7 @@ class ArchiveFormat(FileFormat):
 
     @override
     def first_row(self, split: FileSplit) -> int:
-        row = super().first_row(split)
-        for piece in up_to(self.decode(split._replace(skip=0)), split.skip):
-            row += piece.batch.num_rows
-        return row
+        return super().first_row(split) + rows_before(self, split)
 
     @classmethod
     @override

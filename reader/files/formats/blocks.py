@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import ClassVar
 
 import numpy as np
@@ -239,19 +240,22 @@ class BlockFormat(FileFormat):
         if not self.counts_rows:
             return super().remainder(split, position)
         rows = position
-        for block in self.blocks(split.file):
-            if split.start <= block.start < split.end:
-                if rows < block.rows:
-                    read = (block.end - block.start) * rows // block.rows
-                    return FileSplit(split.file, block.start, split.end, rows, read)
-                rows -= block.rows
+        for block in self._blocks_in(split):
+            if rows < block.rows:
+                read = (block.end - block.start) * rows // block.rows
+                return FileSplit(split.file, block.start, split.end, rows, read)
+            rows -= block.rows
         raise AssertionError(f"{split.split_id} has fewer rows")
 
     @override
     def position_of(self, split: FileSplit, remainder: FileSplit) -> int:
-        blocks = self.blocks(split.file) if self.counts_rows else ()
-        skipped = (b.rows for b in blocks if split.start <= b.start < remainder.start)
-        return sum(skipped) + remainder.skip
+        blocks = self._blocks_in(split) if self.counts_rows else ()
+        before = takewhile(lambda block: block.start < remainder.start, blocks)
+        return sum(block.rows for block in before) + remainder.skip
+
+    def _blocks_in(self, split: FileSplit) -> Iterator[Block]:
+        """Yield the blocks that start in `split`."""
+        return (b for b in self.blocks(split.file) if split.start <= b.start < split.end)
 
     @contextmanager
     def _opened(self, file: FileVersion) -> Iterator[pa.NativeFile]:

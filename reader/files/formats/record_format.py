@@ -158,12 +158,30 @@ class RecordFormat(FileFormat):
         blocks = line_blocks(split, self.options, self._block_bytes, self.context.cut_places)
         for block in blocks:
             try:
-                yield self.decode_records(split, block, 0, len(block.data))
+                yield from self.decode_block(split, block, 0)
             except NewColumnsSeen as seen:
                 # The rest of the split is looked through, so that the query stops once for all that
                 # is new in it.
                 more = (each.data for each in chain([block], blocks))
                 raise self.all_new_columns(seen, more) from None
+
+    def decode_block(self, split: FileSplit, block: LineBlock, begin: int) -> Iterator[Decoded]:
+        """Yield the records of a block from a byte on, about as many at a time as are left."""
+        data, separator = block.data, self.options.line_sep.encode()
+        lines = records = 0
+        while begin < len(data):
+            most, end = self.context.records_left(), len(data)
+            if most is not None:
+                # A line may hold several records, or none: the first lines show that.
+                count = max(
+                    1, most * lines // records if records else max(min(most, _FIRST), lines)
+                )
+                end, passed = end_of_lines(data, begin, count, separator)
+                lines += passed
+            piece = self.decode_records(split, block, begin, end)
+            records += piece.batch.num_rows + piece.dropped_records
+            yield piece
+            begin = end
 
     def decode_records(self, split: FileSplit, block: LineBlock, begin: int, end: int) -> Decoded:
         """Return the records in some bytes of a block, which begin and end with records."""
@@ -196,12 +214,7 @@ class RecordFormat(FileFormat):
 
     @override
     def first_row(self, split: FileSplit) -> int:
-        rows = super().first_row(split)
-        if split.skip and not self.spans_lines:
-            # The part of it that was read already has rows, too.
-            pieces = self.decode(split._replace(skip=0))
-            rows += sum(piece.batch.num_rows for piece in up_to(pieces, split.skip))
-        return rows
+        return super().first_row(split) + (0 if self.spans_lines else rows_before(self, split))
 
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:
         """Return rows of several small files from one parse, with the number of rows of each file.
@@ -229,6 +242,40 @@ class RecordFormat(FileFormat):
         """Parse whole records. With several files in `source`, `rows_of` has to be filled."""
 
 
+_FIRST = 64
+"""Lines that are parsed at once at first, under a limit on rows."""
+
+
+def end_of_lines(data: bytes, begin: int, count: int, separator: bytes) -> tuple[int, int]:
+    """Return where the next `count` lines end, or as many as there are, and their number.
+
+    Without a separator any line break ends them.
+    """
+    length = max(_LEAST_STEP, 128 * count)
+    while True:
+        end = min(len(data), begin + length)
+        window = data[begin:end]
+        ends = separators(window, separator or b"\n")
+        if not len(ends) and not separator:
+            # A CR at the end of the window may be the first half of CR LF.
+            ends = separators(window[:-1], b"\r")
+        if len(ends) >= count:
+            return begin + int(ends[count - 1]) + len(separator or b"\n"), count
+        if end == len(data):
+            return end, len(ends) + 1
+        length *= 4
+
+
+def separators(data: bytes, separator: bytes) -> np.ndarray:
+    """Return where each separator begins."""
+    if len(separator) == 1:
+        return np.flatnonzero(np.frombuffer(data, np.uint8) == separator[0])
+    return np.array([m.start() for m in re.finditer(re.escape(separator), data)], np.int64)
+
+
+_LEAST_STEP = 4096
+"""Bytes that are searched for the ends of records, at least."""
+
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -242,6 +289,12 @@ def up_to(pieces: Iterable[Decoded], end: int) -> Iterator[Decoded]:
             yield from up_to(piece.parts(), end)
         else:
             yield piece
+
+
+def rows_before(file_format: FileFormat, split: FileSplit) -> int:
+    """Return the number of rows in the part of a split that was read already."""
+    pieces = file_format.decode(split._replace(skip=0)) if split.skip else ()
+    return sum(piece.batch.num_rows for piece in up_to(pieces, split.skip))
 
 
 def asks_row_index(schema: pa.Schema) -> bool:

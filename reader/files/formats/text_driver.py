@@ -8,7 +8,6 @@ record that does not fit becomes is decided here, for every format.
 from __future__ import annotations
 
 import json
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -221,10 +220,9 @@ def exactly(
     rows: Rows,
     source: Origin,
     options: ReaderOptions,
-    most: int = sys.maxsize,
 ) -> Cut:
-    """Parse records singly, until they have `most` bytes."""
-    of_all, bad, packed, size, end = list[Row](), list[BadRecord](), len(source.files) > 1, 0, 0
+    """Parse records singly."""
+    of_all, bad, packed, end = list[Row](), list[BadRecord](), len(source.files) > 1, 0
     rows_of, dropped_of = [0] * len(source.files), [0] * len(source.files)
     for record in records:
         offset, end = record.offset, record.end
@@ -238,9 +236,6 @@ def exactly(
             # written.
             if options.bad_records_path:
                 bad.append(source.bad_record(offset, _text(record.text), outcome.dropped))
-        size += end - offset
-        if size >= most:
-            break
     batch = rows.batch(of_all)
     return Cut(Parsed(batch, sum(dropped_of), bad, rows_of if packed else None, dropped_of), end)
 

@@ -41,6 +41,7 @@ class RawBlock:
     """One block as it is stored."""
 
     start: int
+    end: int
     rows: int
     data: bytes
 
@@ -169,7 +170,7 @@ def raw_blocks(
             source.seek(stop - _SYNC)
         if source.read(_SYNC) != header.sync:
             _fail("a block without the sync marker at its end", at)
-        yield RawBlock(at, rows, data)
+        yield RawBlock(at, stop, rows, data)
         at = stop
 
 

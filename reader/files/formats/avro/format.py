@@ -28,7 +28,7 @@ from ...values.map_nested import on_columns
 from ...values.rows import batch_of, gc_paused
 from ...values.spark_metadata import rebase_functions
 from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
-from ..blocks import BlockFormat, malformed
+from ..blocks import BlockFormat, malformed, reading
 from .container import MAGIC, Header, decompressor, encoded, first_block, raw_blocks, read_header
 from .schema import AvroSchema, Column, has_endless_arrays
 
@@ -70,6 +70,19 @@ class AvroFormat(BlockFormat):
         blocks = list(raw_blocks(source, header, header.end, file.size, with_data=False))
         return contiguous([b.start for b in blocks], [b.rows for b in blocks], file.size)
 
+    @override
+    def _blocks_in(self, split: FileSplit) -> Iterator[Block]:
+        # From the split's start on, and no further than asked: a file may have a million blocks.
+        with reading(split.file, self.what), self._opened(split.file) as source:
+            header = read_header(source)
+            at = first_block(source, header, split.start)
+            if at >= split.end and split.start > 0:
+                return
+            for block in raw_blocks(source, header, at, split.end, with_data=False):
+                # The first block of a file begins where the file does.
+                start = 0 if block.start == header.end else block.start
+                yield Block(start, block.end, block.rows)
+
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         header = read_header(source)
         expand = decompressor(header.codec)
@@ -82,6 +95,7 @@ class AvroFormat(BlockFormat):
         pending: list[tuple[int, bytes]] = []
         rows = size = 0
         most, limit = self.options.max_record_bytes, self.options.batch_bytes // 4
+        behind = split.skip
         for block in raw_blocks(source, header, at, split.end):
             try:
                 data = expand(block.data, most)
@@ -93,9 +107,11 @@ class AvroFormat(BlockFormat):
                 raise too_long(split.file.path, where, self.options, what="decompressed block")
             pending.append((block.rows, data))
             rows, size = rows + block.rows, size + len(data)
-            if rows >= _ROWS or size >= limit:
+            left = self.context.records_left()
+            if rows >= min(_ROWS, _ROWS if left is None else left + behind) or size >= limit:
                 for batch in decoder.batches(split.file, pending):
                     yield on_columns(batch, changes)
+                behind = max(0, behind - rows)
                 pending, rows, size = [], 0, 0
         for batch in decoder.batches(split.file, pending):
             yield on_columns(batch, changes)

@@ -150,7 +150,7 @@ class CsvFormat(RecordFormat, TextParser):
             left = 0 if block.since else begin - block.position
             skipped = min(max(0, left), len(block.data))
             if skipped < len(block.data):
-                yield self.decode_records(split, block, skipped, len(block.data))
+                yield from self.decode_block(split, block, skipped)
 
     @override
     def decode_packed(self, files: Sequence[FileVersion], contents: Sequence[bytes]) -> Parsed:

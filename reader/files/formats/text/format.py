@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -18,7 +17,7 @@ from ...options import ReaderOptions
 from ...values.rows import batch_of
 from ...values.strings import utf8
 from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
-from ..record_format import METADATA, Origin, RecordFormat, data_schema
+from ..record_format import METADATA, Origin, RecordFormat, data_schema, separators
 
 
 class TextFormat(RecordFormat):
@@ -63,7 +62,7 @@ class TextFormat(RecordFormat):
         if not separator and b"\r" in data:
             data, source = _normalised(data, source)
         separator = separator or b"\n"
-        ends = _ends(data, separator)
+        ends = separators(data, separator)
         starts = np.concatenate(([0], ends + len(separator)))[: len(ends) + 1]
         # A separator at the end begins no other line.
         if starts[-1] >= len(data):
@@ -92,13 +91,6 @@ class TextFormat(RecordFormat):
 
     def _batch(self, offsets: np.ndarray, data: bytes) -> pa.RecordBatch:
         return batch_of(self._data, len(offsets) - 1, {self._column: utf8(offsets, data)})
-
-
-def _ends(data: bytes, separator: bytes) -> np.ndarray:
-    if len(separator) == 1:
-        return np.flatnonzero(np.frombuffer(data, np.uint8) == separator[0])
-    matches = re.finditer(re.escape(separator), data)
-    return np.array([end.start() for end in matches], np.int64)
 
 
 def _normalised(data: bytes, source: Origin) -> tuple[bytes, Origin]:

@@ -8,8 +8,10 @@ of which those that are not well-formed say nothing.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +32,7 @@ from ..api import (
     Splittability,
     contiguous,
 )
-from ..record_format import BLOCK_BYTES, Origin, asks_row_index, data_schema
+from ..record_format import BLOCK_BYTES, Origin, asks_row_index, data_schema, rows_before
 from ..text_driver import Partial, RecordOutcome, RecordRows, TextRecord, exactly, json_text
 from .element_values import Extra, record_reader
 from .elements import XmlNames, parsed
@@ -97,18 +99,37 @@ class XmlFormat(FileFormat):
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """Yield the records that begin in `split`; see `FileFormat.decode`."""
-        source = Origin((split.file,), (0,))
         with closing(records(split, self.options)) as cut:
-            of_split = (TextRecord(at, at + len(record), record) for at, record in cut)
-            while True:
-                # Not around the `yield`, during which other code runs.
-                with gc_paused():
-                    parsed, _ = exactly(
-                        of_split, self._outcome, self._rows, source, self.options, self._block_bytes
-                    )
-                if not parsed.batch.num_rows and not parsed.dropped_records:
-                    return
-                yield parsed
+            while texts := list(self._next(cut)):
+                yield self._decoded(split, texts)
+
+    @override
+    def first_row(self, split: FileSplit) -> int:
+        return super().first_row(split) + rows_before(self, split)
+
+    def _next(self, cut: Iterator[tuple[int, bytes]]) -> Iterator[TextRecord]:
+        """Yield the records of the next batch: as many as the reader still accepts, in a block."""
+        most, size = self.context.records_left() or sys.maxsize, 0
+        for at, record in islice(cut, most):
+            yield TextRecord(at, at + len(record), record)
+            size += len(record)
+            if size >= self._block_bytes:
+                return
+
+    def _decoded(self, split: FileSplit, texts: Sequence[TextRecord]) -> Decoded:
+        source = Origin((split.file,), (0,))
+        # Not around a `yield`, during which other code runs.
+        with gc_paused():
+            parsed, end = exactly(texts, self._outcome, self._rows, source, self.options)
+        piece: Decoded = parsed
+        piece.span = texts[0].offset - split.start, end - split.start
+        if is_read_in_place(split.file, self.options):
+            piece.read_bytes = min(end, split.end) - split.start
+        if half := len(texts) // 2:
+            piece.parts = lambda: (
+                self._decoded(split, part) for part in (texts[:half], texts[half:])
+            )
+        return piece
 
     def _outcome(self, record: TextRecord, where: Callable[[], str]) -> RecordOutcome:
         return self._rows.of_record(record.text, where)

@@ -38,7 +38,9 @@ def is_read_in_place(file: FileVersion, options: ReaderOptions) -> bool:
 
 
 def records(split: FileSplit, options: ReaderOptions) -> Generator[tuple[int, bytes], None, None]:
-    """Yield each record that begins in `split`, which begins outside of any record.
+    """Yield each record of `split` that was not read yet, with where it begins in the content.
+
+    What is to be read begins outside of any record.
 
     Raises:
         SplitReadError: what opening, reading and decompressing raise.
@@ -46,20 +48,27 @@ def records(split: FileSplit, options: ReaderOptions) -> Generator[tuple[int, by
             is of another kind, such as Parquet.
     """
     file, most = split.file, options.max_record_bytes
+    base = split.start
+    in_place = split.skip and is_read_in_place(file, options)
+    if in_place and _encoding_of(file, options) == options.encoding:
+        # Behind a record that was read no other is open.
+        base += split.skip
 
     def too_far(at: int) -> Exception:
-        return too_long(file.path, f"byte {split.start + at}", options)
+        return too_long(file.path, f"byte {base + at}", options)
 
     finder = RecordFinder(
         options.row_tag, Limit(most, too_far), ignore_namespace=options.ignore_namespace
     )
-    with closing(_pieces(split, options)) as pieces:
+    with closing(_pieces(split._replace(start=base), options)) as pieces:
         for at, record in finder.records(pieces):
+            if base + at < split.start + split.skip:
+                continue
             size = size_of_tree(record)
             if size > HELD * most:
                 problem = f"tags and attributes that take {size} bytes as a tree"
-                raise too_long(file.path, f"byte {split.start + at}", options, found=problem)
-            yield split.start + at, record
+                raise too_long(file.path, f"byte {base + at}", options, found=problem)
+            yield base + at, record
 
 
 def beginning(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
@@ -85,10 +94,9 @@ def starts(file: FileVersion, options: ReaderOptions, apart: int) -> list[int]:
     Raises:
         SplitReadError: as for `records`.
     """
-    with SourceFile(file, options.storage_options).opened() as source:
-        # In another encoding, positions in the content are no bytes of the file.
-        if _declared(source.read_at(0, 1024), file, options) != options.encoding:
-            return [0]
+    # In another encoding, positions in the content are no bytes of the file.
+    if _encoding_of(file, options) != options.encoding:
+        return [0]
     places = [0]
     for at, _ in records(FileSplit(file, 0, file.size), options):
         if at >= places[-1] + apart:
@@ -125,6 +133,11 @@ def _stored(split: FileSplit, options: ReaderOptions, most: int) -> Iterator[byt
             yield data
             at += len(data)
             step = min(2 * step, most)
+
+
+def _encoding_of(file: FileVersion, options: ReaderOptions) -> str:
+    with SourceFile(file, options.storage_options).opened() as source:
+        return _declared(source.read_at(0, 1024), file, options)
 
 
 def _declared(head: bytes, file: FileVersion, options: ReaderOptions) -> str:
