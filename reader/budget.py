@@ -52,11 +52,15 @@ class RemainingBudget:
     @property
     def records_left(self) -> int | None:
         """Return about how many records give the rows that may still be read; None: no limit."""
-        if self.rows is None or not self._records_read:
-            return self.rows
+        if self.rows is None:
+            return None
+        # After the last one, the first that is not read any more says where the rest begins.
+        if self._records_read == self._rows_read:
+            return max(1, self.rows)
         if not self._rows_read:
             return max(self.rows, self._records_read)
-        return max(1, self.rows * self._records_read // self._rows_read)
+        # A little less than by their share so far: what is too much would be decoded twice.
+        return max(1, self.rows * self._records_read * 9 // (self._rows_read * 10))
 
     @property
     def has_begun(self) -> bool:

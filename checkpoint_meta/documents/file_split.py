@@ -102,7 +102,7 @@ class FileSplit(NamedTuple):
     end: int
 
     skip: int = 0
-    """How much from `start` on was read already: bytes of content in formats of lines, else rows.
+    """How much from `start` on was read already: bytes of content in formats of text, else rows.
     In an archive, this much of a member, plus 2**40 for each entry before it.
 
     Where a file cannot be entered in the middle, this is decoded again and dropped."""

@@ -1,6 +1,6 @@
 """Ends a split where the budget of the part is spent, or where an earlier attempt has ended it.
 
-Formats of lines say where their batches begin in the content of a split; in all other formats rows
+Formats of text say where their batches begin in the content of a split; in all other formats rows
 are counted. A batch that does not fit comes again in smaller parts: so the end is at the border of
 a record, also where records are dropped or filtered.
 """

@@ -1,7 +1,7 @@
 """Reads archives: each member like a file of the query's format.
 
 How far a split was read is the number of the member it ends in, and how much of that was read:
-bytes of content in formats of lines, else rows. Both are one number, so that it only grows.
+bytes of content in formats of text, else rows. Both are one number, so that it only grows.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import json
 import random
 from itertools import count, repeat
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,9 +14,14 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
 from pyspark_sluice.reader.api import LeftOut, ReaderContext, SplitFinished, SplitUnfinished
 from pyspark_sluice.reader.budget import RemainingBudget
+from pyspark_sluice.reader.files.formats.avro.format import _Blocks
+from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
+from pyspark_sluice.reader.files.formats.json.format import JsonFormat
+from pyspark_sluice.reader.files.formats.text.format import TextFormat
+from pyspark_sluice.reader.files.formats.xml.format import XmlRows
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader
-from pyspark_sluice.reader.files.testing import whole
+from pyspark_sluice.reader.files.testing import read, whole
 from pyspark_sluice.tests.reader.files.io.compressed_members import MEMBERS
 from pyspark_sluice.tests.reader.files.parts import read_parts
 
@@ -148,3 +154,64 @@ def test_an_array_on_one_line_is_one_record(tmp_path):
     path.write_text('[{"id":0},{"id":1},{"id":2}]\n[{"id":3},{"id":4}]\n')
     parts = _in_parts(path, most=2, file_format="json")
     assert [table["id"].to_pylist() for table, _ in parts] == [[0, 1, 2], [3, 4]]
+
+
+def _write(path, kind, ids):
+    if kind == "avro":
+        fields = [{"name": "id", "type": "long"}, {"name": "text", "type": "string"}]
+        with path.open("wb") as out:
+            schema = {"type": "record", "name": "r", "fields": fields}
+            rows = ({"id": i, "text": f"x{i % 10}"} for i in ids)
+            fastavro.writer(out, schema, rows, sync_interval=100)
+        return
+    line = {
+        "json": '{"id":%d,"text":"x%d"}\n',
+        "csv": "%d,x%d\n",
+        "text": "%d x%d\n",
+        "xml": "<row><id>%d</id><text>x%d</text></row>\n",
+    }[kind]
+    path.write_text("".join(line % (i, i % 10) for i in ids))
+
+
+_PARSERS = {
+    "json": (JsonFormat, "parse", lambda data, _: data.count(b"\n")),
+    "csv": (CsvFormat, "parse", lambda data, _: data.count(b"\n")),
+    "text": (TextFormat, "parse", lambda data, _: data.count(b"\n")),
+    "xml": (XmlRows, "of_record", lambda *_: 1),
+    "avro": (_Blocks, "_batch", len),
+}
+"""Method that decodes each format, and the number of records in its arguments."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "most"),
+    [
+        *((kind, {}, 1.3) for kind in _PARSERS),
+        *((kind, {"filter": "text = 'x5'"}, 1.4) for kind in _PARSERS if kind != "text"),
+    ],
+)
+def test_little_is_decoded_that_the_part_has_no_room_for(
+    tmp_path, monkeypatch, kind, options, most
+):
+    path, decoded = tmp_path / f"a.{kind}", [0]
+    _write(path, kind, range(6_000))
+    owner, name, count = _PARSERS[kind]
+    decode = getattr(owner, name)
+
+    def counting(self, *arguments):
+        decoded[0] += count(*arguments)
+        return decode(self, *arguments)
+
+    monkeypatch.setattr(owner, name, counting)
+    schema = SCHEMA if kind != "text" else pa.schema([("value", pa.string())])
+    options = {"file_format": kind, "row_tag": "row", **options}
+    budgets, left, rows = repeat(PartBudget(rows=95), 999), [whole(path)], 0
+    for budget in budgets:
+        context = ReaderContext(1, 0, 0, budget=RemainingBudget(budget))
+        table, reports = read(left, schema, context, **options)
+        rows += table.num_rows
+        left = [r.remainder for r in reports if isinstance(r, SplitUnfinished)]
+        if not left:
+            break
+    assert rows == (600 if "filter" in options else 6_000)
+    assert decoded[0] / 6_000 < most

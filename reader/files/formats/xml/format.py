@@ -8,7 +8,6 @@ of which those that are not well-formed say nothing.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
@@ -109,7 +108,7 @@ class XmlFormat(FileFormat):
 
     def _next(self, cut: Iterator[tuple[int, bytes]]) -> Iterator[TextRecord]:
         """Yield the records of the next batch: as many as the reader still accepts, in a block."""
-        most, size = self.context.records_left() or sys.maxsize, 0
+        most, size = self.context.records_left(), 0
         for at, record in islice(cut, most):
             yield TextRecord(at, at + len(record), record)
             size += len(record)
