@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from itertools import count, repeat
 
 import fastavro
@@ -173,10 +174,14 @@ def _write(path, kind, ids):
     path.write_text("".join(line % (i, i % 10) for i in ids))
 
 
-_PARSERS = {
-    "json": (JsonFormat, "parse", lambda data, _: data.count(b"\n")),
-    "csv": (CsvFormat, "parse", lambda data, _: data.count(b"\n")),
-    "text": (TextFormat, "parse", lambda data, _: data.count(b"\n")),
+def _lines_in(data, _source):
+    return data.count(b"\n")
+
+
+_PARSERS: dict[str, tuple[type, str, Callable[..., int]]] = {
+    "json": (JsonFormat, "parse", _lines_in),
+    "csv": (CsvFormat, "parse", _lines_in),
+    "text": (TextFormat, "parse", _lines_in),
     "xml": (XmlRows, "of_record", lambda *_: 1),
     "avro": (_Blocks, "_batch", len),
 }
