@@ -19,11 +19,9 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.file_split import (
-    REPLACED,
     FileSplit,
     FileVersion,
     growing_mark,
-    replaced,
 )
 from ...errors import (
     FileChangedError,
@@ -33,11 +31,9 @@ from ...errors import (
     SplitReadError,
 )
 from ..api import (
-    SCHEMA_LEFT_OUT,
     LeftOut,
     PartEnded,
     ReaderContext,
-    ReaderEvent,
     Report,
     SplitFinished,
     SplitReader,
@@ -45,7 +41,7 @@ from ..api import (
     SplitUnfinished,
 )
 from .evolution.new_columns import NewColumnsSeen
-from .formats.api import BadRecord, Decoded, FileFormat, FormatContext, Parsed
+from .formats.api import Decoded, FileFormat, FormatContext, Parsed
 from .formats.archives import class_of, format_of
 from .formats.record_format import METADATA, asks_row_index
 from .formats.registry import make_format
@@ -54,6 +50,7 @@ from .io.file_kinds import another_kind, recognised, refuse_share, refuse_unfit
 from .io.file_version import DirectoryMark
 from .io.memory_bounds import Spool
 from .io.source_file import SourceFile, contents, paced
+from .left_out import bad_file, left_out, report_replaced
 from .options import ReaderOptions
 from .options.schema_options import EvolutionMode
 from .packing import merged, runs
@@ -67,8 +64,6 @@ Item: TypeAlias = pa.RecordBatch | Report
 
 _REQUESTS = 20
 """Under a limit on seconds: requests that a reader has time for, so that it ends soon after it."""
-
-_REPLACED = "replaced before it was read; the current version is read separately"
 
 
 @dataclass(frozen=True)
@@ -217,7 +212,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             reports.append(
                 SplitFinished(split.split_id, count, split.length, share * split.length, bad)
             )
-        return [*_left_out(parsed.bad), batch, *reports]
+        return [*left_out(parsed.bad), batch, *reports]
 
     def _fitting(self, rows: Sequence[int]) -> int:
         """Return how many files of a run fit the budget, from the first one on."""
@@ -278,7 +273,7 @@ class FileSplitReader(SplitReader[FileSplit]):
                 # With `present` this is the second change: a file that never rests fails the task.
                 present = self._as_it_is_now(split, err, begun=bool(rows or dropped or present))
                 if self._only_assigned_versions:
-                    yield from _report_replaced(present.file, split)
+                    yield from report_replaced(present.file, split)
                     return
                 steps = self._batches(present)
                 continue
@@ -298,13 +293,13 @@ class FileSplitReader(SplitReader[FileSplit]):
             dropped += decoded.dropped_records
             fits = fits or bool(decoded.batch.num_rows)
             refuse_unfit((present or split).file, 0 if fits else dropped)
-            yield from _left_out(decoded.bad)
+            yield from left_out(decoded.bad)
             if batch.num_rows:
                 yield batch
         read = present or split  # A file that was replaced may be longer than its split says.
         refuse_share(read.file, rows, dropped, self._options.max_bad_record_share)
         if skipped and self._options.bad_records_path:
-            yield _bad_file(read.file, skipped)
+            yield bad_file(read.file, skipped)
         done = SplitFinished(split.split_id, rows, read.length, seconds, dropped, skipped)
         yield done if skipped else self._ended(done)
 
@@ -384,22 +379,3 @@ class FileSplitReader(SplitReader[FileSplit]):
                 f"{self._options.file_format} data that fits the schema",
                 "Repair the file, or set ignoreCorruptFiles to skip and count it.",
             ) from err
-
-
-def _left_out(records: Sequence[BadRecord]) -> Iterator[LeftOut]:
-    if records:
-        columns = [[getattr(r, name) for r in records] for name in SCHEMA_LEFT_OUT.names]
-        arrays = [pa.array(column, pa.string()) for column in columns]
-        yield LeftOut("bad_records", pa.RecordBatch.from_arrays(arrays, schema=SCHEMA_LEFT_OUT))
-
-
-def _bad_file(file: FileVersion, reason: str) -> LeftOut:
-    row = {"path": file.path, "reason": reason}
-    return LeftOut("bad_files", pa.RecordBatch.from_pylist([row], schema=SCHEMA_LEFT_OUT))
-
-
-def _report_replaced(version: FileVersion, split: FileSplit) -> Iterator[Item]:
-    yield SplitFinished(split.split_id, 0, skipped=_REPLACED)
-    # A version without its time is for a listing to find.
-    if version.modified >= 0:
-        yield ReaderEvent(REPLACED, replaced(split.file, version))
