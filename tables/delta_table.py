@@ -18,6 +18,7 @@ from typing_extensions import override
 from ..checkpoint_meta.storage.client_options import client_config
 from ..checkpoint_meta.storage.providers import BY_SCHEME
 from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
+from ..checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
 from ..errors import OptionError, TableError
 from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.statistics import Path
@@ -52,6 +53,10 @@ class DeltaSink(TableSink):
                 "a local path, or one of " + ", ".join(f"{scheme}://" for scheme in BY_SCHEME),
                 "Keep the table there, or write Parquet files with manifests.",
             )
+
+    @override
+    def check_place(self) -> None:
+        check_exclusive_creates(self._name, self._storage_options, "the table")
 
     @property
     def client_options(self) -> dict[str, str] | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..checkpoint_meta.storage.urls import absolute, hadoop_pattern
+from ..checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
 from ..checkpoint_meta.stores.open_store import open_store
 from ..errors import TableError
 from .written_batch import FileBatch, WrittenBatch, not_next
@@ -26,12 +27,17 @@ class Manifests:
         self._storage_options = storage_options
         self._store = open_store(self._directory, storage_options)
 
+    def check_place(self) -> None:
+        """See `TableSink.check_place`."""
+        check_exclusive_creates(self._directory, self._storage_options, "the manifests")
+
     def __call__(self, frame: DataFrame | FileBatch, _: int) -> None:
         """Publish the manifest of a batch, unless it is there.
 
         Raises:
             TableError: it is there with other files, or the files are gone.
         """
+        self.check_place()
         batch = WrittenBatch.of(frame, self._storage_options)
         if batch is not None:
             self.add(batch)

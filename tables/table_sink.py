@@ -36,6 +36,14 @@ class TableSink(ABC):
         self._name = name
         self._storage_options = storage_options
 
+    def check_place(self) -> None:
+        """Check that of two writers only one can be first; a catalog decides that by itself.
+
+        Raises:
+            StateError: the store of the table lets both create the same object.
+        """
+        return
+
     @abstractmethod
     def opened(self) -> Any:
         """The table as it is now."""
@@ -46,6 +54,7 @@ class TableSink(ABC):
         Raises:
             TableError: the table has another batch in its place or a later one, or does not fit.
         """
+        self.check_place()
         # Spark Connect has no context on this side of the wire; its files have no field ids.
         # The embedded host passes the columns to its tasks by itself.
         context = getattr(getattr(frame, "sparkSession", None), "_sc", None)

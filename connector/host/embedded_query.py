@@ -20,6 +20,7 @@ from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.files.ledger.index_merge import give_back
 from ...errors import OptionError, SchemaEvolvedError
 from ...reader.written_files import rows_schema
+from ...tables.manifests import Manifests
 from ...tables.table_sink import TableSink
 from ...tables.written_batch import FileBatch
 from ..options.model import SluiceOptions, parse_options
@@ -44,6 +45,11 @@ class SinkTarget:
     sink: Sink
     write_to: str = ""
     """Empty if the options say it."""
+
+    def check_place(self) -> None:
+        """See `TableSink.check_place`."""
+        if isinstance(self.sink, TableSink | Manifests):
+            self.sink.check_place()
 
     def columns(self) -> str | None:
         """The columns of the table for the writers of data files; None without a table."""
@@ -95,6 +101,7 @@ class EmbeddedQuery:
         self._texts, self._target, self._pool, self._on_task = texts, target, pool, on_task
         options = parse_options(texts, streaming=True, names_format=True)
         _check(options)
+        target.check_place()
         self._options = options
         place = hadoop_path(options.checkpoint_location or "")
         # First of all: what the table refuses leaves no trace.

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.stores.contract import StateStore
+from ...checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
 from ...enumerator.batch_budget import BatchLimits
 from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings, StartingState
@@ -19,6 +20,7 @@ from ...errors import OptionError
 from ...reader.direct_write.unreferenced_files import sweep
 from ...reader.files.io.compressed.cut_places import take_over
 from ..options.model import SluiceOptions, parse_options
+from ..options.validation import archive_of
 from ..session.processes import is_process_of_spark, leave_pandas_out
 from ..source.direct_write import written_places
 from ..source.file_source import driver_cores
@@ -29,6 +31,7 @@ from ..source.state_location import (
     query_without_batches,
     spark_query_id,
     starting_state,
+    state_root,
 )
 from .offsets import Offsets
 from .partitions import ReaderPartition, partitions_of
@@ -109,6 +112,8 @@ class StreamDriver(BatchDriver):
         # Before any object of the state is written: a wrong checkpointLocation leaves no trace.
         query_id = "" if rehearsal else spark_query_id(self._options)
         self._store = rehearsal or open_state(self._options)
+        if rehearsal is None:
+            _check_places(self._options)
         source = load_source(self._options, schema, schema_is_inferred=inferred)
         settings = _settings(self._options)
         if rehearsal is None:
@@ -184,6 +189,13 @@ class StreamDriver(BatchDriver):
                 self._store.location,
                 pending,
             )
+
+
+def _check_places(options: SluiceOptions) -> None:
+    """Raise, before the state is claimed, if two queries could both create an object there."""
+    check_exclusive_creates(state_root(options), options.storage_options, "the state")
+    if archive := archive_of(options):
+        check_exclusive_creates(archive, options.storage_options, "the archive")
 
 
 def _background_interval(options: SluiceOptions) -> float:

@@ -18,6 +18,7 @@ from ....checkpoint_meta.storage.client_options import check_known_to_fsspec
 from ....checkpoint_meta.storage.hdfs_storage import SCHEME
 from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME, S3
 from ....checkpoint_meta.storage.urls import absolute, join, local_path, scheme_of, storage_url
+from ....checkpoint_meta.stores.exclusive_creates import created
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import SluiceError, StateMissingError
 from ...query.spark_checkpoint import lacks_metadata
@@ -28,10 +29,10 @@ from .interpreters import python_findings
 from .patient import Finding, Patient
 from .storage import (
     check_local_directory,
-    created,
     left_as_it_was,
     no_place,
     path_finding,
+    place_findings,
     state_findings,
 )
 
@@ -42,7 +43,8 @@ def findings(patient: Patient) -> Iterator[Finding]:
     """One after the other: the later ones take longer."""
     options = parsed_options(patient.option or ())
     yield from python_findings()
-    places = [each for each in (patient.state, patient.path) if each]
+    written = dict(_written_places(patient, options))
+    places = [each for each in (patient.state, patient.path, *written.values()) if each]
     failed = False
     # First the clients: without its client a place fails with an error that says less.
     for finding in _extra_findings(places, patient.path, options):
@@ -58,11 +60,26 @@ def findings(patient: Patient) -> Iterator[Finding]:
             else:
                 yield from state_findings(place, patient.storage_options)
                 yield from _spark_findings(patient.state, place, patient.storage_options)
+        for option, written_place in written.items():
+            yield from place_findings(option, written_place, patient.storage_options)
         if patient.path:
             yield path_finding(patient.path, patient.storage_options, options)
     if patient.master or patient.spark:
         master = patient.master or "local[2]"
         yield from _executor_findings(master, place, patient.storage_options)
+
+
+_PLACES: Final = ("writeTo", "badRecordsPath", "sourceArchiveDir")
+
+
+def _written_places(patient: Patient, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield where the call writes files, in addition to its state, by the names of the options."""
+    values = {name.lower(): text for name, text in options.items()}
+    yield from ((name, values[name.lower()]) for name in _PLACES if values.get(name.lower()))
+    kind, _, place = patient.to.partition(":")
+    # An Iceberg table is found by its catalog, which also decides which commit is first.
+    if place and kind in ("delta", "parquet"):
+        yield "--to", place
 
 
 def _spark_findings(checkpoint: str, place: str, storage_options: str) -> Iterator[Finding]:

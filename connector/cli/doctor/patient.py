@@ -24,6 +24,9 @@ class Patient(SharedArguments):
         ),
     ] = ""
     path: Annotated[str, typer.Option(help="Check the path that the query loads.")] = ""
+    to: Annotated[
+        str, typer.Option(help="Check the place of this table, such as delta:URL or parquet:URL.")
+    ] = ""
     option: Annotated[
         list[str] | None,
         typer.Option(

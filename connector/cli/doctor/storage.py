@@ -9,17 +9,15 @@ import contextlib
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ....checkpoint_meta.storage.urls import local_path
 from ....checkpoint_meta.stores.contract import StateStore
+from ....checkpoint_meta.stores.exclusive_creates import probe_name, race
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import SluiceError, StateError
 from ..state_argument import parsed_storage_options
 from .patient import Finding
-
-_AT_ONCE = 8
 
 _DRIVER = "state from the driver"
 
@@ -35,7 +33,21 @@ def state_findings(place: str, storage_options: str) -> Iterator[Finding]:
         return
     with left_as_it_was(place):
         yield _finding(_DRIVER, "an object that can be written and read", lambda: tried(store))
-        yield _finding("create only once, from the driver", _ATOMIC, lambda: raced(store))
+        yield _finding("create only once, from the driver", _ATOMIC, lambda: race(store))
+
+
+def place_findings(option: str, place: str, storage_options: str) -> Iterator[Finding]:
+    """Try another place of the call in the same way: where `option` lets files be written."""
+    way_out = f"Repair access, or choose another place for {option}."
+    try:
+        # What is created there may be on more file systems than a state.
+        store = open_store(place, parsed_storage_options(storage_options), to_read=True)
+    except (SluiceError, ImportError) as error:
+        yield Finding(option, "failed", str(error), "a place that can be written to", way_out)
+        return
+    with left_as_it_was(place):
+        yield _finding(option, "a file that can be written and read", lambda: tried(store), way_out)
+        yield _finding(f"{option}: create only once", _ATOMIC, lambda: race(store), way_out)
 
 
 def no_place(error: BaseException) -> Finding:
@@ -54,11 +66,15 @@ def check_local_directory(place: str) -> None:
         raise StateError("a directory cannot be created", place, f"a file at {path}", "a directory")
 
 
-def _finding(what: str, expected: str, look: Callable[[], str]) -> Finding:
+_STATE_REMEDY = "Repair access, or keep state in a place that has it (stateLocation)."
+
+
+def _finding(
+    what: str, expected: str, look: Callable[[], str], way_out: str = _STATE_REMEDY
+) -> Finding:
     try:
         return Finding(what, "ok", look(), expected)
     except (SluiceError, OSError, AssertionError) as error:
-        way_out = "Repair access, or keep state in a place that has it (stateLocation)."
         found = str(error) if isinstance(error, SluiceError | AssertionError) else repr(error)
         return Finding(what, "failed", found, expected, way_out)
 
@@ -83,7 +99,7 @@ def left_as_it_was(place: str) -> Iterator[None]:
 
 def tried(store: StateStore) -> str:
     """Write, read, list and delete one object."""
-    name = _name()
+    name = probe_name()
     data = uuid.uuid4().bytes
     store.publish(name, data)
     try:
@@ -94,35 +110,6 @@ def tried(store: StateStore) -> str:
         store.delete(name)
     assert name not in store.list(""), f"{name} was deleted, and a listing still shows it"
     return f"written, read, listed and deleted at {store.location}"
-
-
-def raced(store: StateStore) -> str:
-    """Create one object several times at once; raises like `tried`."""
-    name = _name()
-    try:
-        # A store that looks first and then writes passes with one writer, and fails with several.
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            outcomes = list(pool.map(lambda at: created(store, name, b"%d" % at), range(_AT_ONCE)))
-        content = store.read(name)
-    finally:
-        store.delete(name)
-    winners = [at for at, won in enumerate(outcomes) if won]
-    assert len(winners) == 1, f"{len(winners)} of {_AT_ONCE} learned that they had created it"
-    assert content == b"%d" % winners[0], "the object has the content of a writer that did not win"
-    return f"1 of {_AT_ONCE} at a time created it"
-
-
-def created(store: StateStore, name: str, data: bytes) -> bool:
-    """True if this call has created the object."""
-    try:
-        store.publish(name, data)
-    except FileExistsError:
-        return False
-    return True
-
-
-def _name() -> str:
-    return f"doctor-{uuid.uuid4().hex}"
 
 
 def path_finding(path: str, storage_options: str, options: Mapping[str, str]) -> Finding:

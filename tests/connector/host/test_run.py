@@ -18,7 +18,7 @@ from pyiceberg.catalog import load_catalog
 from pyspark_sluice import run
 from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
-from pyspark_sluice.errors import FencedError, SluiceError
+from pyspark_sluice.errors import FencedError, SluiceError, StateError
 from pyspark_sluice.examples.demo.driver import descendants
 from pyspark_sluice.tests.connector.host.query import Query
 from pyspark_sluice.tests.patience import wait_until
@@ -258,6 +258,23 @@ def test_a_terminal_shows_the_tasks_of_the_running_batch(query, tmp_path, monkey
     assert (process.returncode, output.startswith("batch 0: 4 splits, 40 rows")) == (0, True)
     assert "tasks of the batch" in shown
     assert "25%" in shown
+
+
+@pytest.mark.parametrize("to", ["delta:", "parquet:"])
+def test_a_table_whose_store_ignores_conditions_is_refused_before_the_state_is_claimed(
+    server, bucket, query, to
+):
+    """Two queries into it would lose commits, although the state is elsewhere."""
+    server.fault = lambda environ, _: environ.pop("HTTP_IF_NONE_MATCH", None) and None
+    query.land("a.json", range(3))
+    # Whether a bucket is well is tried once for each client.
+    storage = {**server.options, "timeout": "59s" if to == "delta:" else "58s"}
+    with pytest.raises(StateError, match=r"of 4 learned .* expected a create that fails if"):
+        run(options_of(query, storageOptions=storage), to=f"{to}s3://{bucket}/table")
+    assert server.keys(bucket) == []
+    assert not (query.checkpoint / "sluice").exists()
+    server.fault = None
+    assert run(options_of(query, storageOptions=storage), to=f"{to}s3://{bucket}/table").rows == 3
 
 
 def test_files_checkpoint_and_table_may_be_in_a_bucket(server, bucket):

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from pyspark_sluice.checkpoint_meta.storage.providers import BY_SCHEME
+from pyspark_sluice.checkpoint_meta.stores.exclusive_creates import race
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.doctor.interpreters import _LEAST
-from pyspark_sluice.connector.cli.doctor.storage import raced, tried
+from pyspark_sluice.connector.cli.doctor.storage import tried
 from pyspark_sluice.enumerator.files.discovery.queue.queue_discovery import QUEUES
 from pyspark_sluice.tests.connector.cli.command_line import run
 
@@ -88,6 +89,30 @@ def test_places_that_are_well_are_left_as_they_were(tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["landing"]
 
 
+@pytest.mark.slow
+def test_each_place_of_the_call_is_tried(tmp_path, capsys, server, bucket):
+    def ignore(environ, respond):
+        # Old gateways do so; here only in one of the places.
+        if f"/{bucket}/table" in environ["PATH_INFO"]:
+            environ.pop("HTTP_IF_NONE_MATCH", None)
+
+    server.fault = ignore
+    places = ["--to", f"delta:s3://{bucket}/table", "--option", f"badRecordsPath=s3://{bucket}/bad"]
+    archive = ["--option", f"sourceArchiveDir={tmp_path / 'old'}"]
+    storage = ["--storage-options", json.dumps(server.options)]
+    found = looked(capsys, str(tmp_path / "ck"), *places, *archive, *storage, code=1)
+    verdicts = {
+        option: (found[option]["verdict"], found[f"{option}: create only once"]["verdict"])
+        for option in ("--to", "badRecordsPath", "sourceArchiveDir")
+    }
+    well = ("ok", "ok")
+    assert verdicts == {
+        "--to": ("ok", "failed"), "badRecordsPath": well, "sourceArchiveDir": well
+    }  # fmt: skip
+    assert server.keys(bucket) == []
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_places_that_are_ill_are_named_with_the_way_out(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     found = looked(capsys, str(tmp_path / "file"), "--path", str(tmp_path / "none"), code=1)
@@ -117,10 +142,10 @@ def test_a_store_that_lets_an_object_be_created_twice_is_found():
         def list(self, directory):
             return sorted(self.objects)
 
-    assert "1 of 8" in raced(MemoryStateStore())
+    assert "1 of 8" in race(MemoryStateStore())
     assert "written" in tried(Top())
     with pytest.raises(AssertionError, match="8 of 8 learned that they had created it"):
-        raced(Careless())
+        race(Careless())
     with pytest.raises(AssertionError, match="a listing does not show it"):
         tried(Forgetful())
 
