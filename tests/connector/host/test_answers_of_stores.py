@@ -52,7 +52,7 @@ _KILLED, _REFUSED = 9, 3
 
 
 class _Store(LocalStorage):
-    """Behaves as a bucket, and answers the first create of one kind of object as it is told."""
+    """Behaves as a bucket, and answers the first create of one kind of object as the test says."""
 
     play: Callable[[str], tuple[bool, type[OSError] | None, bool] | None]
 
