@@ -179,7 +179,7 @@ def _play(
                 return is_stored, error, is_killed
         return None
 
-    _Store.play = staticmethod(play)  # type: ignore[method-assign]
+    _Store.play = staticmethod(play)
 
 
 def _run(root: Path) -> None:
