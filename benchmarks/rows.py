@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .bench import Bench, Result, median
 from .data import SCHEMA, SMALL_SCHEMA, write_small
+from .growth import growth
 from .memory_row import memory
 from .readme_row import readme
 from .run_rows import new_columns, starts
@@ -161,6 +162,7 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "parquet": parquet,
     "gzip": gzip,
     "fixed": fixed,
+    "growth": growth,
     "scale": scale,
     "small20k": small20k,
     "memory": memory,

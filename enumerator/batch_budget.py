@@ -34,13 +34,15 @@ class BatchBudget:
         # By name, since a file counts once, however many of its splits are taken.
         self._files: set[str] = set()
         self._continued: frozenset[str] = frozenset()
+        self._only_continued = 0
+        """How many of `_continued` are not in `_files`: counted, as this is asked for each split."""
         self.enough: int | None = None
         """Bytes with which the batch is full, by the source's own plan; None without one."""
 
     @property
     def files(self) -> int:
         """Files taken so far."""
-        return len(self._files | self._continued)
+        return len(self._files) + self._only_continued
 
     @property
     def is_empty(self) -> bool:
@@ -59,7 +61,7 @@ class BatchBudget:
         """True as long as a split of `file` fits. A file counts once, with all its splits."""
         if self._is_spent:
             return False
-        return self.files_left != 0 or file in self._files | self._continued
+        return self.files_left != 0 or file in self._files or file in self._continued
 
     @property
     def _is_spent(self) -> bool:
@@ -93,17 +95,21 @@ class BatchBudget:
             length: size of the split in bytes.
             rows: its number of rows, or 0 if that is unknown before reading.
         """
-        self._files.add(file)
+        if file not in self._files:
+            self._files.add(file)
+            self._only_continued -= file in self._continued
         self.bytes += length
         self.rows += rows
 
     def continue_files(self, files: Iterable[str]) -> None:
         """Account for files that the batch continues with, instead of those named before."""
         self._continued = frozenset(files)
+        self._only_continued = len(self._continued - self._files)
 
     def add(self, other: BatchBudget) -> None:
         """Account for everything that `other` has taken."""
         self._files |= other._files
+        self._only_continued = len(self._continued - self._files)
         self.bytes += other.bytes
         self.rows += other.rows
 

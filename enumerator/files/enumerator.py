@@ -121,16 +121,15 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._pass = self._discovery.listing(self.ledger.seen)
             self._pass_seconds, self._pass_new = 0.0, 0
         parts: list[FoundFiles] = []
-        ended, error = False, None
+        count, ended, error = 0, False, None
         try:
-            while (
-                sum(map(len, parts)) < self._policy.portion and time.monotonic() - began < _PATIENCE
-            ):
+            while count < self._policy.portion and time.monotonic() - began < _PATIENCE:
                 files = next(self._pass, None)
                 if files is None:
                     ended = True
                     break
                 parts.append(files)
+                count += len(files)
         except Exception as raised:  # noqa: BLE001 - told once what was found is entered
             error = raised
         if ended or error is not None:

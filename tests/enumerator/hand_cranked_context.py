@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from typing_extensions import override
@@ -31,6 +31,7 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         self.calls: list[PendingCall] = []
         self.planning_requests = 0
         self.has_outstanding_splits = False
+        self.continuing_readers: Collection[int] = ()
 
     @property
     @override
@@ -41,6 +42,11 @@ class HandCrankedContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     @override
     def awaits_readers(self) -> bool:
         return self.has_outstanding_splits
+
+    @property
+    @override
+    def continuing(self) -> Collection[int]:
+        return self.continuing_readers
 
     @override
     def request_parallelism(self, readers: int) -> int:

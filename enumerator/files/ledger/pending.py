@@ -120,7 +120,9 @@ class EventTimeOrder:
 class _Chunk:
     """Sorted ranges of one origin; taken from either end."""
 
-    __slots__ = ("_first", "_windows", "back", "batch", "fresh", "front", "returned")
+    __slots__ = (
+        "_ends", "_first", "_last", "_windows", "back", "batch", "fresh", "front", "returned",
+    )  # fmt: skip
 
     def __init__(self, batch: pa.RecordBatch, *, fresh: bool, returned: bool) -> None:
         self.batch = batch
@@ -132,6 +134,9 @@ class _Chunk:
         """Sent back by a reader: not cut again, since attempts are counted by split."""
         self._first = 0
         self._windows: list[FileSplit] = []
+        self._last = self.back
+        self._ends: list[FileSplit] = []
+        """Those before `_last`."""
 
     def __len__(self) -> int:
         return self.back - self.front
@@ -142,15 +147,21 @@ class _Chunk:
     def head(self) -> FileSplit:
         at = self.front - self._first
         if at >= len(self._windows):
-            # Small at first: a batch of few files should not make a thousand objects.
-            size = min(_WINDOW, max(1, 4 * len(self._windows)))
             self._first, at = self.front, 0
-            self._windows = splits_in(self.batch.slice(self.front, min(size, len(self))))
+            self._windows = splits_in(self.batch.slice(self.front, self._next_size(self._windows)))
         return self._windows[at]
 
     def tail(self) -> FileSplit:
-        (split,) = splits_in(self.batch.slice(self.back - 1, 1))
-        return split
+        at = len(self._ends) - 1 - (self._last - self.back)
+        if at < 0:
+            size = self._next_size(self._ends)
+            self._last, at = self.back, size - 1
+            self._ends = splits_in(self.batch.slice(self.back - size, size))
+        return self._ends[at]
+
+    def _next_size(self, window: Sequence[FileSplit]) -> int:
+        # Small at first: a batch of few files should not make a thousand objects.
+        return min(_WINDOW, max(1, 4 * len(window)), len(self))
 
 
 class PendingRanges:
@@ -162,6 +173,8 @@ class PendingRanges:
         self._heap: list[tuple[Any, int, _Chunk]] = []
         """Key of its head, number, chunk; one entry for each chunk, and stale ones."""
         self._numbers = 0
+        self._end: _Chunk | None = None
+        """The chunk at the end of the order, while nothing has been added or taken."""
         self._rows = 0
         self.bytes = 0
         """Bytes in all ranges."""
@@ -200,6 +213,7 @@ class PendingRanges:
         return ranges.take(self._order.indices(ranges))
 
     def _insert(self, chunk: _Chunk) -> None:
+        self._end = None
         self._chunks.append(chunk)
         self._push(chunk)
         if len(self._chunks) > _MOST_CHUNKS:
@@ -249,9 +263,11 @@ class PendingRanges:
         return None if chunk is None else chunk.tail()
 
     def _last_chunk(self) -> _Chunk | None:
-        # Few ranges are taken from this end, and there are few chunks.
-        nonempty = [chunk for chunk in self._chunks if len(chunk)]
-        return max(nonempty, key=lambda chunk: self._order.key(chunk.tail()), default=None)
+        if self._end is None:
+            nonempty = filter(len, self._chunks)
+            key = self._order.key
+            self._end = max(nonempty, key=lambda chunk: key(chunk.tail()), default=None)
+        return self._end
 
     def is_returned(self, *, last: bool = False) -> bool:
         """True if the range at that end was sent back by a reader."""
@@ -263,6 +279,7 @@ class PendingRanges:
         chunk = self._last_chunk() if last else self._first_chunk()
         assert chunk is not None
         taken = chunk.tail() if last else chunk.head()
+        self._end = None
         if last:
             chunk.back -= 1
         else:
@@ -297,6 +314,7 @@ class PendingRanges:
             if not taken:
                 continue
             gone += taken
+            self._end = None
             self._chunks.remove(chunk)
             self._rows -= len(chunk)
             # An entry of the heap may still lead to it.

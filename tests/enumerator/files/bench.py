@@ -52,6 +52,7 @@ class Bench:
         parallelism=2,
         grows=False,
         discovery=None,
+        chunk=2,
         interval=7.0,
         **policy,
     ):
@@ -62,7 +63,7 @@ class Bench:
         )
         self.enumerator = FileSplitEnumerator(
             self.context,
-            discovery or Listed(self.list, chunk=2),
+            discovery or Listed(self.list, chunk),
             SplitCutter(AnyByte(), 100),
             SplitSpreader(1000, 1, 1),
             FilePolicy(interval=interval, attempts=3, **policy),
