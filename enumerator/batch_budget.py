@@ -35,7 +35,7 @@ class BatchBudget:
         self._files: set[str] = set()
         self._continued: frozenset[str] = frozenset()
         self._only_continued = 0
-        """How many of `_continued` are not in `_files`: counted, as this is asked for each split."""
+        """Members of `_continued` that are not in `_files`; counted, since each split asks."""
         self.enough: int | None = None
         """Bytes with which the batch is full, by the source's own plan; None without one."""
 
