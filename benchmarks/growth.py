@@ -240,8 +240,13 @@ _FORMATS: Mapping[str, tuple[str, int]] = {
 """Ending of a name -> format, and the smaller number of records."""
 
 
-def _limited(count: int) -> Mapping[str, object]:
-    return {"maxRowsPerTrigger": -(-count // _BATCHES)}
+def _limited(file_format: str, count: int) -> Mapping[str, object]:
+    tag = {"rowTag": "row"} if file_format == "xml" else {}
+    return {"maxRowsPerTrigger": -(-count // _BATCHES), **tag}
+
+
+def _schema_of(file_format: str, _: int) -> str:
+    return "value string" if file_format == "text" else _ROW
 
 
 def _deep_schema(levels: int) -> str:
@@ -259,11 +264,9 @@ def _axes() -> Iterator[Axis]:
         name = f"files in a state, `{' '.join(words)}`"
         yield Axis(name, (10_000, 100_000), _small_files, command=words)
     for suffix, (file_format, count) in _FORMATS.items():
-        tag = {"rowTag": "row"} if suffix == "xml" else {}
         yield Axis(
             f"rows below a limit, {file_format}", (count, 10 * count), partial(_records, suffix),
-            partial(lambda tag, n: {**_limited(n), **tag}, tag), file_format,
-            lambda _, name=file_format: "value string" if name == "text" else _ROW,
+            partial(_limited, file_format), file_format, partial(_schema_of, file_format),
         )  # fmt: skip
     yield Axis("members of an archive", (1_000, 10_000), _members)
     yield Axis(

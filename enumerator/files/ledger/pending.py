@@ -134,7 +134,7 @@ class _Chunk:
         """Sent back by a reader: not cut again, since attempts are counted by split."""
         self._first = 0
         self._windows: list[FileSplit] = []
-        self._last = self.back
+        self._last: int = self.back
         self._ends: list[FileSplit] = []
         """Those before `_last`."""
 
