@@ -8,7 +8,7 @@ from ..errors import StateCorruptError, StateMissingError
 from .documents.attachments import Attachments
 from .documents.checkpoint import CheckpointHeader
 from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointIdentity, CheckpointRef, refs_in
-from .documents.layout import ABANDONED, INDEX, READERS, base_object, checkpoint_object
+from .documents.layout import ABANDONED, INDEX, READERS, REREADS, base_object, checkpoint_object
 from .history import CheckpointHistory
 from .stores.contract import StateStore
 
@@ -85,6 +85,10 @@ class Retention:
             self._delete(checkpoint_object(ref), ref.epoch)
         for ref in commits:
             self._delete(f"{READERS}/{ref.name}", ref.epoch)
+        for leaf in self._store.list(REREADS):
+            for ref in set(refs_in([leaf])).intersection(commits):
+                # After the commits, of which it says which ones count.
+                self._delete(f"{REREADS}/{leaf}", ref.epoch)
         for ref in old(refs_in(self._store.list(ABANDONED))):
             self._delete(f"{ABANDONED}/{ref.name}", ref.epoch)
         for ref in self._history.bases():

@@ -36,6 +36,13 @@ class CoordinatorSettings:
     """Checkpoints younger than this are retained, too, however many they are."""
 
     deltas_per_base: int = 50
+    sink_has: Callable[[str, int], bool] = lambda *_: False
+    """True if the sink has the batch of this lineage that ends with this checkpoint; False where
+    only the host could say."""
+
+    replaced_files_go: Callable[[Collection[str]], None] = lambda _: None
+    """Deletes files that readers wrote before their batch was given back."""
+
     clean_after: float = 0.0
     """Seconds from the cut of a checkpoint until what it read may be cleaned up."""
 

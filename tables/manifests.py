@@ -45,7 +45,7 @@ class Manifests:
     def add(self, batch: WrittenBatch) -> None:
         """See `__call__`."""
         batch.check_there()
-        name = f"{_FOLDER}/{batch.lineage}-{batch.checkpoint:010d}.json"
+        name = f"{_FOLDER}/{_manifest_of(batch.lineage, batch.checkpoint)}"
         try:
             # The same bytes are this batch again: Spark repeats a batch that it did not log as
             # complete.
@@ -62,6 +62,11 @@ class Manifests:
             ) from error
         except FileExistsError:
             raise not_next(batch, self._directory, f"{name} with other files") from None
+
+    def has(self, lineage: str, checkpoint: int) -> bool:
+        """True if there is a manifest of this batch of a query, or of a later one."""
+        name = _manifest_of(lineage, checkpoint)
+        return any(leaf >= name for leaf in self._store.list(_FOLDER) if leaf[:16] == name[:16])
 
     def paths(self) -> Sequence[str]:
         """All data files of all batches."""
@@ -104,6 +109,10 @@ class Manifests:
             StructField(f.name, StringType()) if f.name in partitions else f for f in rows.schema
         ]
         return reader.schema(StructType(schema)).parquet(*names)
+
+
+def _manifest_of(lineage: str, checkpoint: int) -> str:
+    return f"{lineage}-{checkpoint:010d}.json"
 
 
 def _base(paths: Sequence[str]) -> str:

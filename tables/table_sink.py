@@ -93,12 +93,15 @@ class TableSink(ABC):
                 table = self.opened()
                 if self._has(table, batch):
                     return
-                # Only for a batch that is not in the table: once it is, its files may have been
-                # compacted and vacuumed.
-                if not checked:
-                    batch.check_there()
-                    checked = True
-                self._commit(table, batch)
+                try:
+                    # Only for a batch that is not in the table: once it is, its files may have been
+                    # compacted and vacuumed.
+                    if not checked:
+                        batch.check_there()
+                        checked = True
+                    self._commit(table, batch)
+                except TableError as error:
+                    raise _may_be_given_back(error) from error
                 return
             except self._conflicts() as error:
                 if any(part in str(error) for part in self._final):
@@ -119,6 +122,10 @@ class TableSink(ABC):
             "a commit without a conflict, or with one that a retry resolves",
             "Nothing is lost: the query adds the batch when you start it again.",
         ) from conflict
+
+    def has(self, lineage: str, checkpoint: int) -> bool:
+        """True if the table has a query's batch that ends with this checkpoint, or a later one."""
+        return self.newest(self.opened(), lineage) >= checkpoint
 
     def _has(self, table: Any, batch: WrittenBatch) -> bool:
         newest = self.newest(table, batch.lineage)
@@ -154,3 +161,13 @@ class TableSink(ABC):
     @abstractmethod
     def _conflicts(self) -> tuple[type[Exception], ...]:
         """Return the errors that mean that another writer was first, or the answer was lost."""
+
+
+def _may_be_given_back(error: TableError) -> TableError:
+    """The error, with what helps if other options would: the readers have committed the rows."""
+    what, where, found, expected, remedy = error.args
+    more = (
+        "If the rows should be others (schemaHints, writePartitionBy, filter, mode), or files are "
+        "lost, run `sluice reread CHECKPOINT --yes`, and start the query with those options."
+    )
+    return TableError(what, where, found, expected, f"{remedy} {more}".strip())

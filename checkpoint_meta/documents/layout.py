@@ -17,6 +17,7 @@ READERS = "readers"
 ABANDONED = "abandoned"
 INDEX = "index"
 CLEANED = "cleaned"
+REREADS = "rereads"
 SEED = "seed.json"
 ORDERS = "orders"
 SCHEMAS = "schemas"
@@ -56,12 +57,29 @@ def reader_directory(ref: CheckpointRef) -> str:
     return f"{READERS}/{ref.name}"
 
 
-def reader_object(ref: CheckpointRef, reader: int, lineage: str = "") -> str:
+def reader_object(ref: CheckpointRef, reader: int, lineage: str = "", reread: int = 0) -> str:
     """The commit of one reader for one checkpoint.
 
     With `lineage` the name that is left where an executor of another query has taken the first.
+    `reread` is the order by which the checkpoint is read again; 0 for the first time.
     """
-    return f"{READERS}/{ref.name}/{reader:05d}{'.' * bool(lineage)}{lineage}.json"
+    stem = f"{reader:05d}.r{reread}" if reread else f"{reader:05d}"
+    return f"{READERS}/{ref.name}/{stem}{'.' * bool(lineage)}{lineage}.json"
+
+
+def reader_of(leaf: str, reread: int) -> int | None:
+    """The reader whose commit has this name below `reader_directory`; None for other names."""
+    stem = leaf.removesuffix(".json")
+    if reread:
+        stem, _, order = stem.partition(".")
+        if order != f"r{reread}":
+            return None
+    return int(stem) if stem.isascii() and stem.isdigit() else None
+
+
+def reread_object(ref: CheckpointRef, order: int) -> str:
+    """Says that a checkpoint is read again by an order: earlier commits no longer count."""
+    return f"{REREADS}/{ref.name}.{order:010d}.json"
 
 
 def abandoned_directory(ref: CheckpointRef) -> str:

@@ -26,7 +26,7 @@ from .serializer import VersionedSerializer, read_columns
 
 T = TypeVar("T")
 
-Action = Literal["requeue", "rewind", "forget", "waive"]
+Action = Literal["requeue", "rewind", "forget", "waive", "reread"]
 
 
 class Order(Document):
@@ -41,7 +41,8 @@ class Order(Document):
     action: Action
     """requeue and rewind: the splits become pending. forget: they are pending no longer. waive:
     they were assigned in a batch that is under way and cannot be read (again); its replay leaves
-    them out."""
+    them out. reread: they were assigned in a batch that the sink does not have; what its readers
+    have committed no longer counts, and they are read again."""
 
     enumerator: str
     """Name of the source that the splits are of."""
@@ -60,10 +61,10 @@ class Order(Document):
     to_checkpoint: int = 0
     to_epoch: int = 0
     """rewind: what was assigned after this one is read again. waive: this one assigned the
-    splits."""
+    splits. reread: the last one of the batch."""
 
     rows: int = 0
-    """waive: rows of the splits that readers had acknowledged."""
+    """waive, reread: rows of the splits that readers had acknowledged."""
 
     matching: str = ""
     reason: str = ""
@@ -125,9 +126,16 @@ class Orders:
         Args:
             contained: the newest order in the oldest of the checkpoints: later ones can name them.
         """
+        return self._about_batches("waive", contained)
+
+    def rereads(self, contained: int) -> dict[CheckpointRef, list[Order]]:
+        """Checkpoint -> the orders that give back the batch that ends with it; as `waived`."""
+        return self._about_batches("reread", contained)
+
+    def _about_batches(self, action: Action, contained: int) -> dict[CheckpointRef, list[Order]]:
         by_checkpoint: dict[CheckpointRef, list[Order]] = {}
         for order in self.after(contained):
-            if order.action == "waive":
+            if order.action == action:
                 ref = CheckpointRef(order.to_checkpoint, order.to_epoch)
                 by_checkpoint.setdefault(ref, []).append(order)
         return by_checkpoint

@@ -12,23 +12,26 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from ...errors import StateNotSharedError
 from ..stores.contract import StateStore, in_parallel
-from .checkpoint_ref import CheckpointRef
+from .checkpoint_ref import CheckpointRef, refs_in
 from .checksummed_json import OfCheckpoint
 from .layout import (
     READERS,
+    REREADS,
     abandoned_directory,
     abandoned_object,
     numbers_in,
     reader_directory,
     reader_object,
+    reader_of,
+    reread_object,
 )
 from .serializer import VersionedSerializer, read_columns
 from .visibility_check import look_again
@@ -195,17 +198,53 @@ class Abandonment(_OfAttempt):
     """Splits it had come to the end of."""
 
 
+Rereads: TypeAlias = Mapping[CheckpointRef, Sequence[int]]
+"""Checkpoint -> the orders by which it was given back, ascending."""
+
+
+def rereads_in(store: StateStore) -> Rereads:
+    """The checkpoints of a state directory that were given back and are read again."""
+    rereads: dict[CheckpointRef, list[int]] = {}
+    for leaf in store.list(REREADS):
+        for ref in refs_in([leaf]):
+            rereads.setdefault(ref, []).extend(numbers_in([leaf.partition(".")[2]]))
+    return {ref: sorted(orders) for ref, orders in rereads.items() if orders}
+
+
+def give_back(store: StateStore, ref: CheckpointRef, order: int) -> None:
+    """Let a checkpoint be read again by an order: what its readers have committed no longer counts.
+
+    Durable when this returns, and the same again after a crash. Before it, the commits count; after
+    it, those that are made under the order. The others stay, since an executor that does not know
+    of the order may still be at work; retention deletes them.
+    """
+    with contextlib.suppress(FileExistsError):
+        store.publish(reread_object(ref, order), b"{}\n")
+
+
 class ReaderCommits:
     """The reader commits of a state directory, of one lineage or, to look at, of all."""
 
-    def __init__(self, store: StateStore, lineage: str = "") -> None:
-        """Leave out what others than `lineage` have written; empty for all."""
+    def __init__(
+        self, store: StateStore, lineage: str = "", rereads: Rereads | None = None
+    ) -> None:
+        """Leave out what others than `lineage` have written; empty for all.
+
+        `rereads` are those of the directory; None to look for them once.
+        """
         self.store = store
         self._lineage = lineage
+        if rereads is not None:
+            self.rereads = rereads
 
     def of_lineage(self, lineage: str) -> ReaderCommits:
         """The commits of one query in the same directory."""
-        return ReaderCommits(self.store, lineage)
+        return ReaderCommits(self.store, lineage, self.rereads)
+
+    @cached_property
+    def rereads(self) -> Rereads:
+        """The checkpoints that were given back, as this object has seen them first."""
+        return rereads_in(self.store)
 
     def publish(
         self, commit: ReaderCommit, sleep: Callable[[float], None] = time.sleep
@@ -216,7 +255,7 @@ class ReaderCommits:
             StateNotSharedError: another attempt was first, and its commit cannot be seen from here.
         """
         commit = commit.model_copy(update={"lineage": commit.lineage or self._lineage})
-        for name in self._names(reader_object, commit.ref, commit.reader):
+        for name in self._commit_names(commit.ref, commit.reader):
             try:
                 self.store.publish(name, commit.to_bytes())
             except FileExistsError as found:
@@ -245,12 +284,27 @@ class ReaderCommits:
         """Return where to look, in order: an object is never deleted while others may look."""
         return [name(ref, reader, lineage) for lineage in dict.fromkeys(("", self._lineage))]
 
+    def _commit_names(self, ref: CheckpointRef, reader: int) -> list[str]:
+        return self._names(partial(reader_object, reread=self._reread(ref)), ref, reader)
+
+    def _reread(self, ref: CheckpointRef) -> int:
+        return max(self.rereads.get(ref, ()), default=0)
+
+    def replaced(self, ref: CheckpointRef, reader: int) -> Iterator[ReaderCommit]:
+        """The commits that counted before the checkpoint was given back."""
+        for order in (0, *self.rereads.get(ref, ()))[:-1]:
+            for name in self._names(partial(reader_object, reread=order), ref, reader):
+                with contextlib.suppress(FileNotFoundError):
+                    commit = ReaderCommit.read(self.store, name)
+                    if self._is_ours(commit):
+                        yield commit
+
     def _is_ours(self, document: _OfAttempt) -> bool:
         return self._lineage in ("", document.lineage) or not document.lineage
 
     def find(self, ref: CheckpointRef, reader: int) -> ReaderCommit | None:
         """The commit of `reader` for `ref`, looked for by its name; None if not published yet."""
-        for name in self._names(reader_object, ref, reader):
+        for name in self._commit_names(ref, reader):
             try:
                 commit = ReaderCommit.read(self.store, name)
             except FileNotFoundError:
@@ -287,7 +341,9 @@ class ReaderCommits:
         early, not for believing that a commit is not there.
         """
         # Names of another form, such as temporary files of a mount, are no commits.
-        return numbers_in(self.store.list(reader_directory(ref)))
+        leaves, reread = self.store.list(reader_directory(ref)), self._reread(ref)
+        readers = (reader_of(leaf, reread) for leaf in leaves)
+        return sorted(reader for reader in readers if reader is not None)
 
     def of(self, ref: CheckpointRef) -> list[ReaderCommit]:
         """All commits for `ref` that a listing shows, in the order of readers."""

@@ -250,7 +250,8 @@ def runbook(
 for _command in (
     *(run.run, status, watch, files, checkpoints, inspect, diff, verify, report),
     *(bootstrap.fork, bootstrap.import_spark, bootstrap.import_auto_loader),
-    *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.orders),
+    *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.reread),
+    reprocess.orders,
     *(take_back_schema, compact, compact_table.compact_table, sweep.sweep),
     *(queue_setup.queue_setup, doctor, runbook),
 ):

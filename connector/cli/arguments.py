@@ -93,8 +93,14 @@ class EditArguments(ViewArguments):
 class OrderArguments(EditArguments):
     """A command that orders something for the next start of a query."""
 
-    matching: Matching = ""
     reason: Annotated[str, typer.Option(help="Store this reason in the permanent record.")] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOrderArguments(OrderArguments):
+    """An order about files."""
+
+    matching: Matching = ""
 
 
 def register(app: typer.Typer, function: Callable[..., None]) -> None:

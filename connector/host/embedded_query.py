@@ -55,6 +55,13 @@ class SinkTarget:
         """The columns of the table for the writers of data files; None without a table."""
         return self.sink.columns() if isinstance(self.sink, TableSink) else None
 
+    def has_batch(self, lineage: str, checkpoint: int) -> bool:
+        """True if the table has the batch of a query that ends with a checkpoint, or a later one.
+
+        False for a function, which cannot be asked.
+        """
+        return isinstance(self.sink, TableSink | Manifests) and self.sink.has(lineage, checkpoint)
+
 
 @dataclass(frozen=True)
 class BatchReport:
@@ -108,7 +115,9 @@ class EmbeddedQuery:
         schema, self._inferred = checked_schema(options, target.sink)
         self._schema = canonical(schema)
         self.log = BatchLog(open_store(place, options.storage_options))
-        self._driver = StreamDriver(texts, self._schema, inferred=self._inferred)
+        self._driver = StreamDriver(
+            texts, self._schema, inferred=self._inferred, sink_has=target.has_batch
+        )
         self._loop = BatchLoop(self.log, self._driver)
         if is_bounded:
             self._driver.coordinator.prepare_available_now()

@@ -79,7 +79,7 @@ def checked_with_target(
     Raises:
         OptionError: one of them is wrong.
     """
-    target = _target_of(to, _storage_options(options))
+    target = target_of(to, _storage_options(options))
     names = {name.lower().replace("_", "") for name in options}
     if target.write_to and "writeto" not in names:
         options = {**options, "writeTo": target.write_to}
@@ -93,7 +93,7 @@ def _storage_options(options: Mapping[str, object]) -> Mapping[str, Any]:
     return json_or_none(value) or {} if isinstance(value, str) else dict(value)  # type: ignore[call-overload]
 
 
-def _target_of(to: str | Sink, storage_options: Mapping[str, Any]) -> SinkTarget:
+def target_of(to: str | Sink, storage_options: Mapping[str, Any]) -> SinkTarget:
     """The target that `--to` or `to` names.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,6 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.documents.written_file import FileName
+from ...checkpoint_meta.storage.open_storage import open_storage
+from ...checkpoint_meta.storage.storage_errors import patiently
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
 from ...enumerator.batch_budget import BatchLimits
@@ -75,6 +78,7 @@ class BatchDriver:
             self._query_id,
             self.coordinator.waived,
             self.coordinator.claim_to_check,
+            self.coordinator.rereads,
         )
 
     def commit(self, end: Mapping[str, Any]) -> None:
@@ -92,10 +96,12 @@ class StreamDriver(BatchDriver):
         *,
         inferred: bool = False,
         rehearsal: StateStore | None = None,
+        sink_has: Callable[[str, int], bool] = lambda *_: False,
     ) -> None:
         """Parses the options; state is opened at the coordinator's first call.
 
         A `rehearsal` takes the place of the state directory. Nothing is cleaned or swept then.
+        `sink_has` is as in `CoordinatorSettings`.
 
         Raises:
             OptionError: lists every problem with the options; or Spark's checkpoint is not where
@@ -116,8 +122,11 @@ class StreamDriver(BatchDriver):
             _check_places(self._options)
         source = load_source(self._options, schema, schema_is_inferred=inferred)
         settings = _settings(self._options)
+        settings = replace(settings, sink_has=sink_has)
         if rehearsal is None:
-            settings = replace(settings, commits_go=self._swept)
+            settings = replace(
+                settings, commits_go=self._swept, replaced_files_go=self._delete_written
+            )
         else:
             settings = replace(settings, query_without_batches=lambda: "")
         # A callable: a restart has a state of its own, and the other one may be gone by then.
@@ -131,6 +140,13 @@ class StreamDriver(BatchDriver):
         for place in written_places(self._options):
             sweep(place, self._store, refs, delete=True)
         return refs
+
+    def _delete_written(self, paths: Collection[str]) -> None:
+        for path in paths:
+            # With writeCopy=never, commits name files of the user's.
+            if FileName.parse(path) is not None:
+                storage, name = open_storage(path, self._options.storage_options)
+                patiently(partial(storage.delete, name))
 
     def _savepoint(self) -> StartingState:
         savepoint = starting_state(self._options)

@@ -59,7 +59,7 @@ def read_partition(
     task = ReaderTask(
         make_reader,
         source.split_serializer,
-        ReaderCommits(store),
+        ReaderCommits(store, rereads=partition.rereads),
         source.reader_event_types,
         may_return=options.on_split_error == "return",
         shape=shape_of(options, expected),

@@ -14,6 +14,7 @@ import pyarrow as pa
 from ...checkpoint_meta.documents.checkpoint import Checkpoint, PartBudget, Sent
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ...checkpoint_meta.documents.reader_assignment import budget_of, readers_of, sent_to
+from ...checkpoint_meta.documents.reader_commit import Rereads
 from ...checkpoint_meta.documents.visibility_check import VisibilityCheck
 from ...reader.task import Attempt
 from ..options.model import SluiceOptions
@@ -77,6 +78,9 @@ class ReaderPartition:
     claim: int = 0
     """See `Coordinator.claim_to_check`."""
 
+    rereads: Rereads = field(default_factory=dict)
+    """See `Coordinator.rereads`."""
+
 
 def partitions_of(
     checkpoints: Sequence[Checkpoint],
@@ -84,6 +88,7 @@ def partitions_of(
     query_id: str,
     waived: Callable[[CheckpointRef], frozenset[str]],
     claim: int,
+    rereads: Rereads,
 ) -> list[ReaderPartition]:
     """One partition for each reader that got splits: a pure function of the checkpoints.
 
@@ -93,6 +98,7 @@ def partitions_of(
         query_id: of the query that they are read for, where it is known.
         waived: ids of splits of a checkpoint that an order has given up.
         claim: see `Coordinator.claim_to_check`.
+        rereads: see `Coordinator.rereads`.
     """
     by_reader: dict[int, list[AssignedPart]] = {}
     for checkpoint in checkpoints:
@@ -111,7 +117,9 @@ def partitions_of(
             )
             by_reader.setdefault(reader, []).append(part)
     return [
-        ReaderPartition(reader, by_reader[reader], state, query_id=query_id, claim=claim)
+        ReaderPartition(
+            reader, by_reader[reader], state, query_id=query_id, claim=claim, rereads=rereads
+        )
         # In one order: a batch that is replayed has to have the same partitions.
         for reader in sorted(by_reader)
     ]

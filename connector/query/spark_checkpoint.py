@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
     NO_IDENTITY,
     CheckpointIdentity,
     CheckpointRef,
@@ -166,6 +167,19 @@ def under_way_in_spark(
     if numbers(log, "commits")[-1:] == numbers(log, "offsets")[-1:]:
         return None
     return newest_in_spark(store, storage_options)
+
+
+def batch_under_way(
+    store: StateStore, history: CheckpointHistory, storage_options: Mapping[str, Any]
+) -> Sequence[CheckpointRef]:
+    """The checkpoints of the batch that Spark has begun and not ended; none as above."""
+    newest = under_way_in_spark(store, storage_options)
+    if newest is None:
+        return ()
+    root, _, _ = store.location.rpartition("/sluice/")
+    before = [ref for ref in offsets_referred(root, store, storage_options) if ref != newest]
+    links = history.between(before[-1] if before else NO_CHECKPOINT, newest)
+    return [link.ref for link in links]
 
 
 def _offsets(data: bytes) -> Iterator[CheckpointIdentity]:

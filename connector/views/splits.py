@@ -43,8 +43,8 @@ def _forgotten(orders: Sequence[Order]) -> list[tuple[Order, list[FileSplit]]]:
     """Return what was dropped and was not ordered again since."""
     dropped: list[tuple[Order, list[FileSplit]]] = []
     for order in orders:
-        # It drops what a batch under way was to read, which `CheckpointSnapshot.waived` shows.
-        if order.action == "waive":
+        # They are about a batch under way. What one drops of it, `CheckpointSnapshot.waived` shows.
+        if order.action in {"waive", "reread"}:
             continue
         splits = list(order.read_splits(FileSplitSerializer()))
         # A later order about the same bytes replaces what an earlier one said, whether it reads or

@@ -26,7 +26,7 @@ from typing import Any, Final, Generic
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.reader_assignment import part_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits, UnfinishedSplit
-from ...errors import ProtocolError, StateError
+from ...errors import ProtocolError, SluiceError, StateError
 from ..api import Journal, SplitEnumerator, SplitT
 from ..source_api import EnumeratorSource
 from .context import CoordinatorParts
@@ -145,6 +145,7 @@ class Acknowledgements(Generic[SplitT]):
         self._check_still_ours = parts.check_still_ours
         self._journal = parts.threads.journal
         self._may_be_unread = parts.settings.batches_may_be_unread
+        self._replaced_files_go = parts.settings.replaced_files_go
         is_new = gateways.flight.latest_completed == NO_CHECKPOINT
         # Spark may write its first batches down late, and then begins again with them.
         self._query = parts.settings.query_without_batches() if is_new else ""
@@ -194,9 +195,30 @@ class Acknowledgements(Generic[SplitT]):
             if not self._flight.remove(ref):
                 return  # The other thread was faster.
             self.counter.enumerator.notify_checkpoint_complete(ref.checkpoint)
+        if ref in self._commits.rereads:
+            self._delete_replaced(record)
         self._journal.info(
             "checkpoint", "%s is complete: %d rows of %d bytes", ref, record.rows, record.bytes
         )
+
+    def _delete_replaced(self, record: CheckpointRecord) -> None:
+        """Delete the files that readers wrote before the batch was given back.
+
+        Only now that the sink has the batch: from here on it takes no other files under its name.
+        A crash before the end leaves files that the sweep of old commits deletes.
+        """
+        paths = set[str]()
+        for reader in record.readers:
+            counted = self._commits.find(record.ref, reader)
+            replaced = self._commits.replaced(record.ref, reader)
+            paths.update(*(commit.written for commit in replaced))
+            paths.difference_update(counted.written if counted else ())
+        try:
+            self._replaced_files_go(paths)
+        except (OSError, SluiceError) as error:
+            self._journal.warning(
+                "reader", "files of %s that were replaced are still there: %s", record.ref, error
+            )
 
     def _missing(self, record: CheckpointRecord, readers: Iterable[int]) -> list[int]:
         """Return those of `readers` that have no commit; after as much patience as set.

@@ -90,7 +90,9 @@ class AppliedOrders:
                 self._source.name,
                 "Use the source that created this state.",
             )
-        splits = order.read_splits(self._source.split_serializer)
+        # The batch that it is about was read again when the state was opened, or is past.
+        is_done = order.action == "reread"
+        splits = () if is_done else order.read_splits(self._source.split_serializer)
         self._returned_splits.release(order.released)
         if splits and order.reads_again:
             self._enumerator.requeue_splits(splits)

@@ -33,7 +33,9 @@ from ...checkpoint_meta.documents.epochs import (
     new_nonce,
     open_format,
 )
+from ...checkpoint_meta.documents.layout import REREADS
 from ...checkpoint_meta.documents.orders import Orders
+from ...checkpoint_meta.documents.reader_commit import Rereads, give_back, rereads_in
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import FencedError
@@ -81,6 +83,8 @@ class Coordinator(Generic[SplitT, StateT]):
         self._nonce = new_nonce()
         self._seed = NO_CHECKPOINT
         """What represents Spark's beginning, where this query began after it."""
+        self.rereads: Rereads = {}
+        """Checkpoints that an order has given back; known once the state is open."""
         self._waived: dict[CheckpointRef, frozenset[str]] = {}
         """Ids of splits that were given up, of what Spark reads again after this start."""
         self._opened: RunningCoordinator[SplitT, StateT] | None = None
@@ -237,6 +241,9 @@ class Coordinator(Generic[SplitT, StateT]):
                 serializer = self._source.split_serializer
                 splits = (split for order in orders for split in order.read_splits(serializer))
                 self._waived[ref] = frozenset(split.split_id for split in splits)
+            self._give_back(read_again)
+        self._store.refresh(REREADS)
+        self.rereads = rereads_in(self._store)
         there = 0 if savepoint else len(self.history.checkpoints())
         with self._threads.lock:
             opened = self._build(restored, flight, attachments)
@@ -247,6 +254,22 @@ class Coordinator(Generic[SplitT, StateT]):
         every = self._settings.background_interval
         self._threads.calls.every(every, opened.background, self._threads.wake)
         return opened
+
+    def _give_back(self, batch: Sequence[Checkpoint]) -> None:
+        """Let a batch be read again from its beginning, if an order says so.
+
+        Under this incarnation's claim, before anything is handed out or counted. Killed between
+        two checkpoints, the next incarnation gives back the rest.
+        """
+        ref, lineage = batch[-1].ref, batch[-1].header.lineage
+        for order in Orders(self._store).rereads(batch[0].header.orders).get(ref, ()):
+            if self._settings.sink_has(lineage, ref.checkpoint):
+                self._journal.warning(
+                    "orders", "order %d has no effect: the sink has %s", order.number, ref
+                )
+                continue
+            for link in batch:
+                give_back(self._store, link.ref, order.number)
 
     def _records(self, newest: CheckpointRef, complete: CheckpointRef) -> list[CheckpointRecord]:
         links = in_flight(self.history, newest, complete)

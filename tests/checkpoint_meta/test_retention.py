@@ -6,7 +6,12 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Continuation
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    CheckpointRef,
+    refs_in,
+)
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import give_back, rereads_in
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.retention import Retention
 from pyspark_sluice.checkpoint_meta.stores.testing import (
@@ -56,7 +61,10 @@ def test_pruning_deletes_what_is_below_the_floor():
     store, head = with_orphans()
     for ref in CheckpointHistory(store).checkpoints():
         store.publish(f"abandoned/{ref.name}/00000.json", b"")
+        give_back(store, ref, 1)
     prune(store, head, 3)
+    # Whose commits are there.
+    assert {*rereads_in(store)} == {*refs_in(store.list("readers"))}
     history = CheckpointHistory(store)
     # The parent of the oldest: Spark may read that one again.
     assert history.checkpoints()[0].checkpoint == 16

@@ -79,7 +79,7 @@ class OneOfSeveral(Trial):
     def read_batch(self):
         checkpoints = self.coordinator.assignments(self.start, self.offsets[-1])
         self.outcome = []
-        for partition in partitions_of(checkpoints, "", "", self.coordinator.waived, 0):
+        for partition in partitions_of(checkpoints, "", "", self.coordinator.waived, 0, {}):
             rows = None
             while rows is None:
                 rows = self._attempt(partition)

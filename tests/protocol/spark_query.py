@@ -203,7 +203,7 @@ class Query:
             checkpoints = coordinator.assignments(*known)
             where = self.directories[number].location
             waived, claim = coordinator.waived, coordinator.claim_to_check
-            partitions = partitions_of(checkpoints, where, "", waived, claim)
+            partitions = partitions_of(checkpoints, where, "", waived, claim, coordinator.rereads)
             jobs += [Job(self, number, partition) for partition in partitions]
         world.planned(self.logs, batch, jobs)
         if batch in self.sink.taken and not self.setting.is_async:

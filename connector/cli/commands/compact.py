@@ -28,7 +28,7 @@ from ..state_argument import check_is_of_files, parsed
 _NESTED: Final = (layout.READERS, layout.ABANDONED)
 _FLAT: Final = (
     *(layout.EPOCHS, layout.HEARTBEATS, layout.CHECKPOINTS, layout.BASES, layout.INDEX),
-    *(layout.CLEANED, layout.ORDERS, FOLDER, layout.SCHEMAS),
+    *(layout.CLEANED, layout.ORDERS, layout.REREADS, FOLDER, layout.SCHEMAS),
 )
 _SINGLE: Final = (layout.FORMAT, layout.SEED)
 _BASES_LEFT: Final = 2

@@ -1,4 +1,4 @@
-"""The commands that change what a query does at its next start: requeue, rewind, forget, waive.
+"""The commands that change what a query does at its next start: requeue, rewind, forget ...
 
 Each shows what it would do, and writes one order with `--yes`. Also `orders`, their record.
 """
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..arguments import OrderArguments, ViewArguments
+from ..arguments import FileOrderArguments, OrderArguments, ViewArguments
 from ..output import print_rows
 
 Quarantined = Annotated[
@@ -27,7 +27,7 @@ SkipMissing = Annotated[
 
 
 def requeue(
-    order: OrderArguments,
+    order: FileOrderArguments,
     quarantined: Quarantined = False,
     in_state: Annotated[
         str,
@@ -72,7 +72,7 @@ def requeue(
 
 
 def rewind(
-    order: OrderArguments,
+    order: FileOrderArguments,
     to: Annotated[str, typer.Option(help="Go back to this checkpoint: 42 or 42-3.")] = "",
     to_time: Annotated[
         str,
@@ -97,7 +97,7 @@ def rewind(
     )
 
 
-def forget(order: OrderArguments, quarantined: Quarantined = False) -> None:
+def forget(order: FileOrderArguments, quarantined: Quarantined = False) -> None:
     """Discard pending or quarantined files.
 
     They count as seen and are not read.
@@ -112,7 +112,7 @@ def forget(order: OrderArguments, quarantined: Quarantined = False) -> None:
     )
 
 
-def waive(order: OrderArguments) -> None:
+def waive(order: FileOrderArguments) -> None:
     """Give up files that the batch in flight cannot read.
 
     They were deleted or replaced. The lost rows are counted.
@@ -133,8 +133,40 @@ def waive(order: OrderArguments) -> None:
     )
 
 
+def reread(
+    order: OrderArguments,
+    to: Annotated[
+        str,
+        typer.Option(
+            help="Check that this table does not have the batch: delta:URL, iceberg:CATALOG.TABLE "
+            "or parquet:URL, as in run. Not needed if the data files are in the directory of a "
+            "Delta table or next to manifests."
+        ),
+    ] = "",
+    not_in_sink: Annotated[
+        bool,
+        typer.Option(
+            "--not-in-sink",
+            help="The sink is another one, and I have checked that it does not have the batch.",
+        ),
+    ] = False,
+) -> None:
+    """Give back the batch that the sink refuses.
+
+    When the query starts, the data files of the batch are replaced: its files are read again
+    under the options of that start.
+    """
+    from ..reprocess.batch_reread import reread_batch, sink_of
+    from ..reprocess.reprocess_log import submit_order
+    from ..state_argument import parsed_storage_options
+
+    options = parsed_storage_options(order.storage_options)
+    sink = sink_of(to, options, not_in_sink=not_in_sink)
+    submit_order(order, "reread", lambda view: reread_batch(view, options, sink))
+
+
 def orders(arguments: ViewArguments) -> None:
-    """List what requeue, rewind, forget and waive ordered.
+    """List what requeue, rewind, forget, waive and reread ordered.
 
     The list says who ordered it, when and why, and whether it is done.
     """

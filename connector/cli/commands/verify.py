@@ -8,7 +8,7 @@ of those, but for the schema's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ from ....checkpoint_meta.documents.cleanup_marks import CleanupMark
 from ....checkpoint_meta.documents.epochs import FORMAT_DOCUMENT, KEPT, newest_epoch, purpose_of
 from ....checkpoint_meta.documents.orders import Orders
 from ....checkpoint_meta.documents.reader_assignment import part_length, readers_of
-from ....checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit
+from ....checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit, rereads_in
 from ....checkpoint_meta.documents.schema_history import StoredSchema
 from ....checkpoint_meta.stores.contract import StateStore, in_parallel
 from ....enumerator.coordinator.start_position import COMPACTION
@@ -61,6 +61,9 @@ class Verification:
         self._bad_commits: set[CheckpointRef] = set()
         self._commits: dict[CheckpointRef, list[ReaderCommit]] = {}
         self._closed: dict[CheckpointRef, frozenset[int]] = {}
+        self._names: Collection[str] = ()
+        """Objects below the directory of reader commits."""
+        self._rereads = rereads_in(store)
 
     def run(self) -> Verification:
         """Check every object of the state, and collect what is wrong."""
@@ -236,9 +239,10 @@ class Verification:
             for leaf in self._store.list(f"{layout.READERS}/{ref.name}")
         ]
         # There may be thousands, and on a bucket the wait for each is longer than the check.
+        self._names = {f"{layout.READERS}/{ref.name}/{leaf}" for ref, leaf in names}
         in_parallel(lambda name: self._commit(*name), names)
         self._lengths_of_commits()
-        self._absent_commits(set(names))
+        self._absent_commits()
 
     def _commit(self, ref: CheckpointRef, leaf: str) -> None:
         name = f"{layout.READERS}/{ref.name}/{leaf}"
@@ -247,10 +251,17 @@ class Verification:
             self._bad_commits.add(ref)
             return
         checkpoint = self._checkpoints.get(ref)
-        names = [layout.reader_object(ref, commit.reader, own) for own in ("", commit.lineage)]
+        orders = (0, *self._rereads.get(ref, ()))
+        names = {
+            layout.reader_object(ref, commit.reader, own, order): order
+            for own in ("", commit.lineage)
+            for order in orders
+        }
         wrong = commit.ref != ref or name not in names
-        # One of another lineage is of a query that was deleted, and does not count.
+        # One of another lineage is of a query that was deleted, and does not count; nor does one
+        # from before its checkpoint was given back.
         is_ours = checkpoint and commit.lineage in ("", checkpoint.header.lineage)
+        is_ours = is_ours and names.get(name) == orders[-1]
         if wrong:
             self._wrong(name, ref, commit)
         elif is_ours:
@@ -271,16 +282,17 @@ class Verification:
                 self._commits[ref].remove(commit)
                 self._wrong(layout.reader_object(ref, reader, ""), ref, commit)
 
-    def _absent_commits(self, there: set[tuple[CheckpointRef, str]]) -> None:
+    def _absent_commits(self) -> None:
         complete = [link for link in self._snapshots() if link.is_complete]
         # The last of Spark's offsets may still run.
         referred = [self._checkpoints.get(ref) for ref in self._referred[:-1]]
         for checkpoint in [*(link.checkpoint for link in complete), *filter(None, referred)]:
             ref = checkpoint.ref
             for reader in readers_of(checkpoint):
-                if (ref, f"{reader:05d}.json") not in there:
+                name = layout.reader_object(ref, reader, "", (0, *self._rereads.get(ref, ()))[-1])
+                if name not in self._names:
                     why = f"{ref} is complete; unless its task never ran, because of a limit"
-                    self._missing(layout.reader_object(ref, reader), why)
+                    self._missing(name, why)
 
     def _snapshots(self) -> Iterator[CheckpointSnapshot]:
         """Yield the snapshots of every chain, as far as its checkpoints are whole."""

@@ -19,7 +19,7 @@ from ...query.spark_checkpoint import newest_in_spark
 from ...views.amounts import counted, format_bytes
 from ...views.owner import who_and_where
 from ...views.state_view import TIME, StateView, fields
-from ..arguments import OrderArguments
+from ..arguments import FileOrderArguments, OrderArguments
 from ..offline_edit import Plan, edit
 from ..output import Exit, print_table
 from ..state_argument import parsed_storage_options
@@ -34,6 +34,7 @@ _WORDS = {
     "rewind": "read again",
     "forget": "discarded",
     "waive": "given up",
+    "reread": "read again under the options of the next start",
 }
 
 _AGAIN_BY = frozenset({"requeue", "rewind"})
@@ -87,7 +88,8 @@ def submit_order(
         show = partial(_show, action)
         if not chosen:
             return Plan(report, show, None, Exit.FOUND)
-        matching = filter(None, [arguments.matching, event_time and f"event time {event_time}"])
+        pattern = arguments.matching if isinstance(arguments, FileOrderArguments) else ""
+        matching = filter(None, [pattern, event_time and f"event time {event_time}"])
         order = _order(arguments, action, view, chosen, " ".join(matching))
         return Plan(report, show, lambda: _published(order, view))
 
@@ -139,6 +141,7 @@ def _report(action: Action, chosen: Chosen, *, show_all: bool) -> dict[str, Any]
         "bytes": sum(split.length for split in chosen.splits),
         "released": len(chosen.released),
         "rows": chosen.rows,
+        "data_files": chosen.data_files,
         "left_out": dict(chosen.left_out),
         "first": [
             {"path": split.file.path, "start": split.start, "end": split.end} for split in first
@@ -150,8 +153,13 @@ def _show(action: Action, report: Mapping[str, Any]) -> None:
     for why, count in report["left_out"].items():
         typer.echo(f"not all: {counted(count, 'range')}, {why}")
     ranges, first = report["ranges"], report["first"]
-    if not (ranges or report["released"]):
-        typer.echo("nothing was selected, and nothing is written")
+    if not (ranges or report["released"] or report["data_files"]):
+        typer.echo(
+            "no reader has committed anything of the batch: the next start reads it under its "
+            "options anyway"
+            if action == "reread"
+            else "nothing was selected, and nothing is written"
+        )
         return
     print_table(first, ("path", "start", "end"))
     if ranges > len(first):
@@ -168,6 +176,11 @@ def _show(action: Action, report: Mapping[str, Any]) -> None:
     if action == "waive":
         typer.echo(
             f"{counted(report['rows'], 'row')} of them committed by readers: the sink may have some"
+        )
+    if action == "reread":
+        typer.echo(
+            f"dropped: {counted(report['rows'], 'row')} in "
+            f"{counted(report['data_files'], 'data file')}"
         )
     if report["written"]:
         typer.echo(f"order {report['order']} is written; the query carries it out when it starts")

@@ -46,10 +46,16 @@ class Chosen:
     """Or the checkpoint whose splits are given up."""
 
     rows: int = 0
-    """Rows of these splits that readers had acknowledged, where the splits are given up."""
+    """Rows of these splits that readers had acknowledged, where they are given up or read again."""
+
+    data_files: int = 0
+    """Data files with these rows."""
+
+    is_batch: bool = False
+    """True for a batch that is read again, whatever its splits are."""
 
     def __bool__(self) -> bool:
-        return bool(self.splits or self.released)
+        return bool(self.splits or self.released or self.is_batch)
 
 
 def requeued(

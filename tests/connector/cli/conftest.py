@@ -23,14 +23,19 @@ def dead_pid():
 
 
 @pytest.fixture
-def query(tmp_path, monkeypatch, dead_pid):
-    """A query whose driver is a process that has ended."""
+def ended_driver(monkeypatch, dead_pid):
+    """Queries of this process are taken for those of a process that has ended."""
     claim = epochs._claim
 
     def of_the_dead(*arguments):
         return with_checksum({**without_checksum(claim(*arguments)), "pid": dead_pid})
 
     monkeypatch.setattr(epochs, "_claim", of_the_dead)
+
+
+@pytest.fixture
+def query(tmp_path, ended_driver):
+    """A query whose driver is a process that has ended."""
     made = Query(tmp_path)
     yield made
     made.coordinator.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import math
 import re
 
@@ -11,54 +10,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType, StructType
 
-from pyspark_sluice import run
-from pyspark_sluice.connector.host.dry_run import planned_batch
-from pyspark_sluice.connector.host.run import checked_with_target
 from pyspark_sluice.errors import MalformedDataError, NewColumnsError, OptionError, TableError
+from pyspark_sluice.tests.connector.host.landing import Landing
 from pyspark_sluice.tests.tables.iceberg_lake import IcebergLake
 
 AT = dt.datetime(2024, 1, 2, 3, 4, 5, 1, tzinfo=dt.UTC)
-
-
-class Landing:
-    """Files, a checkpoint and a Delta table below one directory."""
-
-    def __init__(self, root):
-        self.data, self.checkpoint, self.table = root / "in", root / "ck", root / "table"
-        self.data.mkdir()
-
-    def json(self, name, *rows):
-        (self.data / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-    def create(self, *columns, partition_by=()):
-        schema = pa.schema([*columns])
-        DeltaTable.create(str(self.table), schema=schema, partition_by=[*partition_by])
-
-    def call(self, **options):
-        usual = {"path": str(self.data), "checkpointLocation": str(self.checkpoint)}
-        inferred = {} if "writeSchema" in options else {"inferColumnTypes": "true"}
-        return {"fileFormat": "json", **usual, **inferred, **options}
-
-    def run(self, to=None, **options):
-        return run(self.call(**options), to=to or f"delta:{self.table}", workers=1)
-
-    def refused(self, told, to=None, error=TableError, **options):
-        """Neither the run nor the rehearsal leaves a trace."""
-        before = sorted(self.data.parent.rglob("*"))
-        target = to or f"delta:{self.table}"
-        with pytest.raises(error, match=told) as run_error:
-            self.run(to, **options)
-        with pytest.raises(error) as dry_error:
-            planned_batch(*checked_with_target(self.call(**options), target))
-        assert str(dry_error.value) == str(run_error.value)
-        assert sorted(self.data.parent.rglob("*")) == before
-
-    def rows(self):
-        return DeltaTable(str(self.table)).to_pyarrow_table().to_pylist()
 
 
 @pytest.fixture

@@ -1,0 +1,82 @@
+"""JSON files, a checkpoint and a Delta table, and runs of the embedded host over them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from pyspark_sluice import run
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.connector.host.batch_log import BatchLog
+from pyspark_sluice.connector.host.dry_run import planned_batch
+from pyspark_sluice.connector.host.run import checked_with_target
+from pyspark_sluice.connector.query.driver import StreamDriver
+from pyspark_sluice.enumerator.coordinator import coordinator
+from pyspark_sluice.errors import TableError
+from pyspark_sluice.tables.delta_table import DeltaSink
+
+
+class Landing:
+    """Files, a checkpoint and a Delta table below one directory."""
+
+    def __init__(self, root):
+        self.data, self.checkpoint, self.table = root / "in", root / "ck", root / "table"
+        self.data.mkdir(exist_ok=True)
+
+    def json(self, name, *rows):
+        (self.data / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def create(self, *columns, partition_by=()):
+        schema = pa.schema([*columns])
+        DeltaTable.create(str(self.table), schema=schema, partition_by=[*partition_by])
+
+    def call(self, **options):
+        usual = {"path": str(self.data), "checkpointLocation": str(self.checkpoint)}
+        inferred = {} if "writeSchema" in options else {"inferColumnTypes": "true"}
+        return {"fileFormat": "json", **usual, **inferred, **options}
+
+    def run(self, to=None, **options):
+        return run(self.call(**options), to=to or f"delta:{self.table}")
+
+    def refused(self, told, to=None, error=TableError, **options):
+        """Neither the run nor the rehearsal leaves a trace."""
+        before = sorted(self.data.parent.rglob("*"))
+        target = to or f"delta:{self.table}"
+        with pytest.raises(error, match=told) as run_error:
+            self.run(to, **options)
+        with pytest.raises(error) as dry_error:
+            planned_batch(*checked_with_target(self.call(**options), target))
+        assert str(dry_error.value) == str(run_error.value)
+        assert sorted(self.data.parent.rglob("*")) == before
+
+    def rows(self):
+        return DeltaTable(str(self.table)).to_pyarrow_table().to_pylist()
+
+
+STEPS: dict[str, tuple[Any, str]] = {
+    "give back": (coordinator, "give_back"),
+    "commit": (ReaderCommits, "publish"),
+    "sink": (DeltaSink, "add"),
+    "log": (BatchLog, "end"),
+    "delete": (StreamDriver, "_delete_written"),
+}
+
+
+def run_and_die(root, step, is_done):
+    """Run the query, without the rows that have no `v`, and die before or after a step."""
+    owner, name = STEPS[step]
+    function = getattr(owner, name)
+
+    def dying(*arguments, **more):
+        if is_done:
+            function(*arguments, **more)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(owner, name, dying)
+    Landing(root).run(filter="v IS NOT NULL")
