@@ -67,14 +67,10 @@ def reader_object(ref: CheckpointRef, reader: int, lineage: str = "", reread: in
     return f"{READERS}/{ref.name}/{stem}{'.' * bool(lineage)}{lineage}.json"
 
 
-def reader_of(leaf: str, reread: int) -> int | None:
-    """The reader whose commit has this name below `reader_directory`; None for other names."""
-    stem = leaf.removesuffix(".json")
-    if reread:
-        stem, _, order = stem.partition(".")
-        if order != f"r{reread}":
-            return None
-    return int(stem) if stem.isascii() and stem.isdigit() else None
+def order_of(leaf: str) -> int:
+    """The order under which a commit of this name below `reader_directory` was made; else 0."""
+    order = leaf.partition(".")[2].partition(".")[0]
+    return int(order[1:]) if order[:1] == "r" and order[1:].isdecimal() else 0
 
 
 def reread_object(ref: CheckpointRef, order: int) -> str:

@@ -28,9 +28,9 @@ from .layout import (
     abandoned_directory,
     abandoned_object,
     numbers_in,
+    order_of,
     reader_directory,
     reader_object,
-    reader_of,
     reread_object,
 )
 from .serializer import VersionedSerializer, read_columns
@@ -342,8 +342,8 @@ class ReaderCommits:
         """
         # Names of another form, such as temporary files of a mount, are no commits.
         leaves, reread = self.store.list(reader_directory(ref)), self._reread(ref)
-        readers = (reader_of(leaf, reread) for leaf in leaves)
-        return sorted(reader for reader in readers if reader is not None)
+        suffix = f".r{reread}" if reread else ""
+        return numbers_in(leaf.replace(suffix, "") for leaf in leaves if order_of(leaf) == reread)
 
     def of(self, ref: CheckpointRef) -> list[ReaderCommit]:
         """All commits for `ref` that a listing shows, in the order of readers."""

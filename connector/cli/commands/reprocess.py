@@ -147,7 +147,7 @@ def reread(
         bool,
         typer.Option(
             "--not-in-sink",
-            help="The sink is another one, and I have checked that it does not have the batch.",
+            help="Use this for any other sink, after checking that it does not have the batch.",
         ),
     ] = False,
 ) -> None:
@@ -166,9 +166,10 @@ def reread(
 
 
 def orders(arguments: ViewArguments) -> None:
-    """List what requeue, rewind, forget, waive and reread ordered.
+    """List the orders of these commands.
 
-    The list says who ordered it, when and why, and whether it is done.
+    The list has what requeue, rewind, forget, waive and reread ordered. It says who ordered it,
+    when and why, and whether it is done.
     """
     from ...views.state_view import look_at
     from ..reprocess.reprocess_log import recorded_orders

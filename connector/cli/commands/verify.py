@@ -61,9 +61,7 @@ class Verification:
         self._bad_commits: set[CheckpointRef] = set()
         self._commits: dict[CheckpointRef, list[ReaderCommit]] = {}
         self._closed: dict[CheckpointRef, frozenset[int]] = {}
-        self._names: Collection[str] = ()
-        """Objects below the directory of reader commits."""
-        self._rereads = rereads_in(store)
+        self._reread = {ref: orders[-1] for ref, orders in rereads_in(store).items()}
 
     def run(self) -> Verification:
         """Check every object of the state, and collect what is wrong."""
@@ -237,12 +235,13 @@ class Verification:
             (ref, leaf)
             for ref in self._refs(layout.READERS)
             for leaf in self._store.list(f"{layout.READERS}/{ref.name}")
+            # Those from before their checkpoint was given back do not count.
+            if layout.order_of(leaf) == self._reread.get(ref, 0)
         ]
         # There may be thousands, and on a bucket the wait for each is longer than the check.
-        self._names = {f"{layout.READERS}/{ref.name}/{leaf}" for ref, leaf in names}
         in_parallel(lambda name: self._commit(*name), names)
         self._lengths_of_commits()
-        self._absent_commits()
+        self._absent_commits({f"{layout.READERS}/{ref.name}/{leaf}" for ref, leaf in names})
 
     def _commit(self, ref: CheckpointRef, leaf: str) -> None:
         name = f"{layout.READERS}/{ref.name}/{leaf}"
@@ -251,17 +250,11 @@ class Verification:
             self._bad_commits.add(ref)
             return
         checkpoint = self._checkpoints.get(ref)
-        orders = (0, *self._rereads.get(ref, ()))
-        names = {
-            layout.reader_object(ref, commit.reader, own, order): order
-            for own in ("", commit.lineage)
-            for order in orders
-        }
+        owners, order = ("", commit.lineage), self._reread.get(ref, 0)
+        names = [layout.reader_object(ref, commit.reader, own, order) for own in owners]
         wrong = commit.ref != ref or name not in names
-        # One of another lineage is of a query that was deleted, and does not count; nor does one
-        # from before its checkpoint was given back.
+        # One of another lineage is of a query that was deleted, and does not count.
         is_ours = checkpoint and commit.lineage in ("", checkpoint.header.lineage)
-        is_ours = is_ours and names.get(name) == orders[-1]
         if wrong:
             self._wrong(name, ref, commit)
         elif is_ours:
@@ -282,15 +275,15 @@ class Verification:
                 self._commits[ref].remove(commit)
                 self._wrong(layout.reader_object(ref, reader, ""), ref, commit)
 
-    def _absent_commits(self) -> None:
+    def _absent_commits(self, there: Collection[str]) -> None:
         complete = [link for link in self._snapshots() if link.is_complete]
         # The last of Spark's offsets may still run.
         referred = [self._checkpoints.get(ref) for ref in self._referred[:-1]]
         for checkpoint in [*(link.checkpoint for link in complete), *filter(None, referred)]:
             ref = checkpoint.ref
             for reader in readers_of(checkpoint):
-                name = layout.reader_object(ref, reader, "", (0, *self._rereads.get(ref, ()))[-1])
-                if name not in self._names:
+                name = layout.reader_object(ref, reader, "", self._reread.get(ref, 0))
+                if name not in there:
                     why = f"{ref} is complete; unless its task never ran, because of a limit"
                     self._missing(name, why)
 

@@ -14,11 +14,12 @@ from ....tables.delta_table import DeltaSink
 from ....tables.manifests import Manifests
 from ...host.run import MANIFESTS, target_of
 from ...query.spark_checkpoint import batch_under_way
+from ...views.amounts import counted
 from ...views.state_view import StateView
 from .reprocess_plan import Chosen
 
 HasBatch = Callable[[str, int, Sequence[str]], bool | None]
-"""From a lineage, a checkpoint and data files of the batch; None if that cannot be told."""
+"""From a lineage, a checkpoint and data files of the batch; None if it is unknown."""
 
 _LEVELS: Final = 8
 """Directories above a data file in which a table is looked for."""
@@ -91,7 +92,7 @@ def reread_batch(
         raise OptionError(
             "reread: a part of the batch is counted already",
             view.store.location,
-            f"{len(batch)} checkpoints in one batch",
+            f"{counted(len(batch), 'checkpoint')} in one batch",
             "a batch of one checkpoint, without asynchronous progress tracking",
             "Start the query with the options of the last run until the batch has finished.",
         )

@@ -52,7 +52,7 @@ class Chosen:
     """Data files with these rows."""
 
     is_batch: bool = False
-    """True for a batch that is read again, whatever its splits are."""
+    """True for a batch that is read again; its source may have splits that are not of files."""
 
     def __bool__(self) -> bool:
         return bool(self.splits or self.released or self.is_batch)
