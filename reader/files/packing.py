@@ -72,12 +72,12 @@ def _cut(batch: pa.RecordBatch, length: int, enough: int) -> Iterator[pa.RecordB
         yield batch.slice(start, step)
 
 
-_SMALL_FILE = 256 * 1024
+SMALL_FILE = 256 * 1024
 """Files up to this size are packed: beyond it, a parse of their own costs next to nothing."""
 
-_RUN_BYTES = 2 * 1024 * 1024
-_RUN_FILES = 16_384
-_FIRST_FILES = 64
+RUN_BYTES = 2 * 1024 * 1024
+RUN_FILES = 16_384
+FIRST_FILES = 64
 """Under a limit on rows: files of a first run, whose numbers of rows are unknown."""
 
 
@@ -94,11 +94,11 @@ def runs(
     run, run_key, size = list[FileSplit](), None, 0
     pace = _Pace(budget)
     for split in splits:
-        small = split.is_whole_file and split.file.size <= _SMALL_FILE
+        small = split.is_whole_file and split.file.size <= SMALL_FILE
         # Only for small files: it takes a look at the path and, for a new set of columns, makes a
         # format.
         key = alike(split) if small else None
-        full = size + split.file.size > _RUN_BYTES or len(run) >= pace.files
+        full = size + split.file.size > RUN_BYTES or len(run) >= pace.files
         if run and (key is None or key != run_key or full):
             yield run
             pace.read(len(run))
@@ -125,12 +125,12 @@ class _Pace:
     @property
     def files(self) -> int:
         """The most files of the next run."""
-        left, most = self._budget.rows, _RUN_FILES
+        left, most = self._budget.rows, RUN_FILES
         if self._budget.seconds is not None:
-            most = _FIRST_FILES
+            most = FIRST_FILES
         elif left is not None and self._first is not None:
             # A run that has too many rows is parsed for nothing.
             rows = max(1, self._first - left)
-            most = left * self._files // rows + 1 if self._files else _FIRST_FILES
-        files = _RUN_FILES if self._budget.files is None else self._budget.files
-        return max(1, min(most, files, _RUN_FILES))
+            most = left * self._files // rows + 1 if self._files else FIRST_FILES
+        files = RUN_FILES if self._budget.files is None else self._budget.files
+        return max(1, min(most, files, RUN_FILES))

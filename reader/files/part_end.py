@@ -87,7 +87,7 @@ class SplitEnd:
                 self._budget.begin_file()
             else:
                 batch = finish(piece, row + piece.passed_over)
-                if stop is None and not self._budget.has_room(batch.num_rows, self._stored(piece)):
+                if stop is None and not self._fits(piece, batch.num_rows):
                     if piece.parts is not None:
                         stack += reversed(list(piece.parts()))
                         continue
@@ -98,10 +98,16 @@ class SplitEnd:
                 self._take(batch.num_rows, piece, end)
                 yield batch, piece
 
+    def _fits(self, piece: Decoded, rows: int) -> bool:
+        files = self._budget.files
+        has_files = files is None or piece.more_members <= files
+        return has_files and self._budget.has_room(rows, self._stored(piece))
+
     def _take(self, rows: int, piece: Decoded, end: int) -> None:
         # Of a budget of bytes is taken what is known; the rest once the split has ended.
         records = piece.batch.num_rows + piece.dropped_records
         self._budget.take(rows, self._stored(piece), records)
+        self._budget.begin_file(piece.more_members)
         if piece.read_bytes is not None:
             self._read_bytes = max(self._read_so_far, piece.read_bytes)
         self._at = end

@@ -95,11 +95,11 @@ class FileColumns:
         splits: Sequence[FileSplit],
         rows: Sequence[int],
         first: int,
-        member: str | None = None,
+        members: Sequence[tuple[str, int]] = (),
     ) -> pa.RecordBatch:
         """`batch` with the columns of its files; `rows` of each split, the first being `first`.
 
-        `member` is that of an archive.
+        `members` are those of an archive: see `Decoded`.
         """
         if not len(self.schema):
             return batch
@@ -109,7 +109,7 @@ class FileColumns:
             return batch
         for field in self.schema:
             if field.name == METADATA and self._metadata is not None:
-                arrays.append(self._metadata_array(splits, rows, first, member))
+                arrays.append(self._metadata_array(splits, rows, first, members))
             elif field.name in path_columns:
                 scalars = [self.partition(split.file.path)[field.name] for split in splits]
                 arrays.append(_spread(scalars, rows, field.type))
@@ -118,7 +118,11 @@ class FileColumns:
         return pa.RecordBatch.from_arrays(arrays, names=self.schema.names)
 
     def _metadata_array(
-        self, splits: Sequence[FileSplit], rows: Sequence[int], first: int, member: str | None
+        self,
+        splits: Sequence[FileSplit],
+        rows: Sequence[int],
+        first: int,
+        members: Sequence[tuple[str, int]],
     ) -> pa.Array:
         assert self._metadata is not None
         fields = list(self._metadata.type)
@@ -135,7 +139,9 @@ class FileColumns:
                 continue
             kind = _FIELDS[child.name]
             if child.name == "member":
-                children.append(pa.repeat(pa.scalar(member, kind), sum(rows)))
+                names = [pa.scalar(name, kind) for name, _ in members] or [pa.scalar(None, kind)]
+                counts = [count for _, count in members] if len(members) > 1 else [sum(rows)]
+                children.append(_spread(names, counts, kind))
                 continue
             values = [pa.scalar(self._property(split, child.name), kind) for split in splits]
             children.append(_spread(values, rows, kind).cast(child.type))

@@ -109,6 +109,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             schema_is_inferred,
             cut_places,
             lambda: context.budget.records_left,
+            lambda: context.budget.files,
         )
         self._schema = schema
         self._watch = ColumnWatch(schema, options, self._known)
@@ -354,7 +355,7 @@ class FileSplitReader(SplitReader[FileSplit]):
 
         def finish(decoded: Decoded, row: int) -> pa.RecordBatch:
             rows = [decoded.batch.num_rows]
-            batch = self._columns.add(decoded.batch, [split], rows, row, decoded.member)
+            batch = self._columns.add(decoded.batch, [split], rows, row, decoded.members)
             return self._fitter.fit(way.rows.keep(batch), path)
 
         try:

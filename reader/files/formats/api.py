@@ -105,11 +105,15 @@ class Decoded:
     parts: Callable[[], Iterator[Decoded]] | None = field(default=None, kw_only=True)
     """Decodes the same records again in two parts; None for one record, or without a `span`."""
 
-    member: str | None = field(default=None, kw_only=True)
-    """Name of the member of an archive that its rows are from; None for a file."""
+    members: Sequence[tuple[str, int]] = field(default=(), kw_only=True)
+    """Members of an archive that its rows are from, each with its number of rows; none in a file.
+    With a single member the number has no meaning."""
 
     begins_member: bool = field(default=False, kw_only=True)
     """True for a piece without rows that comes before a member is opened."""
+
+    more_members: int = field(default=0, kw_only=True)
+    """Number of members in it that no piece before it has announced."""
 
 
 @dataclass(slots=True)
@@ -141,6 +145,9 @@ class FormatContext:
     A format that decodes about that many at a time decodes little that the next batch has to
     decode again. It may decode more, or fewer.
     """
+
+    files_left: Callable[[], int | None] = lambda: None
+    """Returns how many files or members the reader may still begin; None if there is no limit."""
 
 
 NO_CONTEXT = FormatContext()

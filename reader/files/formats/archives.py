@@ -6,19 +6,22 @@ bytes of content in formats of text, else rows. Both are one number, so that it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import TypeAlias
 
 import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ....errors import SchemaMismatchError
+from ....errors import SchemaMismatchError, SplitReadError
 from ..evolution.new_columns import NewColumnsSeen
 from ..io.archives import Member, is_zip, members, reads_members
+from ..io.file_kinds import another_kind
 from ..options import ReaderOptions
-from .api import Decoded, FileFormat, Splittability, TimeSpan
+from ..packing import FIRST_FILES, RUN_BYTES, RUN_FILES, SMALL_FILE
+from .api import Decoded, FileFormat, FormatContext, Splittability, TimeSpan
 from .record_format import asks_row_index, rows_before
 from .registry import format_class
 
@@ -50,26 +53,110 @@ class ArchiveFormat(FileFormat):
     @override
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         first, within = divmod(split.skip, 1 << _WITHIN)
-        for member in members(split, self.options, first):
-            part, whole = member.part, (0, member.file.size)
-            if part != whole and self._inner.splittability(member.file) != Splittability.RECORDS:
-                if part[0]:
+        run = _Run(self.context)
+        try:
+            for member in members(split, self.options, first):
+                part, whole = member.part, (0, member.file.size)
+                if part != whole and not self._may_cut(member.file):
+                    if part[0]:
+                        continue
+                    part = whole
+                at = within if member.ordinal == first else 0
+                may_pack = not at and part == whole and self._may_pack(member.file)
+                if run and not (may_pack and run.has_room_for(member)):
+                    yield from self._together(run.taken())
+                if not run:
+                    yield _announced(member, at)
+                if may_pack:
+                    run.add(*member.in_memory())
+                else:
+                    yield from self._alone(member, at, part)
+        except Exception:
+            # What was read before the member that is damaged, or the end of the archive.
+            yield from self._together(run.taken())
+            raise
+        yield from self._together(run.taken())
+
+    def _may_cut(self, file: FileVersion) -> bool:
+        return self._inner.splittability(file) == Splittability.RECORDS
+
+    def _may_pack(self, file: FileVersion) -> bool:
+        return file.size <= SMALL_FILE and self._inner.may_pack(file)
+
+    def _alone(self, member: Member, at: int, part: tuple[int, int]) -> Iterator[Decoded]:
+        with member.opened(in_part=bool(at) or part != (0, member.file.size)) as file:
+            try:
+                pieces = self._format_of(file).decode(FileSplit(file, *part, at))
+                for piece in with_spans(pieces, at):
+                    yield _placed(piece, member)
+            except NewColumnsSeen as seen:
+                # Of an archive, the driver would look at the first members only.
+                if seen.found is None:
+                    format_type = format_class(self.options.file_format)
+                    seen.found = format_type.columns_of(file, self.options, 0)
+                raise
+
+    def _together(self, run: Sequence[_Small]) -> Iterator[Decoded]:
+        """Yield the rows of members from one parse, if possible; the first was announced."""
+        files = [member.file for member, _ in run]
+        try:
+            if len(run) > 1:
+                for file, (_, data) in zip(files, run, strict=True):
+                    if wrong := another_kind(data, file, self.options):
+                        raise wrong
+                parsed = self._inner.decode_packed(files, [data for _, data in run])
+                dropped = parsed.dropped_of or [0] * len(run)
+                counts = list(zip(parsed.rows_of or (), dropped, strict=True))
+                yield self._packed(run, parsed, counts, announced=True)
+                return
+        except (SplitReadError, NewColumnsSeen, pa.ArrowException, ValueError, OverflowError):
+            pass  # Read alone, the member at fault is named, after the rows of those before it.
+        for number, (member, _) in enumerate(run):
+            if number:
+                yield _announced(member, 0)
+            yield from self._alone(member, 0, (0, member.file.size))
+
+    def _packed(
+        self,
+        run: Sequence[_Small],
+        piece: Decoded,
+        counts: Sequence[tuple[int, int]],
+        *,
+        announced: bool,
+    ) -> Decoded:
+        """Return rows that were parsed together; `counts`: rows and dropped records of each."""
+
+        def parts() -> Iterator[Decoded]:
+            half = len(run) // 2
+            rows = sum(count for count, _ in counts[:half])
+            for begin, end, batch in (
+                (0, half, piece.batch.slice(0, rows)),
+                (half, len(run), piece.batch.slice(rows)),
+            ):
+                is_announced = announced and not begin
+                if end - begin > 1:
+                    part = replace(piece, batch=batch)
+                    yield self._packed(
+                        run[begin:end], part, counts[begin:end], announced=is_announced
+                    )
                     continue
-                part = whole
-            at = within if member.ordinal == first else 0
-            base = member.ordinal << _WITHIN
-            yield Decoded(_NO_ROWS, span=(base + at, base + at), begins_member=True)
-            with member.opened(in_part=bool(at) or part != whole) as file:
-                try:
-                    pieces = self._format_of(file).decode(FileSplit(file, *part, at))
-                    for piece in with_spans(pieces, at):
-                        yield _placed(piece, member)
-                except NewColumnsSeen as seen:
-                    # Of an archive, the driver would look at the first members only.
-                    if seen.found is None:
-                        format_type = format_class(self.options.file_format)
-                        seen.found = format_type.columns_of(file, self.options, 0)
-                    raise
+                member, _ = run[begin]
+                if not is_announced:
+                    yield _announced(member, 0)
+                yield from self._alone(member, 0, (0, member.file.size))
+
+        (first, _), (last, data) = run[0], run[-1]
+        paths = {member.file.path for member, _ in run}
+        return Decoded(
+            piece.batch,
+            sum(dropped for _, dropped in counts),
+            [record for record in piece.bad if record.path in paths],
+            span=(first.ordinal << _WITHIN, (last.ordinal << _WITHIN) + len(data)),
+            read_bytes=last.read_bytes(len(data)),
+            parts=parts,
+            members=[(m.name, rows) for (m, _), (rows, _) in zip(run, counts, strict=True)],
+            more_members=len(run) - announced,
+        )
 
     @override
     def first_row(self, split: FileSplit) -> int:
@@ -87,6 +174,58 @@ class ArchiveFormat(FileFormat):
             "a file whose metadata contains the minimum and maximum of the column",
             "Leave it out with pathGlobFilter, or set onMissingEventTime to mtime.",
         )
+
+
+_Small: TypeAlias = tuple[Member, bytes]
+"""A member and its content, which may be parsed together with others."""
+
+
+class _Run:
+    """Small members in a row, as many as are parsed at once."""
+
+    def __init__(self, context: FormatContext) -> None:
+        self._context, self._first = context, context.records_left()
+        self._members, self._names, self._size = list[_Small](), set[str](), 0
+        self._passed = self._most = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._members)
+
+    def has_room_for(self, member: Member) -> bool:
+        """Return whether it may be parsed with those before, which it is not named like."""
+        return (
+            member.name not in self._names
+            and self._size + member.file.size <= RUN_BYTES
+            and len(self._members) < self._most
+        )
+
+    def add(self, member: Member, data: bytes) -> None:
+        """Take one more."""
+        if not self._members:
+            self._most = self._next_length()
+        self._members.append((member, data))
+        self._names.add(member.name)
+        self._size += len(data)
+
+    def taken(self) -> Sequence[_Small]:
+        """Return them, and begin another run."""
+        members, self._members, self._names, self._size = self._members, [], set(), 0
+        self._passed += len(members)
+        return members
+
+    def _next_length(self) -> int:
+        left, files = self._context.records_left(), self._context.files_left()
+        most = RUN_FILES if files is None else files + 1
+        if left is None or self._first is None:
+            return most
+        # What has too many rows is parsed for nothing.
+        rows = max(1, self._first - left)
+        return min(most, left * self._passed // rows + 1 if self._passed else FIRST_FILES)
+
+
+def _announced(member: Member, at: int) -> Decoded:
+    place = (member.ordinal << _WITHIN) + at
+    return Decoded(_NO_ROWS, span=(place, place), begins_member=True)
 
 
 def class_of(file: FileVersion, options: ReaderOptions) -> type[FileFormat]:
@@ -118,7 +257,7 @@ def _placed(piece: Decoded, member: Member) -> Decoded:
         # Where it is unknown how much of the member was read, it counts with the next.
         read_bytes=member.read_bytes(piece.read_bytes or 0),
         parts=None if parts is None else lambda: (_placed(part, member) for part in parts()),
-        member=member.name,
+        members=[(member.name, 0)],
     )
 
 

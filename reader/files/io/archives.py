@@ -12,7 +12,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, TYPE_CHECKING, cast
 
@@ -24,7 +24,7 @@ from ....errors import MalformedDataError
 from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import is_built_in
 from .codecs import StoredFile, Stream, codec_of
-from .member_content import STEP, Window, content_in_order, naming, unreadable
+from .member_content import STEP, InMemory, Window, content_in_order, naming, unreadable
 from .seven_zip import SevenZip
 from .source_file import AsFile, MemberFile, RandomAccess, SourceFile
 
@@ -104,6 +104,14 @@ class Member:
                 file = MemberFile.of(self.file, self.content(stack, in_part))
             yield file
             del file.content  # Frees its first bytes, even if the file is still in use.
+
+    def in_memory(self) -> tuple[Member, bytes]:
+        """Read the content; return a member that has it, and needs the archive no more."""
+        with self.opened() as file:
+            data = file.content.read_at(0, file.size)
+        stored = self.read_bytes(len(data))
+        copy = replace(self, content=lambda *_: InMemory(data), read_bytes=lambda _: stored)
+        return copy, data
 
 
 def members(split: FileSplit, options: ReaderOptions, first: int = 0) -> Iterator[Member]:

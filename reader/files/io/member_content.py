@@ -68,6 +68,20 @@ class Window(_Seekable):
         return super()._read(self._start + position, count)
 
 
+class InMemory:
+    """A small member whose content was read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def read_at(self, position: int, count: int) -> bytes:
+        """Return a part of the content."""
+        return self._data[position : position + count]
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+
 class _InOrder(_Seekable):
     """A member that is read from its beginning on. Its first bytes can be read again."""
 

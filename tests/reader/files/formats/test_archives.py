@@ -21,8 +21,9 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.schemas import schema_without_one_given
 from pyspark_sluice.errors import MalformedDataError, OptionError
-from pyspark_sluice.reader.api import ReaderContext, SplitFinished
+from pyspark_sluice.reader.api import LeftOut, ReaderContext, SplitFinished
 from pyspark_sluice.reader.budget import RemainingBudget
+from pyspark_sluice.reader.files.formats.json.format import JsonFormat
 from pyspark_sluice.reader.files.io import archives
 from pyspark_sluice.reader.files.io.source_file import AsFile
 from pyspark_sluice.reader.files.options import ReaderOptions
@@ -74,6 +75,48 @@ def test_the_member_of_a_row_is_in_its_metadata(archive, tmp_path):
         (2, path.name, names[1]),
         (9, "plain.json", None),
     ]
+
+
+@pytest.mark.parametrize("budget", [None, PartBudget(rows=31), PartBudget(files=7)])
+def test_small_members_are_parsed_together(archive, tmp_path, monkeypatch, budget):
+    contents = {f"{n}.json": lines(2 * n, 2) for n in range(200)} | {"7.json": b"bad"}
+    path, parses = archive(contents), []
+    parse = JsonFormat.parse
+
+    def counted(self, data, source):
+        parses.append(len(data))
+        return parse(self, data, source)
+
+    monkeypatch.setattr(JsonFormat, "parse", counted)
+    metadata = pa.struct([("member", pa.string()), ("row_index", pa.int64())])
+    schema = pa.schema([*ID, ("_metadata", metadata)])
+    options = {"file_format": "json", "mode": "DROPMALFORMED", "bad_records_path": str(tmp_path)}
+    context = ReaderContext(1, 0, 0)
+    if budget is None:
+        parts = [read([whole(path)], schema, context, **options)]
+    else:
+        parts = list(read_parts([whole(path)], schema, repeat(budget, 99), **options))
+        assert len(parts) == (-(-398 // 31) if budget.rows else -(-200 // 7))
+    rows = [row for table, _ in parts for row in table.to_pylist()]
+    ids = [i for i in range(400) if i not in (14, 15)]
+    assert [row["id"] for row in rows] == ids
+    assert [row["_metadata"]["member"] for row in rows] == [f"{i // 2}.json" for i in ids]
+    assert [row["_metadata"]["row_index"] for row in rows] == list(range(398))
+    bad = [
+        r.batch["path"].to_pylist() for _, reports in parts for r in reports if type(r) is LeftOut
+    ]
+    assert bad == [[f"{path}!/7.json"]]
+    # Under a budget, each part is read again as a later attempt would.
+    assert budget or len(parses) < 3
+
+
+def test_members_before_a_damaged_one_are_read(tmp_path):
+    path = tmp_path / "a.zip"
+    data = bytearray(zipped(TWO | {"c.json": lines(20, 2)}, zipfile.ZIP_STORED))
+    data[data.index(b'"id":7') + 5] ^= 1
+    path.write_bytes(data)
+    rows, _ = read([whole(path)], ID, file_format="json", ignore_corrupt_files=True)
+    assert rows["id"].to_pylist() == list(range(5))
 
 
 def test_a_part_ends_when_its_bytes_are_spent(tmp_path):
