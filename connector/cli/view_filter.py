@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnmatch import translate
+from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import OptionError
-from ..views.catalog import table_of
+from ..views.catalog import table_of, view_named
 from ..views.files import STATES
 
 _PEOPLE: Final = {
@@ -31,15 +31,14 @@ def columns_for_people(view: str) -> list[str]:
 
 def chosen(store: StateStore, view: str, *, in_state: str = "", matching: str = "") -> pa.Table:
     """A view, and of it the rows in a state, or whose path matches a pattern."""
-    table = table_of(store, view)
+    columns = view_named(view).schema.names
     if in_state:
         check_state(view.lower(), in_state)
-        table = table.filter(pc.equal(_column(table, "state", view, "--in-state"), in_state))
+        _require(columns, "state", view, "--in-state")
     if matching:
-        paths = _column(table, "path", view, "--matching")
-        # In Arrow, because a view may have millions of paths.
-        table = table.filter(pc.match_substring_regex(paths, matching_pattern(matching)))
-    return table
+        _require(columns, "path", view, "--matching")
+    table = table_of(store, view, matching)
+    return table.filter(pc.equal(table.column("state"), in_state)) if in_state else table
 
 
 _STATES: Final = {
@@ -64,17 +63,8 @@ def check_state(view: str, state: str) -> None:
         )
 
 
-def matching_pattern(pattern: str) -> str:
-    """A shell pattern over whole paths as a regular expression of Arrow; * takes slashes, too."""
-    # Python's translation, whose end and atomic groups RE2 does not know.
-    text = translate(pattern).replace("(?>", "(?:")
-    # Python 3.14 writes `\z` where earlier ones write `\Z`.
-    return "^" + text.removesuffix(r"\Z").removesuffix(r"\z") + r"$"
-
-
-def _column(table: pa.Table, name: str, view: str, option: str) -> pa.ChunkedArray:
-    if name in table.schema.names:
-        return table.column(name)
-    raise OptionError(
-        f"{option} does not apply to this view", "", view, f"a view with the column {name}"
-    )
+def _require(columns: Sequence[str], name: str, view: str, option: str) -> None:
+    if name not in columns:
+        raise OptionError(
+            f"{option} does not apply to this view", "", view, f"a view with the column {name}"
+        )

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import OptionError
 from . import files, protocol, quarantine, splits
+from .path_pattern import matching
 from .state_view import StateView, look_at
 
 
@@ -22,10 +23,11 @@ class View:
 
     name: str
     schema: pa.Schema
-    read: Callable[[StateView], Iterable[pa.Table]]
+    read: Callable[[StateView, str], Iterable[pa.Table]]
+    """Reads at least the rows whose path matches a pattern; all rows for an empty pattern."""
 
 
-def _skipped(view: StateView) -> Iterator[pa.Table]:
+def _skipped(view: StateView, _: str) -> Iterator[pa.Table]:
     for table in splits.splits(view):
         yield table.filter(pc.equal(table.column("state"), "skipped"))
 
@@ -33,13 +35,13 @@ def _skipped(view: StateView) -> Iterator[pa.Table]:
 VIEWS: Final = {
     view.name: view
     for view in (
-        View("files", files.FILES, lambda view: [files.files(view)]),
-        View("splits", splits.SPLITS, splits.splits),
-        View("checkpoints", protocol.CHECKPOINTS, lambda view: [protocol.checkpoints(view)]),
-        View("readers", protocol.READERS, lambda view: [protocol.readers(view)]),
-        View("quarantine", quarantine.QUARANTINE, lambda view: [quarantine.quarantine(view)]),
+        View("files", files.FILES, lambda view, pattern: [files.files(view, pattern)]),
+        View("splits", splits.SPLITS, lambda view, _: splits.splits(view)),
+        View("checkpoints", protocol.CHECKPOINTS, lambda view, _: [protocol.checkpoints(view)]),
+        View("readers", protocol.READERS, lambda view, _: [protocol.readers(view)]),
+        View("quarantine", quarantine.QUARANTINE, lambda view, _: [quarantine.quarantine(view)]),
         View("skipped", splits.SPLITS, _skipped),
-        View("schemas", protocol.SCHEMAS, lambda view: [protocol.schemas(view)]),
+        View("schemas", protocol.SCHEMAS, lambda view, _: [protocol.schemas(view)]),
     )
 }
 
@@ -59,13 +61,14 @@ def view_named(name: str) -> View:
     )
 
 
-def table_of(store: StateStore, name: str) -> pa.Table:
-    """A view as a table, all of it as of one moment."""
+def table_of(store: StateStore, name: str, pattern: str = "") -> pa.Table:
+    """Return a view as of one moment; only paths that match the pattern, unless it is empty."""
     view = view_named(name)
 
     def read(state: StateView) -> pa.Table:
         # The empty one is for a view without rows.
-        return pa.concat_tables([view.schema.empty_table(), *view.read(state)])
+        tables = (matching(table, pattern) for table in view.read(state, pattern))
+        return pa.concat_tables([view.schema.empty_table(), *tables])
 
     # The whole view before its first row is passed on: a second look must not repeat rows of the
     # first.

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit
 from ...checkpoint_meta.documents.file_columns import FILES as FILE_VERSION
 from .files_as_of import FilesAsOf
+from .path_pattern import matching
 from .quarantine import FILE_OF_SPLIT, file_of
 from .splits import (
     SPLITS,
@@ -57,22 +58,27 @@ checkpoint that is not retained any more, or nothing was in it."""
 _KEY: Final = list(FILE_OF_SPLIT.names)
 
 
-def files(view: StateView) -> pa.Table:
-    """One row for each version of a file, rows of `FILES`; of the same state in the same order."""
+def files(view: StateView, pattern: str = "") -> pa.Table:
+    """One row for each version of a file, rows of `FILES`; of the same state in the same order.
+
+    Only paths that match the pattern, unless it is empty: the others take no memory.
+    """
     head = files_as_of_head(view)
     orders = done_orders(view)
     chain = view.chain()
-    parts = [*pending_splits(head), *forgotten_splits(orders, chain)]
+    parts = [matching(table, pattern) for table in pending_splits(head)]
+    parts += forgotten_splits(orders, chain)
     for link in chain:
         # A checkpoint contains all orders up to a number; only later ones change what became of its
         # files.
         contained = link.checkpoint.header.orders
         later = [order for order in orders if order.number > contained and order.reads_again]
         again = {path for order in later for path in order.splits.get("path", ())}
-        parts += [_superseded(table, again) for table in assigned_splits([link])]
+        assigned = (matching(table, pattern) for table in assigned_splits([link]))
+        parts += [_superseded(table, again) for table in assigned]
     parts.append(_given_up(head.quarantined()))
-    ranges = pa.concat_tables(parts).combine_chunks()
-    return _described(_grouped(_seen(head), _facts(ranges)), ranges)
+    ranges = pa.concat_tables([matching(part, pattern) for part in parts]).combine_chunks()
+    return _described(_grouped(_seen(head, pattern), _facts(ranges)), ranges)
 
 
 def _superseded(table: pa.Table, again: set[str]) -> pa.Table:
@@ -96,9 +102,9 @@ def _given_up(quarantined: Sequence[QuarantinedSplit]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SPLITS)
 
 
-def _seen(head: FilesAsOf) -> pa.Table:
+def _seen(head: FilesAsOf, pattern: str) -> pa.Table:
     columns = [*_KEY, "discovered"]
-    batches = [batch.select(columns) for batch in head.seen()]
+    batches = [matching(batch.select(columns), pattern) for batch in head.seen()]
     schema = pa.schema([*FILE_VERSION, ("discovered", TIME)])
     table = pa.Table.from_batches([b.cast(schema) for b in batches], schema)
     at = _KEY.index("modified")

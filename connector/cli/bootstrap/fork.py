@@ -29,10 +29,10 @@ from ....reader.files.io.compressed.cut_places import take_over
 from ...source.state_location import check_not_cleaned
 from ...views.amounts import counted
 from ...views.files_as_of import FilesAsOf
+from ...views.path_pattern import matching_pattern
 from ...views.state_view import StateView
 from ..offline_edit import Plan
 from ..state_argument import check_is_of_files, checkpoint_as_of, checkpoint_named, no_checkpoint
-from ..view_filter import matching_pattern
 from .new_state import Target, in_use
 
 _SHOWN = 10

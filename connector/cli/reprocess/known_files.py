@@ -28,10 +28,10 @@ from ....enumerator.files.discovery.selection.event_times import EventTimes
 from ....enumerator.files.ledger.byte_ranges import ByteRanges, byte_ranges_of
 from ....errors import OptionError
 from ...options.validation import instant, instant_in
+from ...views.path_pattern import matching
 from ...views.quarantine import split_of
 from ...views.splits import files_as_of_head
 from ...views.state_view import StateView, file_splits
-from ..view_filter import matching_pattern
 
 
 def path_filter(pattern: str) -> Callable[[str], bool]:
@@ -127,12 +127,10 @@ class FilesOfInterest:
         return versions
 
     def _filtered(self, batch: pa.RecordBatch, paths: Collection[str] | None) -> pa.RecordBatch:
-        column = batch.column("path")
         if paths is not None:
+            column = batch.column("path")
             return batch.filter(pc.is_in(column, value_set=pa.array(sorted(paths), pa.string())))
-        if not self._pattern:
-            return batch
-        return batch.filter(pc.match_substring_regex(column, matching_pattern(self._pattern)))
+        return matching(batch, self._pattern)
 
     def assigned_after(self, ref: CheckpointRef) -> list[FileSplit]:
         """Return what checkpoints after `ref` assigned, oldest first, without what is under way."""

@@ -18,7 +18,7 @@ import pyspark_sluice
 from pyspark_sluice.connector.cli.app import app, main
 from pyspark_sluice.connector.cli.commands.status import status_lines
 from pyspark_sluice.connector.cli.output import Exit
-from pyspark_sluice.connector.cli.view_filter import matching_pattern
+from pyspark_sluice.connector.views.path_pattern import matching_pattern
 from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.connector.queries import Query
 
