@@ -8,6 +8,7 @@ SluiceError
 │   ├── StateMissingError      a checkpoint that Spark refers to is missing
 │   └── StateNotSharedError    driver and executor do not see the same state directory
 ├── FencedError            two queries on one state directory
+│   └── QueryRunningError      another run of the query is at work: this one did not begin
 ├── SourceUnavailable      the storage: discovery cannot list the path
 │   └── MissingPathError       the path does not exist
 ├── SplitReadError         the storage: a split that cannot be read
@@ -39,6 +40,7 @@ __all__ = [
     "NewColumnsError",
     "OptionError",
     "ProtocolError",
+    "QueryRunningError",
     "ReplayError",
     "SchemaEvolvedError",
     "SchemaMismatchError",
@@ -108,6 +110,10 @@ class StateNotSharedError(StateError):
 
 class FencedError(SluiceError):
     """A newer incarnation has taken over this state directory; this one must stop."""
+
+
+class QueryRunningError(FencedError):
+    """Another run of this query is at work, or may be; this one has claimed and read nothing."""
 
 
 class SourceUnavailable(SluiceError):

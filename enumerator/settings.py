@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ..checkpoint_meta.documents.heartbeat import ParentProcess
 from ..checkpoint_meta.stores.open_store import StateStore
 from .batch_budget import UNLIMITED, BatchLimits
 
@@ -81,6 +82,12 @@ class CoordinatorSettings:
     query_without_batches: Callable[[], str] = lambda: ""
     """Spark's id of this query if Spark has written down none of its batches; empty if it has, or
     if that is not known."""
+
+    check_owner: Callable[[int], None] = lambda _: None
+    """Called before the claim with the newest epoch; raises if its query is at work."""
+
+    parent: ParentProcess | None = None
+    """The process without which this one is of no use: Spark's driver."""
 
     starting_state: Callable[[], StartingState] | None = None
     """Finds the savepoint. Asked before the first checkpoint only: after it, this state is

@@ -20,7 +20,7 @@ from ...errors import FencedError, StateCorruptError, StateError
 from ..stores.contract import StateStore, delete_if_permitted, next_created
 from .checkpoint import FORMAT_VERSION, newer_format
 from .checksummed_json import with_checksum, without_checksum
-from .heartbeat import this_process
+from .heartbeat import ParentProcess, open_claims, this_process
 from .layout import EPOCHS, FORMAT, epoch_object, numbers_in
 
 KEPT: Final = 16
@@ -94,6 +94,9 @@ def claim_epoch(
     purpose: str = "",
     nonce: str = "",
     sleep: Callable[[float], None] = time.sleep,
+    *,
+    check: Callable[[int], None] = lambda _: None,
+    parent: ParentProcess | None = None,
 ) -> int:
     """Claim the next epoch for this process; durable when this returns.
 
@@ -102,20 +105,27 @@ def claim_epoch(
         purpose: what a tool claims it for; empty for a query.
         nonce: by which the claimant recognizes its claim later.
         sleep: between two tries.
+        check: called before each try with the newest epoch, and raises if it must not be
+            superseded. A claim that comes between is seen: the number is taken by then.
+        parent: the process without which this one is of no use.
 
     Raises:
         StateError: the store let the claim be written over, or no number could be claimed.
     """
+    nonce = nonce or new_nonce()
 
     def claimed() -> int:
-        epoch = newest_epoch(store) + 1
-        store.publish(epoch_object(epoch), _claim(store, epoch, purpose, nonce))
+        newest = newest_epoch(store)
+        check(newest)
+        epoch = newest + 1
+        store.publish(epoch_object(epoch), _claim(store, epoch, purpose, nonce, parent))
         # Superseded epochs are deleted, so a number that was free may be one of the past.
         if newest_epoch(store) >= epoch + KEPT:
             raise FileExistsError(epoch_object(epoch))
         return epoch
 
     epoch = next_created(store, EPOCHS, claimed, sleep)
+    open_claims.add(nonce)
     _check_exclusive(store, epoch)
     # Last, since a crash leaves only claims too many, which the next claimant deletes.
     for old in numbers_in(store.list(EPOCHS)):
@@ -124,7 +134,13 @@ def claim_epoch(
     return epoch
 
 
-def _claim(store: StateStore, epoch: int, purpose: str = "", nonce: str = "") -> bytes:
+def _claim(
+    store: StateStore,
+    epoch: int,
+    purpose: str = "",
+    nonce: str = "",
+    parent: ParentProcess | None = None,
+) -> bytes:
     # Without the nonce two threads of one process could take one another's claim for their own
     # whose answer was lost.
     document = {
@@ -132,7 +148,9 @@ def _claim(store: StateStore, epoch: int, purpose: str = "", nonce: str = "") ->
         **this_process(store.location),
         "nonce": nonce or new_nonce(),
         "epoch": epoch,
+        "claimed": time.time(),
         **({"purpose": purpose} if purpose else {}),
+        **({"parent": parent} if parent else {}),
     }
     return with_checksum(document)
 
@@ -210,8 +228,9 @@ def check_not_fenced(store: StateStore, epoch: int, nonce: str = "") -> None:
         store.location,
         f"epoch {max(newest, epoch)} claimed by {owner}" if taken else f"no claim of epoch {epoch}",
         f"epoch {epoch} (this query) to be the newest",
-        "Two queries must not share a state: give each its own checkpointLocation. Two sluice "
-        "sources in one query need distinct sourceName options."
+        "One query was started twice: stop one of the two, or wait for it. Two different queries "
+        "must not share a state, and two sluice sources in one query need distinct sourceName "
+        "options."
         if taken
         else "The directory was deleted, or restored from a backup, while this query ran. Start "
         "the query again.",

@@ -3,7 +3,8 @@
 A claim says which process it is, so that a recycled process id, another container with the
 same host name, or a restarted machine cannot be taken for. Where the process cannot be looked at,
 because it is on another machine or in another process namespace, its heartbeat says it: an object
-that is written every minute. A copied claim has no heartbeats.
+that is written three times a minute. The last one of a coordinator that was closed says so. A
+copied claim has no heartbeats that continue.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,11 +23,24 @@ from ..stores.contract import StateStore
 from .checksummed_json import with_checksum, without_checksum
 from .layout import HEARTBEATS, NumberedObjects
 
-HEARTBEAT_SECONDS: Final = 60.0
+HEARTBEAT_SECONDS: Final = 20.0
 ALIVE_SECONDS: Final = 3 * HEARTBEAT_SECONDS
-"""A heartbeat that is older is the last one. Clocks of hosts may differ by a minute or so."""
+"""A heartbeat that is older is the last one, by the clocks of two hosts."""
+
+_CLOSE_SECONDS: Final = 5.0
+"""How long a coordinator that is closed waits for a heartbeat that is being written."""
 
 Life = Literal["running", "gone", "unknown", "nobody"]
+
+open_claims: Final[set[str]] = set()
+"""Nonces of the claims of this process whose coordinators are not closed."""
+
+
+class ParentProcess(TypedDict):
+    """The process without which the claimant is of no use: the JVM of Spark's driver."""
+
+    pid: int
+    started: str
 
 
 class Process(TypedDict):
@@ -58,6 +73,11 @@ def this_process(location: str) -> Process:
     )
 
 
+def parent_process() -> ParentProcess:
+    """The process that has started this one."""
+    return ParentProcess(pid=os.getppid(), started=_started(os.getppid()))
+
+
 def _boot() -> str:
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -88,28 +108,52 @@ class Heartbeat:
         epoch: int,
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
+        *,
+        nonce: str = "",
     ) -> None:
+        """`nonce` is that of the claim: after a restore, an epoch may be claimed again."""
         self._objects = NumberedObjects(store, HEARTBEATS, epoch, kept=1)
-        self._epoch = epoch
+        self._epoch, self._nonce = epoch, nonce
         self._clock = clock
+        # The thread that closes a coordinator meets the one in the background.
+        self._lock = threading.Lock()
+        self._has_ended = False
         # Others compare the beat with their clocks. When the next is due, only time that passes
         # says: a wall clock may be set.
         self._monotonic = monotonic
         # The first one is due at once: until then others cannot tell this claim from a copied one.
         self._due = monotonic()
 
-    def beat(self, figures: Callable[[], Mapping[str, Any]] = dict) -> None:
-        """Write one if it is time for one; the one before is deleted.
+    def beat(
+        self, figures: Callable[[], Mapping[str, Any]] = dict, *, is_due: bool = False
+    ) -> None:
+        """Write one if it is time for one, or `is_due`; the one before is deleted.
 
         `figures` returns JSON values that `sluice status` shows and no checkpoint contains.
         """
-        now = self._monotonic()
-        if now < self._due:
-            return
-        beat = {"format": 1, "epoch": self._epoch, "beat": self._clock(), "figures": figures()}
-        self._objects.publish(with_checksum(beat))
-        # After the publication: one that failed is due again at once.
-        self._due = now + HEARTBEAT_SECONDS
+        with self._lock:
+            now = self._monotonic()
+            if self._has_ended or (now < self._due and not is_due):
+                return
+            self._publish(figures())
+            # After the publication: one that failed is due again at once.
+            self._due = now + HEARTBEAT_SECONDS
+
+    def end(self, figures: Mapping[str, Any]) -> None:
+        """Write the last one: the claim owns nothing any more, on any host.
+
+        A crash before it leaves a claim that looks alive until the heartbeat before is too old.
+        """
+        if self._lock.acquire(timeout=_CLOSE_SECONDS):
+            try:
+                self._has_ended = True
+                self._publish(figures, ended=True)
+            finally:
+                self._lock.release()
+
+    def _publish(self, figures: Mapping[str, Any], **more: bool) -> None:
+        beat = {"format": 1, "epoch": self._epoch, "nonce": self._nonce, "beat": self._clock()}
+        self._objects.publish(with_checksum({**beat, "figures": figures, **more}))
 
 
 def figures_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
@@ -118,12 +162,23 @@ def figures_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
     return figures
 
 
+def newest_beat(store: StateStore, epoch: int) -> str:
+    """The name of the last heartbeat of an epoch; empty without one."""
+    beats = [leaf for leaf in store.list(HEARTBEATS) if leaf.startswith(f"{epoch:010d}-")]
+    return max(beats, default="")
+
+
+def is_beating(store: StateStore, epoch: int) -> bool:
+    """Return whether the last heartbeat of an epoch is recent, and not the end of its query."""
+    beat = _last_beat(store, epoch)
+    return not beat.get("ended") and time.time() - float(beat.get("beat", 0)) < ALIVE_SECONDS
+
+
 def _last_beat(store: StateStore, epoch: int) -> Mapping[str, Any]:
     """The last heartbeat of an epoch; empty without one that can be read."""
-    beats = [leaf for leaf in store.list(HEARTBEATS) if leaf.startswith(f"{epoch:010d}-")]
-    # `max` of no heartbeats raises ValueError as well.
+    leaf = newest_beat(store, epoch)
     with contextlib.suppress(FileNotFoundError, ValueError):
-        return without_checksum(store.read(f"{HEARTBEATS}/{max(beats)}"))
+        return without_checksum(store.read(f"{HEARTBEATS}/{leaf}")) if leaf else {}
     return {}
 
 
@@ -145,12 +200,30 @@ def look_at(store: StateStore, claim: Mapping[str, Any], now: float | None = Non
     pid = int(claim["pid"])
     if claim.get("purpose"):
         return Sign("nobody", "claimed by the command line, for no query")
+    beat = _last_beat(store, int(claim["epoch"]))
+    if beat.get("ended") and beat.get("nonce") == claim.get("nonce"):
+        return Sign("gone", "it has ended")
     if all(claim[key] == own[key] for key in ("host", "boot", "namespace")):
         seen = _seen(pid, claim["started"])
+        parent = claim.get("parent")
+        if pid == own["pid"] and seen.life == "running" and claim["nonce"] not in open_claims:
+            seen = Sign("gone", "this process has closed it")
+        elif parent and _seen(int(parent["pid"]), parent["started"]).life == "gone":
+            # What is left of a killed driver may take minutes to notice.
+            seen = Sign("gone", "the driver that has started it is no longer running")
         # One that runs may be at work on the directory that this one was copied from.
-        if seen.life == "gone" or claim["location"] == own["location"]:
+        if seen.life == "gone" or _is_same_place(claim["location"], own["location"]):
             return seen
-    return _heard(store, claim, time.time() if now is None else now)
+    return _heard(store, claim, beat, time.time() if now is None else now)
+
+
+def _is_same_place(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    # By a link, or a mount in another place.
+    with contextlib.suppress(OSError, ValueError):
+        return os.path.samefile(one, other)
+    return False
 
 
 def _seen(pid: int, started: str) -> Sign:
@@ -168,13 +241,17 @@ def _seen(pid: int, started: str) -> Sign:
     return runs
 
 
-def _heard(store: StateStore, claim: Mapping[str, Any], now: float) -> Sign:
+def _heard(
+    store: StateStore, claim: Mapping[str, Any], beat: Mapping[str, Any], now: float
+) -> Sign:
     where = "whose processes are not visible from here"
     if claim["location"] != store.location:
         where = f"of the state at {claim['location']}, and this may be a copy of it"
-    beat = _last_beat(store, int(claim["epoch"])).get("beat")
-    if beat is None:
-        return Sign("unknown", f"{where}; no heartbeat was found")
-    age = now - float(beat)
-    evidence = f"{where}; its last heartbeat was {age:.0f} s ago"
+    # The first heartbeat follows the claim, as soon as the state is restored.
+    sign = beat.get("beat", claim.get("claimed"))
+    if sign is None:
+        return Sign("gone", f"{where}; no heartbeat was found")
+    age = now - float(sign)
+    what = "its last heartbeat was" if "beat" in beat else "it has claimed the state"
+    evidence = f"{where}; {what} {age:.0f} s ago"
     return Sign("unknown" if age < ALIVE_SECONDS else "gone", evidence)

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from .arguments import EditArguments, Matching, ViewArguments, register
+from .arguments import EditArguments, Matching, ViewArguments, Yes, register
 from .commands import bootstrap, compact_table, queue_setup, reprocess, run, sweep
 from .doctor.patient import Patient
 from .output import Ended, Exit, print_json, print_pairs, print_rows, print_table
@@ -200,6 +200,18 @@ def take_back_schema(arguments: EditArguments) -> None:
     edit(arguments, take_back_plan)
 
 
+def take_over(arguments: ViewArguments, yes: Yes = False) -> None:
+    """Supersede the query that owns a state.
+
+    It ends with FencedError, and the next start need not wait for it.
+    """
+    from .commands.take_over import take_over_plan
+    from .offline_edit import carry_out
+
+    store = arguments.opened()
+    carry_out(lambda: take_over_plan(store), yes=yes, as_json=arguments.as_json)
+
+
 def report(
     arguments: ViewArguments,
     output: Annotated[
@@ -251,8 +263,8 @@ for _command in (
     *(run.run, status, watch, files, checkpoints, inspect, diff, verify, report),
     *(bootstrap.fork, bootstrap.import_spark, bootstrap.import_auto_loader),
     *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.reread),
-    reprocess.orders,
-    *(take_back_schema, compact, compact_table.compact_table, sweep.sweep),
+    *(reprocess.orders, take_over, take_back_schema, compact),
+    *(compact_table.compact_table, sweep.sweep),
     *(queue_setup.queue_setup, doctor, runbook),
 ):
     register(app, _command)

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
-from ...errors import FencedError, OptionError, SluiceError, StateError, of_system, without_history
+from ...errors import (
+    FencedError,
+    OptionError,
+    QueryRunningError,
+    SluiceError,
+    StateError,
+    of_system,
+    without_history,
+)
 from ..views.amounts import format_bytes
 
 if TYPE_CHECKING:
@@ -37,6 +45,9 @@ class Exit(IntEnum):
     FAILED = 5
     """Any other error."""
 
+    BUSY = 75
+    """Another run of the query is at work: EX_TEMPFAIL of sysexits.h, try again later."""
+
 
 class Ended(Exception):
     """The command has finished, with this code."""
@@ -50,6 +61,8 @@ def exit_code(error: SluiceError) -> Exit:
     """The exit code of a command that ends with a `SluiceError`."""
     if isinstance(error, OptionError):
         return Exit.USAGE
+    if isinstance(error, QueryRunningError):
+        return Exit.BUSY
     if isinstance(error, FencedError):
         return Exit.REFUSED
     return Exit.STATE if isinstance(error, StateError) else Exit.FAILED
@@ -72,7 +85,7 @@ def plainly(failed: Exit | None = None) -> Iterator[None]:
         shown = without_history(of_system(error) if isinstance(error, OSError) else error)
         sys.stderr.write(f"{type(error).__name__}: {shown}\n")
         code = exit_code(shown)
-        raise Ended(code if code is Exit.USAGE else failed or code) from None
+        raise Ended(code if code in (Exit.USAGE, Exit.BUSY) else failed or code) from None
 
 
 _WIDE: Final = 1000

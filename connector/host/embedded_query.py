@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,22 +18,26 @@ import pyarrow as pa
 from ...checkpoint_meta.storage.urls import hadoop_path
 from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.files.ledger.index_merge import give_back
-from ...errors import OptionError, SchemaEvolvedError
+from ...errors import OptionError, QueryRunningError, SchemaEvolvedError
 from ...reader.written_files import rows_schema
 from ...tables.manifests import Manifests
 from ...tables.table_sink import TableSink
 from ...tables.written_batch import FileBatch
 from ..options.model import SluiceOptions, parse_options
 from ..query.driver import StreamDriver
+from ..query.ownership import Ownership, OwnerTerms
 from ..query.partitions import ReaderPartition
 from ..source.rehearsal import checked_schema
 from ..source.schemas import canonical
+from ..source.state_location import open_state
 from .batch_log import BatchLog, BatchLoop
 from .worker import Task
 from .worker_pool import WorkerPool
 
 _SMALL_BATCH: Final = 8 * 1024 * 1024
 """Bytes that the host reads itself sooner than a process would have started."""
+
+_REFUSES: Final = OwnerTerms()
 
 Sink = Callable[[FileBatch, int], None]
 
@@ -99,10 +103,13 @@ class EmbeddedQuery:
         on_task: Callable[[int, int], None],
         *,
         is_bounded: bool,
+        terms: OwnerTerms,
+        wait: Callable[[float], None],
     ) -> None:
         """`is_bounded`: the query ends with the files that are there at its start.
 
         Raises:
+            QueryRunningError: another run owns the state, and the `terms` are to leave it alone.
             SluiceError: the options, the log or the state are not usable.
         """
         self._texts, self._target, self._pool, self._on_task = texts, target, pool, on_task
@@ -111,12 +118,19 @@ class EmbeddedQuery:
         target.check_place()
         self._options = options
         place = hadoop_path(options.checkpoint_location or "")
-        # First of all: what the table refuses leaves no trace.
+        # Before the log is read, which the owner writes, and before a schema is stored.
+        ownership = Ownership(open_state(options), terms, wait=wait)
+        ownership.await_end()
+        # What the table refuses leaves no trace, either.
         schema, self._inferred = checked_schema(options, target.sink)
         self._schema = canonical(schema)
         self.log = BatchLog(open_store(place, options.storage_options))
         self._driver = StreamDriver(
-            texts, self._schema, inferred=self._inferred, sink_has=target.has_batch
+            texts,
+            self._schema,
+            inferred=self._inferred,
+            sink_has=target.has_batch,
+            ownership=ownership,
         )
         self._loop = BatchLoop(self.log, self._driver)
         if is_bounded:
@@ -224,16 +238,23 @@ class EmbeddedRun:
         workers: int | None,
         every: float | None,
         on_task: Callable[[int, int], None] = lambda *_: None,
+        terms: OwnerTerms = _REFUSES,
+        task_timeout: float | None = None,
     ) -> None:
         """`every`: seconds between two looks for new files; None to end with what is there.
 
-        `on_task` gets the number of finished tasks of a batch, and of all of them.
+        `on_task` gets the number of finished tasks of a batch, and of all of them. A process that
+        has had a task for `task_timeout` seconds is ended, and the task is tried again.
         """
-        self._on_task = on_task
+        self._on_task, self._terms = on_task, terms
         self._texts, self._target, self._every = dict(texts), target, every
         if every is not None and not _names(texts, "discoveryInterval"):
             self._texts["discoveryInterval"] = f"{max(int(every * 1000), 1)}ms"
-        self._pool = WorkerPool(workers or (os.cpu_count() or 1), is_default=workers is None)
+        self._pool = WorkerPool(
+            workers or (os.cpu_count() or 1),
+            is_default=workers is None and task_timeout is None,
+            task_timeout=task_timeout,
+        )
 
     def batches(self, wait: Callable[[float], None] = time.sleep) -> Iterator[BatchReport]:
         """Run the query; a report of each batch that is in the table.
@@ -241,10 +262,11 @@ class EmbeddedRun:
         Args:
             wait: waits some seconds, or raises `Stopped`.
         """
-        last = ""
+        last, waits_until = "", time.monotonic() + self._terms.patience
         try:
             while True:
-                query = self._query()
+                patience = max(0.0, waits_until - time.monotonic())
+                query = self._query(replace(self._terms, patience=patience), wait)
                 try:
                     yield from self._until_evolved(query, wait)
                     return
@@ -253,6 +275,10 @@ class EmbeddedRun:
                     if error.found == last:
                         raise
                     last = error.found
+                except QueryRunningError:
+                    # It has come between the look and the claim.
+                    if time.monotonic() >= waits_until:
+                        raise
                 finally:
                     query.close()
         except Stopped:
@@ -260,10 +286,15 @@ class EmbeddedRun:
         finally:
             self._pool.close()
 
-    def _query(self) -> EmbeddedQuery:
-        bounded = self._every is None
+    def _query(self, terms: OwnerTerms, wait: Callable[[float], None]) -> EmbeddedQuery:
         return EmbeddedQuery(
-            self._texts, self._target, self._pool, self._on_task, is_bounded=bounded
+            self._texts,
+            self._target,
+            self._pool,
+            self._on_task,
+            is_bounded=self._every is None,
+            terms=terms,
+            wait=wait,
         )
 
     def _until_evolved(

@@ -9,6 +9,7 @@ from ...errors import OptionError
 from ...reader.files.options.values import json_or_none
 from ...tables import delta, iceberg, manifest
 from ..options.call import checked
+from ..query.ownership import OwnerTerms
 from .embedded_query import EmbeddedRun, RunReport, Sink, SinkTarget
 
 MANIFESTS: Final = "_sluice"
@@ -22,6 +23,8 @@ def run(
     once: bool = True,
     every: float = 60.0,
     workers: int | None = None,
+    wait: float | None = 0.0,
+    task_timeout: float | None = None,
 ) -> RunReport:
     """Read new files into a table without Spark, each row exactly once; return what was read.
 
@@ -46,11 +49,24 @@ def run(
         every: seconds between two looks, without `once`.
         workers: processes that read. By default there is one for each core, and small batches are
             read in this process.
+        wait: seconds to wait for another run on this checkpoint to end. None takes over from it: it
+            ends with `FencedError`.
+        task_timeout: seconds after which a process is ended that has not finished its task. The
+            task is tried again, four times at most. By default there is no bound, and a warning
+            after a minute. With a bound every task is read in a process.
 
     Raises:
+        QueryRunningError: another run on this checkpoint is at work. Nothing was read.
         SluiceError: the options are wrong, or the query failed. Nothing is lost; call it again.
     """
-    run = embedded_run(options, to, every=None if once else every, workers=workers)
+    run = embedded_run(
+        options,
+        to,
+        every=None if once else every,
+        workers=workers,
+        terms=OwnerTerms(wait or 0.0, take_over=wait is None),
+        task_timeout=task_timeout,
+    )
     return RunReport(list(run.batches()))
 
 
@@ -61,14 +77,17 @@ def embedded_run(
     every: float | None,
     workers: int | None,
     on_task: Callable[[int, int], None] = lambda *_: None,
+    **more: Any,
 ) -> EmbeddedRun:
-    """The run that `options` and `to` describe; see `EmbeddedRun`.
+    """The run that `options` and `to` describe; see `EmbeddedRun`, which gets `more`.
 
     Raises:
         OptionError: they are wrong.
     """
     checked_options, target = checked_with_target(options, to)
-    return EmbeddedRun(checked_options, target, workers=workers, every=every, on_task=on_task)
+    return EmbeddedRun(
+        checked_options, target, workers=workers, every=every, on_task=on_task, **more
+    )
 
 
 def checked_with_target(

@@ -1,6 +1,7 @@
 """A process that runs tasks for the embedded host, one after the other: `python -m ...worker`.
 
-Tasks come as pickles on standard input, answers go as pickles to what was standard output.
+Tasks come as pickles on standard input, answers go as pickles to what was standard output. Each
+has its length before it, so that half a pickle is the end of the pipe, and not a damaged pickle.
 """
 
 from __future__ import annotations
@@ -8,20 +9,22 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import struct
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
-
-import pyarrow as pa
+from typing import IO, TYPE_CHECKING, Final
 
 from ...errors import SluiceError, without_history
-from ...reader.direct_write.field_ids import TABLE_COLUMNS
-from ...reader.task import Attempt
-from ..query.partition_reader import read_partition
-from ..query.partitions import ReaderPartition
-from ..session.task_properties import task_properties
+from ..session.processes import leave_pandas_out
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..query.partitions import ReaderPartition
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,12 @@ class Task:
 
     def run(self) -> Sequence[pa.RecordBatch]:
         """Read the partition, write its rows into data files; the rows about these files."""
+        # Not before the process listens for the end of its host.
+        from ...reader.direct_write.field_ids import TABLE_COLUMNS
+        from ...reader.task import Attempt
+        from ..query.partition_reader import read_partition
+        from ..session.task_properties import task_properties
+
         attempt = Attempt(self.attempt, self.partition.query_id)
         with task_properties({} if self.columns is None else {TABLE_COLUMNS: self.columns}):
             return list(
@@ -48,8 +57,38 @@ class Task:
             )
 
 
-def _answer(task: Task) -> bytes:
+_LENGTH: Final = struct.Struct(">Q")
+
+
+def send(pipe: IO[bytes], pickled: bytes) -> None:
+    """Send a pickle through a pipe.
+
+    Raises:
+        OSError: the other end is closed.
+    """
+    pipe.write(_LENGTH.pack(len(pickled)))
+    pipe.write(pickled)
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes]) -> bytes:
+    """Receive what `send` has sent.
+
+    Raises:
+        EOFError: the pipe was closed before its end.
+    """
+    head = pipe.read(_LENGTH.size)
+    if len(head) == _LENGTH.size:
+        (length,) = _LENGTH.unpack(head)
+        pickled = pipe.read(length)
+        if len(pickled) == length:
+            return pickled
+    raise EOFError
+
+
+def _answer(pickled: bytes) -> bytes:
     try:
+        task: Task = pickle.loads(pickled)  # noqa: S301 - the host's own pipe
         return pickle.dumps(task.run())
     except Exception as error:  # noqa: BLE001 - the host raises it
         try:
@@ -67,24 +106,23 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     # What the user's code prints must not be among the answers.
     os.dup2(2, 1)
-    tasks: SimpleQueue[Task] = SimpleQueue()
+    tasks: SimpleQueue[bytes] = SimpleQueue()
 
-    def receive() -> None:
+    def receive_all() -> None:
         try:
             while True:
-                tasks.put(pickle.load(sys.stdin.buffer))  # noqa: S301 - the host's own pipe
-        except EOFError:
-            # Also in the middle of a task: without a host its files are useless.
+                tasks.put(receive(sys.stdin.buffer))
+        finally:
+            # Also in the middle of a task, or of sending one: without a host its files are useless.
             os._exit(0)
 
-    Thread(target=receive, daemon=True).start()
-    while True:
-        answers.write(_answer(tasks.get()))
-        answers.flush()
+    Thread(target=receive_all, daemon=True).start()
+    leave_pandas_out()
+    with suppress(OSError):
+        while True:
+            send(answers, _answer(tasks.get()))
+    os._exit(0)
 
 
 if __name__ == "__main__":
-    from ..session.processes import leave_pandas_out
-
-    leave_pandas_out()
     main()

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from subprocess import PIPE, Popen
+from threading import Event, Thread
 from typing import Any, Final
 
 import pyarrow as pa
 
 from ...errors import SluiceError
-from .worker import Task
+from .worker import Task, receive, send
+
+log = logging.getLogger(__name__)
 
 _MOST_DEATHS: Final = 4
 """Attempts at one task, as Spark's spark.task.maxFailures."""
+
+_FIRST_LINE: Final = 60.0
+_LOOK_SECONDS: Final = 1.0
 
 
 class _WorkerDied(Exception):
@@ -33,6 +42,12 @@ class _Worker:
         command = [sys.executable, "-m", f"{__package__}.worker"]
         # Not by multiprocessing, which would run the user's main module again.
         self._process = Popen(command, stdin=PIPE, stdout=PIPE, env=environment)
+        self._is_late = False
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
 
     def run(self, task: Task) -> Any:
         """The answer of the process.
@@ -43,14 +58,18 @@ class _Worker:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            pickle.dump(task, self._process.stdin)
-            self._process.stdin.flush()
-            return pickle.load(self._process.stdout)  # noqa: S301 - our own process
-        except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
+            send(self._process.stdin, pickle.dumps(task))
+            return pickle.loads(receive(self._process.stdout))  # noqa: S301 - our own process
+        except (EOFError, BrokenPipeError) as error:
             self.close()
             code = self._process.returncode
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            raise _WorkerDied(how) from error
+            raise _WorkerDied("ended after --task-timeout" if self._is_late else how) from error
+
+    def end_late(self) -> None:
+        """Kill the process, which has had its task for too long, so that its thread sees it die."""
+        self._is_late = True
+        self._process.kill()
 
     def close(self) -> None:
         """End the process, even in the middle of a task."""
@@ -63,10 +82,16 @@ class _Worker:
 class WorkerPool:
     """At most `size` processes, started when they are first needed."""
 
-    def __init__(self, size: int, *, is_default: bool) -> None:
-        """`is_default`: the user has not asked for processes, so small batches do without."""
+    def __init__(self, size: int, *, is_default: bool, task_timeout: float | None = None) -> None:
+        """`is_default`: the user has not asked for processes, so small batches do without.
+
+        A process that has had a task for `task_timeout` seconds is ended; without it, it is waited
+        for, and a warning says so.
+        """
         self.size, self.is_default = size, is_default
+        self._task_timeout = task_timeout
         self._idle: deque[_Worker] = deque()
+        self._busy: dict[_Worker, _Wait] = {}
 
     @property
     def is_running(self) -> bool:
@@ -79,8 +104,34 @@ class WorkerPool:
         Raises:
             SluiceError: a task failed, or its process died each time.
         """
-        with ThreadPoolExecutor(min(self.size, len(tasks))) as threads:
-            yield from threads.map(self._run, tasks)
+        is_over = Event()
+        watch = Thread(target=self._watch, args=(is_over,), name="sluice-watch", daemon=True)
+        watch.start()
+        try:
+            with ThreadPoolExecutor(min(self.size, len(tasks))) as threads:
+                yield from threads.map(self._run, tasks)
+        finally:
+            is_over.set()
+
+    def _watch(self, is_over: Event) -> None:
+        """Say which processes do not answer, and end those that are late."""
+        while not is_over.wait(_LOOK_SECONDS):
+            now = time.monotonic()
+            for worker, wait in list(self._busy.items()):
+                seconds = now - wait.since
+                if self._task_timeout is not None and seconds > self._task_timeout:
+                    worker.end_late()
+                elif seconds > wait.next_line:
+                    # After one minute, two, four ...
+                    wait.next_line *= 2
+                    log.warning(
+                        "reader %d: process %d has had its task for %.0f s, with %s; a bound for "
+                        "that is --task-timeout",
+                        wait.reader,
+                        worker.pid,
+                        seconds,
+                        _cpu_time(worker.pid),
+                    )
 
     def close(self) -> None:
         """End all processes. The next task starts others."""
@@ -91,11 +142,14 @@ class WorkerPool:
         deaths: list[str] = []
         while len(deaths) < _MOST_DEATHS:
             worker = self._idle.pop() if self._idle else _Worker()
+            self._busy[worker] = _Wait(task.partition.reader)
             try:
                 answer = worker.run(replace(task, attempt=len(deaths)))
             except _WorkerDied as death:
                 deaths.append(str(death))
                 continue
+            finally:
+                del self._busy[worker]
             self._idle.append(worker)
             if isinstance(answer, BaseException):
                 raise answer
@@ -109,3 +163,23 @@ class WorkerPool:
             "Signal 9 often means that the system is out of memory: use fewer --workers, or a "
             "smaller maxSplitBytes. Nothing is lost; start the query again.",
         )
+
+
+@dataclass
+class _Wait:
+    """A task that a process has."""
+
+    reader: int
+    since: float = field(default_factory=time.monotonic)
+    next_line: float = field(default_factory=lambda: _FIRST_LINE)
+    """Seconds after which a warning says that there is no answer."""
+
+
+def _cpu_time(pid: int) -> str:
+    """The processor time of a process: of one that hangs it stays what it was."""
+    with suppress(OSError, IndexError, ValueError):
+        # utime and stime are fields 14 and 15 of proc(5), and the third is the first one after the
+        # name.
+        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return f"{sum(map(int, ticks)) / os.sysconf('SC_CLK_TCK'):.1f} s of processor time"
+    return "no answer"

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.documents.heartbeat import ALIVE_SECONDS, parent_process
 from ...checkpoint_meta.documents.written_file import FileName
 from ...checkpoint_meta.storage.open_storage import open_storage
 from ...checkpoint_meta.storage.storage_errors import patiently
@@ -30,6 +31,7 @@ from ..source.file_source import driver_cores
 from ..source.loading import load_source
 from ..source.schemas import resolved
 from ..source.state_location import (
+    logged_offsets,
     open_state,
     query_without_batches,
     spark_query_id,
@@ -37,6 +39,7 @@ from ..source.state_location import (
     state_root,
 )
 from .offsets import Offsets
+from .ownership import Ownership, OwnerTerms
 from .partitions import ReaderPartition, partitions_of
 
 log = logging.getLogger(__name__)
@@ -47,6 +50,8 @@ _LAYOUT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 # Another source of the same query, which Spark asks after this one, has its first news so much
 # later; while it has batches nothing waits.
 _IDLE_SECONDS = 0.05
+
+_TERMS_IN_SPARK = OwnerTerms(patience=ALIVE_SECONDS + 5.0)
 
 
 class BatchDriver:
@@ -97,11 +102,13 @@ class StreamDriver(BatchDriver):
         inferred: bool = False,
         rehearsal: StateStore | None = None,
         sink_has: Callable[[str, int], bool] = lambda *_: False,
+        ownership: Ownership | None = None,
     ) -> None:
         """Parses the options; state is opened at the coordinator's first call.
 
         A `rehearsal` takes the place of the state directory. Nothing is cleaned or swept then.
-        `sink_has` is as in `CoordinatorSettings`.
+        `sink_has` is as in `CoordinatorSettings`. `ownership` decides whether the state may be
+        claimed; by default it waits, as for Spark.
 
         Raises:
             OptionError: lists every problem with the options; or Spark's checkpoint is not where
@@ -124,8 +131,13 @@ class StreamDriver(BatchDriver):
         settings = _settings(self._options)
         settings = replace(settings, sink_has=sink_has)
         if rehearsal is None:
+            owner = ownership or self._ownership_in_spark()
             settings = replace(
-                settings, commits_go=self._swept, replaced_files_go=self._delete_written
+                settings,
+                commits_go=self._swept,
+                replaced_files_go=self._delete_written,
+                check_owner=owner.check,
+                parent=parent_process() if is_process_of_spark() else None,
             )
         else:
             settings = replace(settings, query_without_batches=lambda: "")
@@ -134,6 +146,12 @@ class StreamDriver(BatchDriver):
             settings = replace(settings, starting_state=self._savepoint)
         coordinator = Coordinator(source, self._store, settings)
         super().__init__(coordinator, self._store.location, query_id)
+
+    def _ownership_in_spark(self) -> Ownership:
+        # Spark ends the process of a query before this one has started, or soon after. A driver
+        # that has died on another host is known to be dead when it has been silent for so long.
+        log_of_batches = partial(logged_offsets, self._options)
+        return Ownership(self._store, _TERMS_IN_SPARK, is_host=False, progress=log_of_batches)
 
     def _swept(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
         """Files of attempts that lost go before the commits that tell them from others."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...checkpoint_meta.documents.checkpoint import CheckpointHeader
 from ...checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ...checkpoint_meta.history import CheckpointHistory
@@ -107,15 +109,24 @@ def spark_query_id(options: SluiceOptions) -> str:
 
 def query_without_batches(options: SluiceOptions) -> str:
     """Return the id of the query if Spark's log has no batch of it, otherwise an empty string."""
+    batches = _logged(options, "offsets", "commits")
+    return "" if batches or batches is None else spark_query_id(options)
+
+
+def logged_offsets(options: SluiceOptions) -> Sequence[str]:
+    """The batches that the log of the host has begun; none where it cannot be read from here."""
+    return _logged(options, "offsets") or []
+
+
+def _logged(options: SluiceOptions, *logs: str) -> Sequence[str] | None:
     if options.checkpoint_location is None:
-        return ""
+        return None
     try:
         spark = open_store(hadoop_path(options.checkpoint_location), options.storage_options)
     except StateError:
         # Spark writes to more stores than a state may be in.
-        return ""
-    batches = [*spark.list("offsets"), *spark.list("commits")]
-    return "" if any(map(str.isdecimal, batches)) else spark_query_id(options)
+        return None
+    return [leaf for log in logs for leaf in spark.list(log) if leaf.isdecimal()]
 
 
 def check_query_id(query: str, owner: str, where: str) -> None:

@@ -69,7 +69,7 @@ def refuse_if_held(store: StateStore, *, force: bool) -> None:
             store.location,
             str(owner),
             "a query that is known to be stopped",
-            "Run the command where the query runs, wait until its last heartbeat is three minutes "
+            "Run the command where the query runs, wait until its last heartbeat is a minute "
             "old, or make sure that the query is stopped and add --force.",
         )
 

@@ -33,6 +33,7 @@ from ...checkpoint_meta.documents.epochs import (
     new_nonce,
     open_format,
 )
+from ...checkpoint_meta.documents.heartbeat import Heartbeat, open_claims
 from ...checkpoint_meta.documents.layout import REREADS
 from ...checkpoint_meta.documents.orders import Orders
 from ...checkpoint_meta.documents.reader_commit import Rereads, give_back, rereads_in
@@ -187,6 +188,7 @@ class Coordinator(Generic[SplitT, StateT]):
     def close(self) -> None:
         """Stop the background threads. May never be called."""
         self._threads.stop()
+        open_claims.discard(self._nonce)
         if self._opened is not None:
             self._opened.close()
 
@@ -208,7 +210,12 @@ class Coordinator(Generic[SplitT, StateT]):
         # Before the claim: a query that must not begin supersedes no other.
         spark = running or complete
         start = start_position(self._store, spark, self._settings)
-        epoch = claim_epoch(self._store, nonce=self._nonce)
+        epoch = claim_epoch(
+            self._store,
+            nonce=self._nonce,
+            check=self._settings.check_owner,
+            parent=self._settings.parent,
+        )
         if spark == NO_CHECKPOINT:
             # Again, since a tool may have begun to prepare the directory between the look and the
             # claim.
@@ -291,7 +298,8 @@ class Coordinator(Generic[SplitT, StateT]):
             attachments,
             self._bounded,
         )
-        return RunningCoordinator(parts, flight, restored)
+        heartbeat = Heartbeat(self._store, flight.epoch, self._clock, nonce=self._nonce)
+        return RunningCoordinator(parts, flight, restored, heartbeat)
 
     def _check_still_ours(self, epoch: int) -> None:
         try:

@@ -8,6 +8,7 @@ in it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Generic
@@ -39,6 +40,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         parts: CoordinatorParts[SplitT, StateT],
         flight: CheckpointsInFlight,
         restored: RestoredState[StateT],
+        heartbeat: Heartbeat,
     ) -> None:
         """Builds everything; nothing is started. Under the lock."""
         source, settings, threads = parts.source, parts.settings, parts.threads
@@ -82,7 +84,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         self.upkeep = Upkeep(parts, flight, self.enumerator, self.returned_splits)
         self._lock = threads.lock
         self._check_still_ours = parts.check_still_ours
-        self.heartbeat = Heartbeat(self.store, flight.epoch, parts.clock)
+        self.heartbeat = heartbeat
         self._may_cut_ahead = True
         self._was_idle = False
         """The last question of Spark's thread came to nothing, and no batch has begun since."""
@@ -169,6 +171,13 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         return self._hand_out(record)
 
     def _cut_now(self, start: CheckpointRef, unlimited: bool) -> CheckpointRef:
+        latest = self._decide_now(start, unlimited)
+        if unlimited or (self.context.bounded and latest == start):
+            # The run ends, perhaps before the next heartbeat, and nobody may close it.
+            self.beat(is_due=True)
+        return latest
+
+    def _decide_now(self, start: CheckpointRef, unlimited: bool) -> CheckpointRef:
         self._await_discovery(unlimited)
         with self._lock:
             self.threads.raise_failure()
@@ -257,14 +266,22 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             }
 
     def close(self) -> None:
-        """Close the enumerator, and wait for it no longer than `close_timeout`."""
+        """Close the enumerator, and wait for it no longer than `close_timeout`.
+
+        Then the last heartbeat says that the state has no owner. Of a run that was short it is the
+        only one with figures.
+        """
         # An enumerator that hangs holds the lock; the process has to end all the same.
         held = self._lock.acquire(timeout=self.settings.close_timeout)
         try:
+            figures = self._figures() if held else {}
             self.enumerator.close()
         finally:
             if held:
                 self._lock.release()
+        if not isinstance(self.threads.failure, FencedError):
+            with contextlib.suppress(StateError, OSError):
+                self.heartbeat.end(figures)
 
     # The life of a checkpoint ---------------------------------------------------------------
 
@@ -341,12 +358,12 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         for record in cut:
             self.threads.calls.write(partial(self._publish, record), self._written)
 
-    def beat(self) -> None:
+    def beat(self, *, is_due: bool = False) -> None:
         """Write a heartbeat if it is time for one; others only think that they know less."""
         work, optional = "writing a heartbeat", self.upkeep.optional
         if optional.is_due(work):
             try:
-                self.heartbeat.beat(self._figures)
+                self.heartbeat.beat(self._figures, is_due=is_due)
             except (StateError, OSError) as error:
                 optional.failed(work, error)
             else:

@@ -18,7 +18,8 @@ from ...errors import StateError, StateMissingError
 from ..settings import CoordinatorSettings, StartingState
 
 COMPACTION: Final = "compact"
-"""The purpose of a claim that prepares nothing: everything else a tool claims a new directory for
+TAKE_OVER: Final = "take-over"
+"""The purposes of claims that prepare nothing: everything else a tool claims a new directory for
 is a seed."""
 
 
@@ -92,7 +93,7 @@ def start_position(
 def _check_no_half_seed(store: StateStore, epoch: int) -> None:
     # A query that begins here all the same would read what it was to leave out.
     purpose = purpose_of(store, newest_epoch(store, epoch))
-    if purpose and purpose != COMPACTION:
+    if purpose and purpose not in (COMPACTION, TAKE_OVER):
         raise StateError(
             "the preparation of this state for the query was not completed",
             store.location,

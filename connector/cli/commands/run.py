@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ...host.embedded_query import BatchReport
+    from ...query.ownership import OwnerTerms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,25 @@ class RunArguments:
             min=1,
         ),
     ] = None
+    wait: Annotated[
+        str,
+        typer.Option(
+            help="Wait this long, such as 10m, for another run on this checkpoint to end."
+        ),
+    ] = ""
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over", help="Start although another run is at work, which ends with an error."
+        ),
+    ] = False
+    task_timeout: Annotated[
+        str,
+        typer.Option(
+            help="Stop a process that has not finished its task after this time, such as 30m, and "
+            "try the task again."
+        ),
+    ] = ""
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the first batch, and read and change nothing.")
     ] = False
@@ -91,7 +111,8 @@ class RunArguments:
 def run(arguments: RunArguments) -> None:
     """Read new files into a table, without Spark.
 
-    Ends with 0, with 1 after an error, and with 2 if the call is wrong.
+    Ends with 0, with 1 after an error, with 2 if the call is wrong, and with 75 if another run on
+    this checkpoint is at work.
     """
     with plainly(Exit.FOUND):
         if arguments.dry_run:
@@ -103,17 +124,28 @@ def run(arguments: RunArguments) -> None:
 
 
 def _seconds(arguments: RunArguments) -> float | None:
+    if arguments.every and arguments.once:
+        raise OptionError("--once and --every exclude each other", "", "both", "one of them")
+    return _duration("--every", arguments.every)
+
+
+def _duration(option: str, text: str) -> float | None:
     from ....checkpoint_meta.storage.units import parse_milliseconds
 
-    every = arguments.every
-    if not every:
+    if not text:
         return None
-    if arguments.once:
-        raise OptionError("--once and --every exclude each other", "", "both", "one of them")
     # A plain number is of seconds here.
-    text = f"{every}s" if every.isdecimal() else every
-    milliseconds: int = parsed("--every", text, parse_milliseconds)
+    text = f"{text}s" if text.isdecimal() else text
+    milliseconds: int = parsed(option, text, parse_milliseconds)
     return milliseconds / 1000
+
+
+def _terms(arguments: RunArguments) -> OwnerTerms:
+    from ...query.ownership import OwnerTerms
+
+    if arguments.wait and arguments.take_over:
+        raise OptionError("--wait and --take-over exclude each other", "", "both", "one of them")
+    return OwnerTerms(_duration("--wait", arguments.wait) or 0.0, arguments.take_over)
 
 
 def _run_here(arguments: RunArguments) -> None:
@@ -138,7 +170,13 @@ def _run_here(arguments: RunArguments) -> None:
     with _progress() as on_task:
         every = _seconds(arguments)
         run = embedded_run(
-            arguments.options, arguments.to, every=every, workers=arguments.workers, on_task=on_task
+            arguments.options,
+            arguments.to,
+            every=every,
+            workers=arguments.workers,
+            on_task=on_task,
+            terms=_terms(arguments),
+            task_timeout=_duration("--task-timeout", arguments.task_timeout),
         )
         for report in run.batches(wait):
             _print_batch(report, as_json=arguments.as_json)
@@ -201,6 +239,7 @@ def _run_in_spark(arguments: RunArguments) -> None:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from ...host.run import checked_with_target
+    from ...query.ownership import await_owner
     from ...session.restart_on_evolution import run_with_evolution
     from ...source.rehearsal import check_sink
     from ...spark.file_stream import FileStream
@@ -208,6 +247,7 @@ def _run_in_spark(arguments: RunArguments) -> None:
     options, target = checked_with_target(arguments.options, arguments.to)
     # Spark asks the sink once a batch is planned.
     check_sink(options, target.sink)
+    await_owner(options, _terms(arguments))
     path, place, every = options.pop("path"), arguments.checkpoint, _seconds(arguments)
     session = (
         SparkSession.builder.master(arguments.spark).appName(f"sluice run {path}").getOrCreate()

@@ -81,7 +81,7 @@ def test_no_end_is_estimated_of_a_query_that_does_not_run_and_problems_are_colou
     assert "left, and no query runs" in text
     assert "backlog read in" not in dict(status_lines(status_of(behind.store), ""))
     lines, red, yellow = text.splitlines(), "\x1b[31m", "\x1b[33m"
-    assert red in next(line for line in lines if "no longer running" in line)
+    assert red in next(line for line in lines if "it has ended" in line)
     assert yellow in next(line for line in lines if "oldest" in line)
     assert red not in next(line for line in lines if "quarantined" in line)
     # A narrow terminal breaks a long path, and cuts nothing.
