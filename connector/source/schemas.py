@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from ...checkpoint_meta.documents.layout import READERS
 from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
 from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.files.discovery.tree_discovery import all_files
@@ -29,6 +30,11 @@ _FIXED_SCHEMAS: Final = {
     "text": "value string",
     "binaryfile": "path string, modificationTime timestamp, length long, content binary",
 }
+
+_INFERRED: Final = "inferred"
+_OPTIONS: Final = "options"
+_BY_OPTIONS: Final = {_INFERRED, _OPTIONS}
+"""Reasons of versions of the schema that no reader has asked for."""
 
 
 def schema_of_rows(
@@ -99,29 +105,31 @@ def schema_without_one_given(
     from ...reader.files.schemas.inference import inferred_schema, with_reader_columns
 
     options = _as_inferred(options)
-    history = schema_history(options) if store is None else SchemaHistory(store)
+    has_state = options.checkpoint_location is not None or options.state_location is not None
+    store = store or (open_state(options) if has_state else None)
     # A batch read has no state: each one infers the schema of what is there.
-    if history is None:
+    if store is None:
         files = all_files(make_discovery(options))
         return canonical(inferred_schema(files, options))
+
+    history, state = SchemaHistory(store), store
+
+    def has_grown() -> bool:
+        # Before anything was read, a narrower type of a hint changes no row.
+        is_read = bool(state.list(READERS))
+        return is_read or not {each.reason for each in history.all()} <= _BY_OPTIONS
 
     def decided(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:
         if before is None:
             schema = inferred_schema(all_files(make_discovery(options)), options)
         else:
-            schema = with_reader_columns(arrow_schema_of(before.struct), options, has_grown=True)
+            stored = arrow_schema_of(before.struct)
+            schema = with_reader_columns(stored, options, has_grown=has_grown())
         check(canonical(schema))
-        return json_of(schema), "inferred" if before is None else "options"
+        return json_of(schema), _INFERRED if before is None else _OPTIONS
 
     # Stored here, at `.load()`: of two starts at once both get the version that was stored first.
     return arrow_schema_of(history.grow(decided).struct)
-
-
-def schema_history(options: SluiceOptions) -> SchemaHistory | None:
-    """Return where versions of the schema are kept; None for a read without state."""
-    if options.checkpoint_location is None and options.state_location is None:
-        return None
-    return SchemaHistory(open_state(options))
 
 
 _RESCUED = "_rescued_data"

@@ -13,6 +13,7 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType, StructType
 
+from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 from pyspark_sluice.errors import MalformedDataError, NewColumnsError, OptionError, TableError
 from pyspark_sluice.tests.connector.host.landing import Landing
 from pyspark_sluice.tests.tables.iceberg_lake import IcebergLake
@@ -149,6 +150,29 @@ def test_what_a_later_file_or_a_hint_brings_is_refused_before_the_schema_is_stor
     landing.json("2.json", {"n": 3, "s": {"a": 2}})
     landing.run()
     assert sorted(row["n"] for row in landing.rows()) == [1, 3]
+
+
+def test_a_hint_narrows_what_was_stored_as_long_as_nothing_was_read(landing):
+    landing.create(("v", pa.int32()))
+    landing.json("1.json", {"v": 7})
+
+    def loaded(**options):
+        """The type of the column, as Spark loads the stream; it cannot ask the sink."""
+        texts = {**landing.call(**options), "writeTo": str(landing.table)}
+        source = SluiceDataSource({name.lower(): text for name, text in texts.items()})
+        source.schema()
+        return source._written_schema.field("v").type
+
+    assert loaded() == LONG
+    landing.refused("v is long, and integer in the table")
+    assert [loaded(schemaHints=f"v {name}") for name in ("short", "int")] == [
+        pa.int16(),
+        pa.int32(),
+    ]
+    landing.run(schemaHints="v int")
+    assert landing.rows() == [{"v": 7}]
+    # From here on a type may have become wider than its hint.
+    assert loaded(schemaHints="v short") == pa.int32()
 
 
 MIXED = pa.struct([("x", pa.null()), ("y", LONG)])
