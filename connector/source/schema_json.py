@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...errors import OptionError
-from ...reader.files.evolution.type_growth import SPARK_TYPES, is_variant
+from ...reader.files.evolution.type_growth import SPARK_METADATA, SPARK_TYPES, is_variant
 
 _NAMES: Final = {
     **{kind: name for name, kind in SPARK_TYPES.items() if name != "variant"},
@@ -41,9 +41,6 @@ _WITH_PARAMETERS: Final = {
     "interval": pa.duration("us"),
 }
 
-_METADATA: Final = b"SPARK::metadata::json"
-"""Where Spark keeps the metadata of a column in an Arrow field."""
-
 
 def json_of(schema: pa.Schema) -> dict[str, Any]:
     """The schema as Spark writes it; timestamps without a zone stay without one.
@@ -60,7 +57,7 @@ def arrow_schema_of(stored: Mapping[str, Any]) -> pa.Schema:
 
 
 def _field_json(field: pa.Field) -> dict[str, Any]:
-    metadata = json.loads((field.metadata or {}).get(_METADATA, b"{}"))
+    metadata = json.loads((field.metadata or {}).get(SPARK_METADATA, b"{}"))
     return {
         "name": field.name,
         "type": _type_json(field.type),
@@ -95,7 +92,7 @@ def _type_json(kind: pa.DataType) -> Any:
 
 def _arrow_field(field: Mapping[str, Any]) -> pa.Field:
     metadata = field.get("metadata")
-    kept = {_METADATA: json.dumps(metadata).encode()} if metadata else None
+    kept = {SPARK_METADATA: json.dumps(metadata).encode()} if metadata else None
     return pa.field(field["name"], _arrow_type(field["type"]), field["nullable"], kept)
 
 

@@ -17,7 +17,7 @@ from ...checkpoint_meta.documents.written_file import WrittenFile
 from ...errors import SchemaMismatchError
 from ..files.formats.api import Decoded
 from ..files.formats.blocks import reading
-from ..files.formats.parquet import int96
+from ..files.formats.parquet.logical_types import LogicalTypes
 from ..files.io.source_file import SourceFile
 from ..files.reader import FileSplitReader
 from ..files.values.spark_metadata import rebase_functions
@@ -53,8 +53,8 @@ class InPlaceReader(FileSplitReader):
         stored = SourceFile(split.file, self._options.storage_options)
         with reading(split.file, "Parquet file"), stored.native() as source:
             parquet = pq.ParquetFile(source)
-            file_schema = parquet.schema_arrow
-            old = int96.paths_of(parquet)
+            types = LogicalTypes(parquet)
+            file_schema, old = types.stored(way.data), types.int96
             metadata = parquet.metadata.metadata or {}
             if old or rebase_functions(file_schema, metadata, self._options, path, old):
                 raise _differs(path, "timestamps or dates in the encoding of old writers", "none")

@@ -153,11 +153,21 @@ def _low(value: Any, kind: pa.DataType) -> Any:
 
 def _high(value: Any, kind: pa.DataType) -> Any:
     if isinstance(value, str):
-        # A beginning alone sorts before the whole text: what follows it has to sort last.
-        return value if len(value) <= _CHARACTERS else value[:_CHARACTERS] + _LAST
+        return value if len(value) <= _CHARACTERS else _after_all_with(value[:_CHARACTERS])
     if isinstance(value, dt.datetime):
         return _instant(value + dt.timedelta(microseconds=-value.microsecond % 1000), kind)
     return _plain(value)
+
+
+def _after_all_with(prefix: str) -> str | None:
+    """Return a text that sorts after all that begin with this one; None if there is none."""
+    # Nothing sorts after the last character, so the one before it has to become greater.
+    beginning = prefix.rstrip(_LAST)
+    if not beginning:
+        return None
+    following = ord(beginning[-1]) + 1
+    # UTF-8 has no surrogates.
+    return beginning[:-1] + chr(0xE000 if following == 0xD800 else following)
 
 
 def _instant(value: dt.datetime, kind: pa.DataType) -> str:

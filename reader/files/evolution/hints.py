@@ -231,9 +231,10 @@ def _hinted(
             str(kind),
             "a struct on the way to the hinted field",
         )
-    fields = {field.name: field.type for field in kind}
+    fields = {field.name: field for field in kind}
     # The spelling that the files have stays; Spark ignores case.
     name = next((n for n in fields if n.lower() == path[0].lower()), path[0])
-    inside = fields.get(name, pa.struct([]))
-    fields[name] = _hinted(inside, path[1:], lay, hinted, whole)
-    return pa.struct(list(fields.items()))
+    inside = fields[name].type if name in fields else pa.struct([])
+    # A hint says all of the type, its collation, too.
+    fields[name] = pa.field(name, _hinted(inside, path[1:], lay, hinted, whole))
+    return pa.struct(list(fields.values()))

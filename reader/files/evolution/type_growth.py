@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
 import pyarrow as pa
+from typing_extensions import override
 
 from ....errors import SchemaMismatchError
 
 _types = pa.types
+Path = tuple[str, ...]
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 Merge = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
@@ -78,6 +81,64 @@ def ddl_of(kind: pa.DataType) -> str:
     return names.get(kind) or str(kind)
 
 
+class ForeignType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
+    """A type that Spark does not have, and the way in which its values are stored.
+
+    Only a schema that asks for the stored values reads them: a number without its unit, or bytes
+    without their meaning, should not look like the column.
+    """
+
+    def __init__(self, storage: pa.DataType, label: str) -> None:
+        """`label` is what the file calls the type."""
+        self.label = label
+        super().__init__(storage, label)
+
+    @override
+    def __arrow_ext_serialize__(self) -> bytes:
+        return self.label.encode()
+
+    @classmethod
+    @override
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> ForeignType:
+        return cls(storage_type, serialized.decode())
+
+    @override
+    def __str__(self) -> str:
+        return self.label
+
+
+SPARK_METADATA: Final = b"SPARK::metadata::json"
+"""Where Spark keeps the metadata of a column in an Arrow field."""
+
+_COLLATIONS = "__COLLATIONS"
+
+
+def collations(field: pa.Field) -> dict[str, str]:
+    """Return the collations of a column of text: path within it -> provider.name."""
+    metadata = (field.metadata or {}).get(SPARK_METADATA, b"{}")
+    return dict(json.loads(metadata).get(_COLLATIONS, {}))
+
+
+def with_collations(field: pa.Field, names: Mapping[str, str]) -> pa.Field:
+    """Return the field with no other metadata than these collations."""
+    metadata = {SPARK_METADATA: json.dumps({_COLLATIONS: dict(names)}).encode()} if names else None
+    return field.with_metadata(metadata)
+
+
+def noted_type(name: str, stored: pa.DataType) -> pa.DataType | None:
+    """Return the type that Spark notes by this name, if it is another one than what is stored."""
+    if name.startswith("interval"):
+        of_months = "year" in name or "month" in name
+        return ForeignType(stored, name) if of_months else SPARK_TYPES["interval day to second"]
+    return SPARK_TYPES["variant"] if name == "variant" else None
+
+
+def fitted_field(field: pa.Field) -> pa.Field:
+    """Return the field in Spark's type, nullable; see `fitted`."""
+    fitting = pa.field(field.name, fitted(field.type))
+    return with_collations(fitting, collations(field)) if field.metadata else fitting
+
+
 def fitted(kind: pa.DataType) -> pa.DataType:
     """Return the narrowest type of Spark's that takes every value of `kind`.
 
@@ -87,13 +148,13 @@ def fitted(kind: pa.DataType) -> pa.DataType:
     if is_variant(kind):
         return kind
     if _types.is_struct(kind):
-        return pa.struct([(child.name, fitted(child.type)) for child in kind])
+        return pa.struct(list(map(fitted_field, kind)))
     if _types.is_map(kind):
         return pa.map_(fitted(kind.key_type), fitted(kind.item_type))
     # All kinds of lists have it: large ones, views, and those of a fixed size.
     if hasattr(kind, "value_field"):
         return pa.list_(pa.field("element", fitted(kind.value_type)))
-    if _types.is_dictionary(kind):
+    if _types.is_dictionary(kind) or _types.is_run_end_encoded(kind):
         return fitted(kind.value_type)
     # A negative scale leaves out zeros before the point, which Spark's decimals keep.
     if _types.is_decimal(kind) and (digits := kind.precision - min(kind.scale, 0)) <= 38:
@@ -114,6 +175,10 @@ def _fitted_leaf(kind: pa.DataType) -> pa.DataType:
         return pa.date32()
     if _types.is_float16(kind):
         return pa.float32()
+    if _types.is_time(kind):
+        return SPARK_TYPES["time(6)"]
+    if _types.is_duration(kind):
+        return SPARK_TYPES["interval day to second"]
     if kind in _UNSIGNED:
         return _UNSIGNED[kind]
     if kind in (pa.null(), pa.bool_(), pa.float32(), pa.float64(), *_INTEGERS):
@@ -143,16 +208,16 @@ def merged(one: pa.DataType, other: pa.DataType, leaf: Merge) -> pa.DataType | N
 
 
 def _merged_struct(one: pa.StructType, other: pa.StructType, leaf: Merge) -> pa.StructType | None:
-    fields = {field.name: field.type for field in one}
+    fields = {field.name: field for field in one}
     for field in other:
         if field.name in fields:
-            kind = merged(fields[field.name], field.type, leaf)
+            kind = merged(fields[field.name].type, field.type, leaf)
             if kind is None:
                 return None
-            fields[field.name] = kind
+            fields[field.name] = fields[field.name].with_type(kind)
         else:
-            fields[field.name] = field.type
-    return pa.struct(list(fields.items()))
+            fields[field.name] = field
+    return pa.struct(list(fields.values()))
 
 
 def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
@@ -210,7 +275,7 @@ def aligned(kind: pa.DataType, current: pa.DataType) -> pa.DataType:
         return pa.list_(pa.field("element", aligned(kind.value_type, current.value_type)))
     if _types.is_map(kind) and _types.is_map(current):
         return pa.map_(kind.key_type, aligned(kind.item_type, current.item_type))
-    if not (_types.is_struct(kind) and _types.is_struct(current)):
+    if is_variant(kind) or not (_types.is_struct(kind) and _types.is_struct(current)):
         return kind
     current_fields = {field.name: field for field in current}
     folded = {field.name.lower(): field for field in current}
@@ -222,8 +287,24 @@ def aligned(kind: pa.DataType, current: pa.DataType) -> pa.DataType:
         if match is None or (match.name != field.name and match.name in names):
             fields.append(field)
         else:
-            fields.append(pa.field(match.name, aligned(field.type, match.type)))
+            fields.append(field.with_name(match.name).with_type(aligned(field.type, match.type)))
     return pa.struct(fields)
+
+
+def retyped(kind: pa.DataType, types: Mapping[Path, pa.DataType], path: Path = ()) -> pa.DataType:
+    """Return the type with others at these paths, which are those of `map_nested`."""
+    if path in types:
+        return types[path]
+    if _types.is_struct(kind):
+        return pa.struct([f.with_type(retyped(f.type, types, (*path, f.name))) for f in kind])
+    if _types.is_map(kind):
+        key = retyped(kind.key_type, types, (*path, "key"))
+        item = retyped(kind.item_type, types, (*path, "value"))
+        return pa.map_(kind.key_field.with_type(key), kind.item_field.with_type(item))
+    if hasattr(kind, "value_field"):
+        element = retyped(kind.value_type, types, (*path, "element"))
+        return pa.list_(kind.value_field.with_type(element))
+    return kind
 
 
 def grown(current: pa.Schema, seen: pa.Schema, *, widen: bool, is_text: bool = False) -> pa.Schema:
@@ -241,24 +322,24 @@ def grown(current: pa.Schema, seen: pa.Schema, *, widen: bool, is_text: bool = F
         both = wider_in_text(one, other) if is_text else wider(one, other)
         return (both if widen else None) or one
 
-    kind = merged(before, _without_nulls(pa.struct(list(seen))), leaf)
+    kind = merged(before, without_null_types(pa.struct(list(seen))), leaf)
     assert kind is not None
     after = pa.schema(list(kind))
     refuse_same_names(after.names)
     return after
 
 
-def _without_nulls(kind: pa.DataType) -> pa.DataType:
+def without_null_types(kind: pa.DataType) -> pa.DataType:
     """Without fields that have only been null: null at every depth where no type is known yet."""
     if _types.is_struct(kind) and not is_variant(kind):
-        fields = [field.with_type(_without_nulls(field.type)) for field in kind]
+        fields = [field.with_type(without_null_types(field.type)) for field in kind]
         kept = [field for field in fields if not _types.is_null(field.type)]
         return pa.struct(kept) if kept else pa.null()
     if _types.is_map(kind):
-        item = _without_nulls(kind.item_type)
+        item = without_null_types(kind.item_type)
         return item if _types.is_null(item) else pa.map_(kind.key_type, item)
     if _types.is_list(kind):
-        value = _without_nulls(kind.value_type)
+        value = without_null_types(kind.value_type)
         return value if _types.is_null(value) else pa.list_(pa.field("element", value))
     return kind
 

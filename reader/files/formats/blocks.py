@@ -18,7 +18,7 @@ from typing_extensions import override
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....errors import MalformedDataError, SchemaMismatchError, SplitReadError
 from ..evolution.hints import parse_hints, with_hinted_types
-from ..evolution.type_growth import fitted, merged, quoted, wider
+from ..evolution.type_growth import fitted_field, merged, quoted, wider
 from ..io.file_version import naming
 from ..io.memory_bounds import too_long
 from ..io.source_file import SourceFile
@@ -71,6 +71,14 @@ def reading(file: FileVersion, kind: str) -> Iterator[None]:
         raise
     except Misfit as misfit:
         raise misfit.in_file(file.path) from None
+    except pa.ArrowNotImplementedError as err:
+        raise SchemaMismatchError(
+            f"a type in the {kind} is not supported",
+            file.path,
+            _first_line(err),
+            "types that pyarrow can read",
+            "Leave the column out of .schema(...), or have it written with another type.",
+        ) from err
     # A damaged length lets a decoder ask for more memory than the machine has.
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, EOFError) as err:
         raise malformed(file, kind, _first_line(err)) from err
@@ -104,11 +112,13 @@ def _remedy(field: pa.Field, other: pa.DataType) -> str:
     scale = max((kind.scale for kind in both if pa.types.is_decimal(kind)), default=0)
     hints = {
         "string": pa.string(),
+        "int": pa.int32(),
         "bigint": pa.int64(),
         "double": pa.float64(),
         f"decimal(38,{scale})": pa.decimal128(38, scale),
         "timestamp": pa.timestamp("us", "UTC"),
         "interval day to second": pa.duration("us"),
+        "binary": pa.binary(),
     }
     for ddl, target in hints.items():
         if _are_read_as(both, target):
@@ -193,7 +203,7 @@ class BlockFormat(FileFormat):
         for field in with_hinted_types(pa.schema(list(schema)), options.schema_hints):
             try:
                 is_hinted = field.name.lower() in hinted
-                fields.append((field.name, field.type if is_hinted else fitted(field.type)))
+                fields.append(field if is_hinted else fitted_field(field))
             except TypeError as err:
                 raise SchemaMismatchError(
                     f"column {field.name!r} has a type that Spark does not support",

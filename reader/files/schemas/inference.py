@@ -18,7 +18,7 @@ from ....checkpoint_meta.storage.urls import shown_path
 from ....errors import FileChangedError, FileVanishedError, OptionError
 from ..evolution.hints import with_hints
 from ..evolution.new_columns import refuse_unrelated
-from ..evolution.type_growth import aligned, merged, refuse_same_names
+from ..evolution.type_growth import aligned, merged, refuse_same_names, without_null_types
 from ..formats.archives import columns_in
 from ..formats.json.json_values import without_nulls
 from ..formats.registry import format_class
@@ -55,7 +55,8 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
     else:
         # Left out, since the metadata of a later file may give it any type; text formats make it a
         # string.
-        schema = pa.schema([field for field in schema if not pa.types.is_null(field.type)])
+        kind = without_null_types(pa.struct(list(schema)))
+        schema = pa.schema([] if pa.types.is_null(kind) else list(kind))
     schema = with_reader_columns(schema, options)
     if not len(schema):
         raise OptionError(

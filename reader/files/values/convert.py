@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....errors import SchemaMismatchError
-from ..evolution.type_growth import is_variant
-from .map_nested import Change, is_list_like, plain, same
+from ..evolution.type_growth import ForeignType, is_variant
+from .map_nested import UUID, Change, is_list_like, lengths_of, plain, same
 from .numbers import decimals
 from .rows import null_mask
+from .strings import uuid_text
 from .times.temporal import instants_of
 from .variant.shredded_variants import is_shredded, reassembler
 
@@ -100,6 +101,8 @@ def converter(source: pa.DataType, field: pa.Field, column: str, zone: str) -> C
 def _type_converter(source: pa.DataType, target: pa.DataType, column: str, zone: str) -> Change:
     if source == target:
         return _checked(column, target) if _holds_decimals(source) else same
+    if isinstance(source, ForeignType):
+        _require_stored(source, target, column)
     simple, unwrap = plain(source)
     if unwrap is not None:
         inner = _type_converter(simple, target, column, zone)
@@ -116,6 +119,13 @@ def _type_converter(source: pa.DataType, target: pa.DataType, column: str, zone:
     if _types.is_list(target) and is_list_like(source):
         return _list_converter(source, target, column, zone)
     return _leaf_converter(source, target, column, zone)
+
+
+def _require_stored(source: ForeignType, target: pa.DataType, column: str) -> None:
+    stored = source.storage_type
+    is_kind = (_is_bytes, _types.is_integer, _types.is_duration, _types.is_struct)
+    if _types.is_string(target) or not any(is_one(stored) and is_one(target) for is_one in is_kind):
+        raise Misfit(column, source.label, str(target))
 
 
 def _holds_decimals(kind: pa.DataType) -> bool:
@@ -222,10 +232,9 @@ def _list_converter(source: pa.DataType, target: pa.ListType, column: str, zone:
 
     def convert(array: pa.Array) -> pa.ListArray:
         # flatten() leaves out what lies under null lists, so the offsets are built again.
-        lengths = pc.if_else(array.is_null(), 0, pc.list_value_length(array).cast(pa.int64()))
         values = inner(array.flatten())
         return pa.ListArray.from_arrays(
-            _offsets(lengths, column), values, type=target, mask=null_mask(array)
+            _offsets(lengths_of(array), column), values, type=target, mask=null_mask(array)
         )
 
     return convert
@@ -271,6 +280,10 @@ def _castable(source: pa.DataType, target: pa.DataType, zone: str = "UTC") -> Ch
         return _timestamp_cast(source, target, zone)
     if _types.is_date32(target) and _types.is_date64(source):
         return _date64_cast
+    if source == UUID and _types.is_string(target):
+        return lambda array: uuid_text(array.storage)
+    if source == UUID and _types.is_binary(target):
+        return lambda array: array.storage.cast(target)
     if _types.is_floating(target) and _types.is_integer(source):
         return None if _types.is_float16(target) else lambda array: _exact_floats(array, target)
     if _types.is_time(source) and _types.is_string(target):

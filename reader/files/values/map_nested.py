@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .rows import null_mask
+
 Change = Callable[[pa.Array], pa.Array]
 Path = tuple[str, ...]
 Leaf = Callable[[pa.DataType, Path], Change | None]
+
+UUID = pa.uuid()
 
 
 def is_within(leaf: Path, paths: frozenset[Path]) -> bool:
@@ -24,16 +29,43 @@ def plain(kind: pa.DataType) -> tuple[pa.DataType, Change | None]:
     The second value is None if `kind` is no encoding.
     """
     if pa.types.is_dictionary(kind):
-        return kind.value_type, lambda array: array.dictionary_decode()
+        value, unwrap = _decoded(kind.value_type)
+        return value, lambda array: unwrap(array.dictionary).take(array.indices)
     if pa.types.is_run_end_encoded(kind):
-        return kind.value_type, pc.run_end_decode
-    if isinstance(kind, pa.BaseExtensionType):
+        return _without_runs(kind)
+    # A UUID is text or bytes, as the schema says, so it is no encoding of the one.
+    if isinstance(kind, pa.BaseExtensionType) and kind != UUID:
         return kind.storage_type, lambda array: array.storage
     if pa.types.is_string_view(kind):
         return pa.string(), lambda array: array.cast(pa.string())
     if pa.types.is_binary_view(kind):
         return pa.binary(), lambda array: array.cast(pa.binary())
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        wide = pa.decimal128(kind.precision, kind.scale)
+        return wide, lambda array: array.cast(wide)
     return kind, None
+
+
+def _decoded(kind: pa.DataType) -> tuple[pa.DataType, Change]:
+    """Return the type without any encoding in it, however deep, and the way there.
+
+    Arrow takes no views, and no runs of dictionaries, out of a dictionary or runs.
+    """
+    unwrap = map_nested(kind, lambda *_: None, decodes=True)
+    return (kind, same) if unwrap is None else (unwrap(pa.nulls(0, kind)).type, unwrap)
+
+
+def _without_runs(kind: pa.DataType) -> tuple[pa.DataType, Change]:
+    value, unwrap = _decoded(kind.value_type)
+    decoded = pa.run_end_encoded(kind.run_end_type, value)
+
+    def change(array: pa.RunEndEncodedArray) -> pa.Array:
+        # The ends are those of the whole array, unlike the length of a slice.
+        children = [array.run_ends, unwrap(array.values)]
+        runs = pa.Array.from_buffers(decoded, len(array), [None], 0, array.offset, children)
+        return pc.run_end_decode(runs)
+
+    return value, change
 
 
 def on_columns(batch: pa.RecordBatch, changes: dict[str, Change]) -> pa.RecordBatch:
@@ -50,33 +82,50 @@ def on_columns(batch: pa.RecordBatch, changes: dict[str, Change]) -> pa.RecordBa
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def map_nested(kind: pa.DataType, leaf: Leaf, path: Path = ()) -> Change | None:
+def map_nested(
+    kind: pa.DataType, leaf: Leaf, path: Path = (), *, decodes: bool = False
+) -> Change | None:
     """Return the change of a column of type `kind`, made of what `leaf` says of the types in it.
 
     `leaf` gets a type without children and its path, and answers None where nothing is to be done;
     so does this if it always did. Elements of lists are called `element`, of maps `key` and
-    `value`.
+    `value`. With `decodes`, an encoding within the type is a reason for a change, too.
     """
     simple, unwrap = plain(kind)
     if unwrap is not None:
-        beneath = map_nested(simple, leaf, path)
-        return None if beneath is None else _after(unwrap, beneath)
+        beneath = map_nested(simple, leaf, path, decodes=decodes)
+        if beneath is None:
+            return unwrap if decodes else None
+        return _after(unwrap, beneath)
+    nested = partial(map_nested, leaf=leaf, decodes=decodes)
     if pa.types.is_struct(kind):
-        changes = {f.name: map_nested(f.type, leaf, (*path, f.name)) for f in kind}
+        changes = {f.name: nested(f.type, path=(*path, f.name)) for f in kind}
         return _on_struct(changes) if any(changes.values()) else None
     if pa.types.is_map(kind):
-        key = map_nested(kind.key_type, leaf, (*path, "key"))
-        value = map_nested(kind.item_type, leaf, (*path, "value"))
+        key = nested(kind.key_type, path=(*path, "key"))
+        value = nested(kind.item_type, path=(*path, "value"))
         return _on_map(key or same, value or same) if key or value else None
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        element = map_nested(kind.value_type, leaf, (*path, "element"))
+        element = nested(kind.value_type, path=(*path, "element"))
         return None if element is None else _on_list(element)
     if is_list_like(kind):
         # Seldom, so by way of plain lists.
-        plain_list = pa.list_(kind.value_field)
-        inner = map_nested(plain_list, leaf, path)
-        return None if inner is None else _after(lambda array: array.cast(plain_list), inner)
+        inner = nested(pa.list_(kind.value_field), path=path)
+        return None if inner is None else _after(_plain_list, inner)
     return leaf(kind, path)
+
+
+def lengths_of(array: pa.Array) -> pa.Array:
+    """Return the number of elements of each list, of any kind; 0 for null."""
+    return pc.if_else(array.is_null(), 0, pc.list_value_length(array).cast(pa.int64()))
+
+
+def _plain_list(array: pa.Array) -> pa.ListArray:
+    # A cast of list views to lists loses the elements of those behind a null.
+    ends = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths_of(array))])
+    kind = pa.list_(array.type.value_field)
+    mask = null_mask(array)
+    return pa.ListArray.from_arrays(ends.cast(pa.int32()), array.flatten(), type=kind, mask=mask)
 
 
 def _after(first: Change, then: Change) -> Change:

@@ -60,9 +60,13 @@ def null_mask(array: pa.Array) -> pa.Array | None:
 def in_place_of(array: pa.Array, values: np.ndarray, kind: pa.DataType) -> pa.Array:
     """Values of `kind`, as they lie in memory; null where `array` is."""
     # Not by way of `pa.array`, which imports pandas where that is installed.
-    validity = array.is_valid().buffers()[1] if array.null_count else None
     data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(kind, len(array), [validity, data])
+    return pa.Array.from_buffers(kind, len(array), [validity(array), data])
+
+
+def validity(array: pa.Array) -> pa.Buffer | None:
+    """Return the bits of the values that are not null, from the first one on; None if all are."""
+    return array.is_valid().buffers()[1] if array.null_count else None
 
 
 def columns_of(table: pa.Table) -> dict[str, pa.Array]:

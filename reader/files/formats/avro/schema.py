@@ -8,7 +8,6 @@ highest first, and become Arrow's of 16 bytes.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...values.convert import Misfit
-from ...values.map_nested import Change, Path, map_nested
+from ...values.map_nested import UUID, Change, Path, map_nested
 from ...values.rows import in_place_of
 
 _PRIMITIVES = {
@@ -226,16 +225,11 @@ def _leaf(schema: Mapping[str, Any], kind: str) -> tuple[pa.DataType, Change | N
         decimal = pa.decimal128(precision, int(schema.get("scale", 0)))
         return raw, lambda array: decimals(array, decimal)
     if logical == "uuid" and kind == "fixed" and schema["size"] == 16:
-        return raw, _uuid_text
+        return raw, lambda array: pa.ExtensionArray.from_storage(UUID, array)
     # A logical type that does not go with its type is ignored, says the specification.
     final = _LOGICAL.get((kind, str(logical)))
     # The numbers stay as they are; only what they count gets a name.
     return raw, None if final is None else lambda array: array.view(final)
-
-
-def _uuid_text(array: pa.Array) -> pa.Array:
-    values = (None if v is None else str(uuid.UUID(bytes=v)) for v in array.to_pylist())
-    return pa.array(values, pa.string())
 
 
 def has_endless_arrays(schema: Any) -> bool:

@@ -70,7 +70,7 @@ def row_groups(source: pa.NativeFile) -> list[RowGroup]:
     Raises:
         ValueError: no Parquet footer, or one that does not parse.
     """
-    with _parsing():
+    with parsing():
         footer = Compact(footer_of(source)).struct()
         # Without column orders the meaning of the bounds is not defined.
         ordered = 7 in footer
@@ -83,7 +83,7 @@ def row_groups(source: pa.NativeFile) -> list[RowGroup]:
 
 
 @contextmanager
-def _parsing() -> Iterator[None]:
+def parsing() -> Iterator[None]:
     """Turn what a damaged footer leads to into one error."""
     try:
         yield
@@ -186,6 +186,9 @@ class Compact:
 
     def _list(self) -> list[Any]:
         kind, count = self.list_header()
+        # Some writers name no type for the elements of an empty list.
+        if not count:
+            return []
         # In lists a boolean is a byte of its own.
         read = self._byte if kind in (1, 2) else self._readers[kind]
         return [read() for _ in range(count)]
@@ -273,7 +276,7 @@ def time_span(source: pa.NativeFile, column: TimeColumn) -> TimeSpan | None:
     Raises:
         ValueError: the footer does not parse.
     """
-    with _parsing():
+    with parsing():
         return _span(Compact(footer_of(source)).struct(), column)
 
 

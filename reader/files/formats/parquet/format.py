@@ -33,8 +33,9 @@ from ..blocks import (
     starting_in,
 )
 from ..time_columns import TimeColumn, opened_at_end
-from . import int96 as int96s
 from .footer import Chunk, RowGroup, bound, footer_of, row_groups, time_span
+from .logical_types import LogicalTypes, Unsupported, changes, unsupported_in
+from .schema_elements import schema_elements
 
 
 class ParquetFormat(BlockFormat):
@@ -65,8 +66,8 @@ class ParquetFormat(BlockFormat):
     @classmethod
     @override
     def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
-        # In Arrow's default unit, nanoseconds, INT96 timestamps would end in 2262.
-        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us").schema_arrow
+        _, types = _opened(source)
+        return types.inferred(schema_elements(footer_of(source)))
 
     @classmethod
     @override
@@ -80,19 +81,19 @@ class ParquetFormat(BlockFormat):
         return _layout(self._row_groups(file, source), file.size)
 
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
-        parquet = self._file(split.file, source)
+        buffer_size = self._buffer_size(split.file)
+        parquet, types = _opened(source, buffer_size)
         groups = self._groups(split.file, source, parquet)
-        int96 = int96s.paths_of(parquet)
         metadata = parquet.metadata.metadata or {}
         rebased = rebase_functions(
-            parquet.schema_arrow, metadata, self.options, split.file.path, int96
+            parquet.schema_arrow, metadata, self.options, split.file.path, types.int96
         )
-        stored, decoded = parquet, dict[str, Change]()
-        if int96:
-            stored = self._file(split.file, source, int96s.as_bytes(footer_of(source)))
-            decoded = int96s.changes(stored.schema_arrow, int96)
+        stored = parquet
+        if types.int96:
+            stored = _file(source, types.with_int96_as_bytes(footer_of(source)), buffer_size)
+        decoded = changes(stored.schema_arrow, types.changes(self.schema))
         chosen = starting_in(split, _layout(groups, split.file.size), len(groups))
-        paths = self._fitter.paths(parquet.schema_arrow, split.file.path)
+        paths = self._fitter.paths(types.stored(self.schema), split.file.path)
         rows = BatchRows(stored, source, self.options.batch_bytes)
         for index in chosen:
             group = groups[index]
@@ -110,19 +111,6 @@ class ParquetFormat(BlockFormat):
             if read != group.rows:
                 problem = f"{read} rows in row group {index}, where the footer says {group.rows}"
                 raise malformed(split.file, self.what, problem)
-
-    def _file(
-        self, file: FileVersion, source: pa.NativeFile, footer: pq.FileMetaData | None = None
-    ) -> pq.ParquetFile:
-        return pq.ParquetFile(
-            source,
-            metadata=footer,
-            pre_buffer=False,
-            buffer_size=self._buffer_size(file),
-            coerce_int96_timestamp_unit="us",
-            # Off by default; without it, a changed byte may come out as another value.
-            page_checksum_verification=True,
-        )
 
     def _buffer_size(self, file: FileVersion) -> int:
         """Return bytes read of a column at a time.
@@ -167,6 +155,34 @@ class ParquetFormat(BlockFormat):
                 high = _as_target(chunk.high, source.type, target)
                 ranges[name] = Range(low, high, chunk.nulls, group.rows)
         return self._predicate.may_hold(ranges)
+
+
+def _opened(source: pa.NativeFile, buffer_size: int = 0) -> tuple[pq.ParquetFile, LogicalTypes]:
+    """Open a file, also one with annotations for which Arrow refuses it."""
+    unsupported = Unsupported()
+    try:
+        parquet = _file(source, None, buffer_size)
+    # Arrow's errors for annotations are of several classes.
+    except (pa.ArrowException, OSError):
+        unsupported = unsupported_in(footer_of(source))
+        footer = unsupported.metadata(footer_of(source))
+        parquet = _file(source, footer, buffer_size)
+    return parquet, LogicalTypes(parquet, unsupported)
+
+
+def _file(
+    source: pa.NativeFile, footer: pq.FileMetaData | None, buffer_size: int
+) -> pq.ParquetFile:
+    return pq.ParquetFile(
+        source,
+        metadata=footer,
+        pre_buffer=False,
+        buffer_size=buffer_size,
+        # In Arrow's default unit, nanoseconds, INT96 timestamps would end in 2262.
+        coerce_int96_timestamp_unit="us",
+        # Off by default; without it, a changed byte may come out as another value.
+        page_checksum_verification=True,
+    )
 
 
 def _read(
