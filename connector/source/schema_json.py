@@ -10,7 +10,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...errors import OptionError
-from ...reader.files.evolution.type_growth import SPARK_METADATA, SPARK_TYPES, is_variant
+from ...reader.files.evolution.file_types import SPARK_METADATA
+from ...reader.files.evolution.type_growth import SPARK_TYPES, is_variant
 
 _NAMES: Final = {
     **{kind: name for name, kind in SPARK_TYPES.items() if name != "variant"},

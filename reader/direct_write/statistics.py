@@ -160,7 +160,7 @@ def _high(value: Any, kind: pa.DataType) -> Any:
 
 
 def _after_all_with(prefix: str) -> str | None:
-    """Return a text that sorts after all that begin with this one; None if there is none."""
+    """Return a text that sorts after all that begin with this one; None if no text does."""
     # Nothing sorts after the last character, so the one before it has to become greater.
     beginning = prefix.rstrip(_LAST)
     if not beginning:

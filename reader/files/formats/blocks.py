@@ -79,15 +79,27 @@ def reading(file: FileVersion, kind: str) -> Iterator[None]:
             "types that pyarrow can read",
             "Leave the column out of .schema(...), or have it written with another type.",
         ) from err
+    except UndecodedColumnError as err:
+        remedy = (
+            "Leave the column out of .schema(...), or have it written in another way. If no "
+            "program reads it, the file is damaged: set ignoreCorruptFiles to skip and count it."
+        )
+        raise malformed(file, kind, _first_line(err), remedy) from err
     # A damaged length lets a decoder ask for more memory than the machine has.
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, EOFError) as err:
         raise malformed(file, kind, _first_line(err)) from err
 
 
-def malformed(file: FileVersion, kind: str, problem: str) -> MalformedDataError:
+def malformed(
+    file: FileVersion, kind: str, problem: str, remedy: str = _REMEDY
+) -> MalformedDataError:
     """Return the error for bytes that are not `kind`, with the file and its size named."""
     where = f"{file.path} ({file.size} bytes)"
-    return MalformedDataError(f"not a readable {kind}", where, problem, f"a whole {kind}", _REMEDY)
+    return MalformedDataError(f"not a readable {kind}", where, problem, f"a whole {kind}", remedy)
+
+
+class UndecodedColumnError(ValueError):
+    """A column that does not decode, while others may."""
 
 
 def _first_line(err: BaseException) -> str:
@@ -143,6 +155,9 @@ class BlockFormat(FileFormat):
 
     says_columns = True
 
+    checks_text: ClassVar[bool] = False
+    """True if `_batches` yields no text that is not UTF-8."""
+
     what: ClassVar[str] = ""
     """What a file of this format is called in errors."""
 
@@ -171,6 +186,8 @@ class BlockFormat(FileFormat):
             for batch in self._batches(split, source):
                 for piece in self._written_out(batch):
                     fitted = self._fitter.fit(piece, split.file.path, row)
+                    if not self.checks_text:
+                        _refuse_other_encodings(fitted, split.file.path, row)
                     for part in in_bounds(fitted, self.options.batch_bytes):
                         self._check(part, split.file, row)
                         row += part.num_rows
@@ -280,6 +297,24 @@ class BlockFormat(FileFormat):
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         """Batches in the file's own types, not yet fitted."""
         raise NotImplementedError
+
+
+def _refuse_other_encodings(batch: pa.RecordBatch, path: str, row: int) -> None:
+    """Refuse text that is not UTF-8: a table with it could not be read by others."""
+    for field, array in zip(batch.schema, batch.columns, strict=True):
+        if not _holds_text(field.type):
+            continue
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as err:
+            remedy = f"Read the column as bytes: {quoted(field.name)} binary in the schema."
+            misfit = Misfit(field.name, _first_line(err), "text in UTF-8", remedy)
+            raise misfit.in_file(f"{path}, rows from {row}") from err
+
+
+def _holds_text(kind: pa.DataType) -> bool:
+    children = (kind.field(at).type for at in range(kind.num_fields))
+    return pa.types.is_string(kind) or any(map(_holds_text, children))
 
 
 _NUMBER = 16

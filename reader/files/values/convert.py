@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....errors import SchemaMismatchError
-from ..evolution.type_growth import ForeignType, is_variant
+from ..evolution.file_types import ForeignType
+from ..evolution.type_growth import is_variant
 from .map_nested import UUID, Change, is_list_like, lengths_of, plain, same
 from .numbers import decimals
 from .rows import null_mask

@@ -30,6 +30,7 @@ class ArrowFormat(BlockFormat):
     """
 
     counts_rows = True
+    checks_text = True
     what = "Arrow IPC file"
 
     @classmethod

@@ -21,10 +21,11 @@ from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import not_installed
+from ...evolution.type_growth import retyped
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
 from ...values.convert import ColumnNames
-from ...values.map_nested import on_columns
+from ...values.map_nested import UUID, Path, map_nested, on_columns
 from ...values.rows import batch_of, gc_paused
 from ...values.spark_metadata import rebase_functions
 from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
@@ -45,6 +46,7 @@ class AvroFormat(BlockFormat):
     """
 
     counts_rows = True
+    checks_text = True
     what = "Avro file"
 
     def __init__(
@@ -63,7 +65,7 @@ class AvroFormat(BlockFormat):
     @override
     def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
         schema = AvroSchema(read_header(source).schema)
-        return pa.schema([(name, schema.column(name).final) for name in schema.fields])
+        return pa.schema([(name, _as_spark(schema.column(name).final)) for name in schema.fields])
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         header = read_header(source)
@@ -131,9 +133,27 @@ class AvroFormat(BlockFormat):
             column_names = ColumnNames(names)
             hits = (column_names.index_of(field.name) for field in self.schema)
             columns = {names[i]: schema.column(names[i]) for i in sorted({*hits} - {-1})}
-        except (TypeError, KeyError, RecursionError) as err:
+            return _Blocks(self._fastavro, schema, columns)
+        except (
+            TypeError,
+            KeyError,
+            RecursionError,
+            self._fastavro.schema.SchemaParseException,
+            self._fastavro.schema.UnknownType,
+        ) as err:
             raise malformed(file, self.what, f"an Avro schema that does not parse ({err})") from err
-        return _Blocks(self._fastavro, schema, columns)
+
+
+def _as_spark(kind: pa.DataType) -> pa.DataType:
+    """Return the type with bytes for UUIDs on fixed, as which Spark infers them."""
+    types: dict[Path, pa.DataType] = {}
+
+    def note(leaf: pa.DataType, path: Path) -> None:
+        if leaf == UUID:
+            types[path] = pa.binary()
+
+    map_nested(kind, note)
+    return retyped(kind, types)
 
 
 class _Blocks:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...values.convert import Misfit
 from ...values.map_nested import UUID, Change, Path, map_nested
@@ -79,7 +81,10 @@ class AvroSchema:
         if not isinstance(root, dict) or root.get("type") != "record":
             raise ValueError("an Avro schema that is not a record")
         self._named: dict[str, dict[str, Any]] = {}
-        self._root = self._resolved(root, "")
+        try:
+            self._root = self._resolved(root, "")
+        except (TypeError, KeyError, AttributeError, RecursionError) as err:
+            raise ValueError(f"an Avro schema that does not parse ({err})") from err
         self.fields: dict[str, Any] = {f["name"]: f["type"] for f in self._root["fields"]}
 
     def column(self, name: str) -> Column:
@@ -97,7 +102,7 @@ class AvroSchema:
         """The schema without logical types, of all columns or of some: what is decoded with."""
         chosen = set(self.fields) if names is None else set(names)
         fields = [f for f in self._root["fields"] if f["name"] in chosen]
-        written: set[str] = set()
+        written: dict[str, str] = {}
         stripped: dict[str, Any] = self._strip({**self._root, "fields": fields}, written)
         return stripped
 
@@ -116,7 +121,9 @@ class AvroSchema:
             return {**schema, "values": self._resolved(schema["values"], space)}
         if kind not in _NAMED:
             return schema if kind in _PRIMITIVES else _full_name(kind, space)
-        name = _full_name(schema["name"], schema.get("namespace", space))
+        # Some writers leave names out; nothing can refer to such a type.
+        own_name = schema.get("name") or f"unnamed {len(self._named)}"
+        name = _full_name(own_name, schema.get("namespace", space))
         named = {k: v for k, v in schema.items() if k not in ("namespace", "aliases", "doc")}
         named["name"] = name
         # Before its fields, which may refer to it.
@@ -129,13 +136,13 @@ class AvroSchema:
             ]
         return named
 
-    def _strip(self, schema: Any, written: set[str]) -> Any:
+    def _strip(self, schema: Any, written: dict[str, str]) -> Any:
         if isinstance(schema, list):
             return [self._strip(branch, written) for branch in schema]
         if isinstance(schema, str):
             # A named type is written out where it comes first: pruning may have cut that away.
             if schema in _PRIMITIVES or schema in written:
-                return schema
+                return written.get(schema, schema)
             return self._strip(self._lookup(schema), written)
         kind = schema["type"]
         if kind == "array":
@@ -146,15 +153,18 @@ class AvroSchema:
             return kind
         name = schema["name"]
         if name in written:
-            return name
-        written.add(name)
-        if kind in ("enum", "fixed"):
-            keys = ("type", "name", "symbols", "size")
-            return {key: schema[key] for key in keys if key in schema}
+            return written[name]
+        # Names and symbols of its own, as those of the file may be none to fastavro.
+        written[name] = short = f"n{len(written)}"
+        if kind == "fixed":
+            return {"type": kind, "name": short, "size": schema["size"]}
+        if kind == "enum":
+            symbols = [f"s{at}" for at in range(len(schema["symbols"]))]
+            return {"type": kind, "name": short, "symbols": symbols}
         fields = [
             {"name": f["name"], "type": self._strip(f["type"], written)} for f in schema["fields"]
         ]
-        return {"type": "record", "name": name, "fields": fields}
+        return {"type": "record", "name": short, "fields": fields}
 
     def _lookup(self, name: str) -> dict[str, Any]:
         if name not in self._named:
@@ -215,7 +225,7 @@ def _leaf(schema: Mapping[str, Any], kind: str) -> tuple[pa.DataType, Change | N
     """Return the type of decoded values, and how they get their logical type, if they have one."""
     logical = schema.get("logicalType")
     if kind == "enum":
-        return pa.string(), None
+        return pa.string(), partial(_symbols, schema["symbols"])
     raw = pa.binary(schema["size"]) if kind == "fixed" else _PRIMITIVES[kind]
     if logical == "decimal" and kind in ("bytes", "fixed"):
         precision = int(schema["precision"])
@@ -230,6 +240,12 @@ def _leaf(schema: Mapping[str, Any], kind: str) -> tuple[pa.DataType, Change | N
     final = _LOGICAL.get((kind, str(logical)))
     # The numbers stay as they are; only what they count gets a name.
     return raw, None if final is None else lambda array: array.view(final)
+
+
+def _symbols(symbols: list[str], array: pa.StringArray) -> pa.StringArray:
+    """Return the symbols of an enum, whose values are decoded as s0, s1 and so on."""
+    names = pa.array([f"s{at}" for at in range(len(symbols))], pa.string())
+    return pa.array(symbols, pa.string()).take(pc.index_in(array, value_set=names))
 
 
 def has_endless_arrays(schema: Any) -> bool:

@@ -25,6 +25,7 @@ from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
 from ..blocks import (
     MAX_ROWS,
     BlockFormat,
+    UndecodedColumnError,
     expanded,
     longest_values,
     malformed,
@@ -191,7 +192,7 @@ def _read(
     """Batches of one row group.
 
     Raises:
-        ValueError: a column does not decode; it is named.
+        UndecodedColumnError: a column does not decode; it is named.
     """
     try:
         yield from rows.read(index, group, paths)
@@ -211,12 +212,9 @@ def _name_column(parquet: pq.ParquetFile, group: int, paths: list[Path]) -> None
         except (pa.ArrowException, OSError) as err:
             if getattr(err, "errno", None) is not None:
                 raise
-            reason = (
-                f"column {'.'.join(path)!r}, which does not decode in row group {group} ({err}); "
-                "if others can read it, have it written with another encoding, or leave it out of "
-                "the schema"
-            )
-            raise ValueError(reason) from err
+            name = ".".join(path)
+            reason = f"column {name!r}, which does not decode in row group {group} ({err})"
+            raise UndecodedColumnError(reason) from err
 
 
 def _layout(groups: Sequence[RowGroup], size: int) -> list[Block]:

@@ -15,13 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...evolution.type_growth import (
-    SPARK_TYPES,
-    ForeignType,
-    noted_type,
-    retyped,
-    with_collations,
-)
+from ...evolution.file_types import ForeignType, with_collations
+from ...evolution.type_growth import SPARK_TYPES, noted_type, retyped
 from ...values.map_nested import UUID, Change, Path, map_nested
 from . import int96 as int96s
 from .schema_elements import (

@@ -1,0 +1,244 @@
+"""A file of each logical type, read without a schema: type and rows are those of Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import feather, orc
+
+from pyspark_sluice.connector.source.schema_json import json_of
+from pyspark_sluice.connector.spark.types import spark_schema
+from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
+from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.schemas.inference import inferred_schema
+from pyspark_sluice.reader.files.testing import read_rows, version
+from pyspark_sluice.tests.answers import RefusedBySparkError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.slow
+
+OTHERS = Path(__file__).parent / "others"
+UUIDS = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(range(16)), None], pa.binary(16)))
+NOON = dt.datetime.fromisoformat("2020-01-01T12:00")
+
+ARRAYS: dict[str, pa.Array] = {
+    "decimal": pa.array([Decimal("1.5")], pa.decimal128(38, 1)),
+    "decimal32": pa.array([Decimal("1.25"), None], pa.decimal32(5, 2)),
+    "decimal64 in a list": pa.array([[Decimal("1.25")]], pa.list_(pa.decimal64(15, 2))),
+    "wide decimal": pa.array([Decimal("1.5")], pa.decimal256(50, 1)),
+    "date": pa.array([dt.date(2020, 1, 1)]),
+    "timestamp": pa.array([NOON], pa.timestamp("us", "UTC")),
+    "local timestamp": pa.array([NOON], pa.timestamp("ms")),
+    "nanoseconds": pa.array([NOON], pa.timestamp("ns")),
+    "uint64": pa.array([2**64 - 1], pa.uint64()),
+    "fixed bytes": pa.array([b"ab"], pa.binary(2)),
+    "half float": pa.array([1.5], pa.float16()),
+    "json": pa.array(['{"a": 1}', None], pa.json_()),
+    "uuid": UUIDS,
+    "time in milliseconds": pa.array([dt.time(1, 2, 3)], pa.time32("ms")),
+    "time in microseconds": pa.array([dt.time(1, 2, 3)], pa.time64("us")),
+    "duration": pa.array([5], pa.duration("us")),
+    "null in a struct": pa.array([{"a": 1, "n": None}]),
+    "view": pa.array(["a", None], pa.string_view()),
+    "dictionary": pa.array(["a", None]).dictionary_encode(),
+}
+
+
+def _parquet(name: str, path: Path) -> None:
+    pq.write_table(pa.table({"v": ARRAYS[name]}), path, version="2.6")
+
+
+def _int96(name: str, path: Path) -> None:
+    table = pa.table({"v": pa.array([NOON, None], pa.timestamp("us"))})
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True, store_schema=name == "notes")
+
+
+def _orc(name: str, path: Path) -> None:
+    orc.write_table(pa.table({"v": ARRAYS[name]}), path)
+
+
+def _other(name: str, path: Path) -> None:
+    path.write_bytes((OTHERS / f"{name}{path.suffix}").read_bytes())
+
+
+FILES: dict[str, tuple[Callable[[str, Path], None], str, str]] = {
+    **{f"parquet {name}": (_parquet, name, "parquet") for name in ARRAYS},
+    "parquet int96": (_int96, "", "parquet"),
+    "parquet int96 with notes": (_int96, "notes", "parquet"),
+    "orc decimal": (_orc, "decimal", "orc"),
+    "orc date": (_orc, "date", "orc"),
+    "orc instant": (_orc, "timestamp", "orc"),
+    **{
+        path.name: (_other, path.stem, path.suffix[1:])
+        for path in sorted(OTHERS.glob("*.*"))
+        if path.suffix == ".parquet"
+    },
+}
+"""Case -> how the file is written, of what, in which format."""
+
+OURS: dict[str, tuple[str, list[Any]] | type[Exception] | str] = {
+    # Spark refuses these; no value is lost.
+    "parquet half float": ("v float", [1.5]),
+    "parquet nanoseconds": ("v timestamp_ntz", [NOON]),
+    "parquet time in milliseconds": ("v time(6)", [dt.time(1, 2, 3)]),
+    "parquet time in microseconds": ("v time(6)", [dt.time(1, 2, 3)]),
+    # A number without its unit, and bytes without their meaning.
+    "parquet duration": "'schemaHints', 'v interval day to second'",
+    "spark-geo.parquet": "'schemaHints', 'v binary'",
+    "spark-ymi.parquet": "'schemaHints', 'v int'",
+    "spark-ymi.orc": "'schemaHints', 'v int'",
+    "polars-int128.parquet": "'schemaHints', 'big binary'",
+    # Left out until it has a type.
+    "parquet null in a struct": ("v struct<a:bigint>", [{"a": 1}]),
+    # Spark shows the wall clock in its own zone, and reads other values next to a null.
+    "pyorc-kolkata.orc": ("t timestamp", [dt.datetime(2019, 12, 31, 19, 32, 3, tzinfo=dt.UTC)]),
+    "duckdb-array-next-to-null.parquet": MalformedDataError,
+}
+"""Cases of docs/differences.md: the columns and values, or a word of the error."""
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_types_and_rows_without_a_schema_are_those_of_spark(case, spark_answers, tmp_path):
+    write, name, kind = FILES[case]
+    path = tmp_path / f"file.{kind}"
+    write(name, path)
+
+    def by_spark(spark: SparkSession) -> Any:
+        frame = spark.read.format(kind).load(str(path))
+        ddl = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in frame.schema)
+        # Not all of its types have a type in Python.
+        if "year to month" in ddl or "geo" in ddl:
+            return ddl, None
+        return ddl, _plain(frame.toArrow().to_pylist())
+
+    options = ReaderOptions(file_format=kind)
+    try:
+        expected = spark_answers(by_spark, case, str(ARRAYS.get(name)))
+    except RefusedBySparkError as error:
+        expected = str(error)
+    ours = OURS.get(case)
+    if ours is None and isinstance(expected, str):
+        ours = "type that Spark does not support"
+    if isinstance(ours, str):
+        with pytest.raises(SchemaMismatchError, match=ours.replace("(", r"\(")):
+            inferred_schema([version(path)], options)
+        return
+    schema = inferred_schema([version(path)], options)
+    if ours is MalformedDataError:
+        with pytest.raises(MalformedDataError, match="column 'a'"):
+            read_rows([path], schema, file_format=kind)
+        return
+    ddl = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in spark_schema(schema))
+    rows = _plain(read_rows([path], schema, file_format=kind))
+    if ours is None:
+        # `interval day` is one of Spark's units, of which Arrow has one.
+        assert (ddl.replace("interval day to second", "interval day"), rows) == (
+            expected[0].replace("interval day to second", "interval day"),
+            expected[1],
+        )
+    else:
+        assert isinstance(ours, tuple)
+        column = ours[0].partition(" ")[0]
+        assert (ddl, rows) == (ours[0], _plain([{column: value} for value in ours[1]]))
+    assert json_of(schema)
+
+
+def _plain(value: Any) -> Any:
+    """Times and intervals as text."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return str(value) if isinstance(value, dt.timedelta | dt.time) else value
+
+
+def test_a_uuid_is_text_or_bytes_as_the_schema_says(tmp_path):
+    text = "00010203-0405-0607-0809-0a0b0c0d0e0f"
+    pq.write_table(pa.table({"v": UUIDS}), tmp_path / "x.parquet")
+    feather.write_feather(pa.table({"v": UUIDS}), str(tmp_path / "x.arrow"))
+    for kind in ("parquet", "arrow"):
+        path = tmp_path / f"x.{kind}"
+        for target, value in ((pa.string(), text), (pa.binary(), bytes(range(16)))):
+            rows = read_rows([path], pa.schema([("v", target)]), file_format=kind)
+            assert rows == [{"v": value}, {"v": None}]
+
+
+VALUES: dict[str, pa.Array] = {
+    "text": pa.array(["a", "longer than twelve bytes", None]),
+    "view": pa.array(["a", "longer than twelve bytes", None], pa.string_view()),
+    "bytes": pa.array([b"a", b"longer than twelve bytes", None], pa.binary_view()),
+    "decimal32": pa.array([Decimal("1.25"), Decimal("-1.25"), None], pa.decimal32(5, 2)),
+    "decimal64": pa.array([Decimal("1.25"), Decimal("-1.25"), None], pa.decimal64(15, 2)),
+    "half": pa.array([1.5, -2.5, None], pa.float16()),
+    "null": pa.nulls(3),
+}
+VALUES["fields"] = pa.StructArray.from_arrays([VALUES["view"], VALUES["decimal32"]], ["t", "d"])
+
+
+def _encodings(values: pa.Array) -> dict[str, pa.Array]:
+    """Return the values in each form that Arrow has for them, as slices, with nulls."""
+    indices = pa.array([1, 0, None, 0, 2, 1], pa.int16())
+    ends = pa.array([1, 2, 4], pa.int32())
+    repeated = pa.concat_arrays([values, values])
+    sizes = pa.array([1, 0, 2], pa.int32())
+    starts = pa.array([4, 0, 1], pa.int32())
+    offsets = pa.array([0, 1, None, 4], pa.int32())
+    forms = {
+        "plain": repeated,
+        "dictionary": pa.DictionaryArray.from_arrays(indices, values),
+        "runs": pa.RunEndEncodedArray.from_arrays(ends, values),
+        "list": pa.ListArray.from_arrays(offsets, repeated),
+        "list view": pa.ListViewArray.from_arrays(
+            starts, sizes, repeated, mask=pa.array([False, True, False])
+        ),
+        "fixed list": pa.FixedSizeListArray.from_arrays(repeated, 2),
+        "struct": pa.StructArray.from_arrays([repeated], ["x"]),
+        "map": pa.MapArray.from_arrays([0, 1, 4], ["a", "b", "c", "d"], repeated.slice(0, 4)),
+    }
+    if pa.types.is_null(values.type):
+        del forms["runs"]
+    forms["list of dictionary"] = pa.ListArray.from_arrays([0, 2, 6], forms["dictionary"])
+    return {name: form.slice(1) for name, form in forms.items()}
+
+
+@pytest.mark.parametrize("values", VALUES)
+def test_arrow_values_are_read_in_every_encoding(values, tmp_path):
+    for form, array in _encodings(VALUES[values]).items():
+        path = tmp_path / f"{form}.arrow"
+        table = pa.table({"id": range(len(array)), "v": array})
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+        schema = inferred_schema([version(path)], ReaderOptions(file_format="arrow"))
+        rows = read_rows([path], schema, file_format="arrow")
+        if "v" in schema.names:
+            assert [row["v"] for row in rows] == array.to_pylist(), form
+        assert [row["id"] for row in rows] == [*range(len(array))], form
+
+
+def test_text_that_is_not_utf8_is_refused_by_name_and_read_as_bytes(tmp_path):
+    raw = pa.array([b"ok", b"\xff"])
+    text = pa.Array.from_buffers(pa.string(), 2, raw.buffers())
+    pq.write_table(pa.table({"v": text}), tmp_path / "x.parquet")
+    orc.write_table(
+        pa.table({"v": text, "l": pa.ListArray.from_arrays([0, 1, 2], text)}), tmp_path / "x.orc"
+    )
+    nested = pa.list_(pa.field("element", pa.string()))
+    for kind, name, target in (
+        ("parquet", "v", pa.string()),
+        ("orc", "v", pa.string()),
+        ("orc", "l", nested),
+    ):
+        path = tmp_path / f"x.{kind}"
+        with pytest.raises(SchemaMismatchError, match=f"column '{name}'.*UTF-8.*{name} binary"):
+            read_rows([path], pa.schema([(name, target)]), file_format=kind)
+        rows = read_rows([path], pa.schema([("v", pa.binary())]), file_format=kind)
+        assert [row["v"] for row in rows] == [b"ok", b"\xff"]
