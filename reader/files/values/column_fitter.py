@@ -5,11 +5,13 @@ Conversion of one column is in `convert.py`; reading of any format is not here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from ..evolution.type_growth import is_variant
 from .convert import ColumnNames, Misfit, converter, require_nullable
-from .map_nested import Change, Path, same
+from .map_nested import Change, Path, is_list_like, same
 from .rows import batch_of
 
 
@@ -44,6 +46,14 @@ class ColumnFitter:
             if index >= 0:
                 wanted |= dict.fromkeys(_struct_paths(file_schema.field(index), field.type))
         return list(wanted)
+
+    def targets(self, file_schema: pa.Schema, path: str) -> dict[Path, pa.DataType]:
+        """Return the types that the schema asks for, by the paths of the file's leaves."""
+        source, target = pa.struct(list(file_schema)), pa.struct(list(self.schema))
+        try:
+            return dict(_paired(source, target, ()))
+        except Misfit as misfit:
+            raise misfit.in_file(path) from None
 
     def source_of(self, column: str, file_schema: pa.Schema) -> pa.Field | None:
         """Return the file's field that a column of the target schema is read from."""
@@ -96,6 +106,26 @@ def _struct_paths(source: pa.Field, target: pa.DataType) -> list[Path]:
             below += _struct_paths(source.type.field(index), field.type)
     # With none of its fields wanted, the struct is still read to know where it is null.
     return [(source.name, *path) for path in below] or [(source.name,)]
+
+
+def _paired(
+    source: pa.DataType, target: pa.DataType, path: Path
+) -> Iterator[tuple[Path, pa.DataType]]:
+    types = pa.types
+    if types.is_struct(source) and types.is_struct(target):
+        names = ColumnNames([source.field(i).name for i in range(source.num_fields)])
+        for field in target:
+            index = names.index_of(field.name)
+            if index >= 0:
+                inner = source.field(index)
+                yield from _paired(inner.type, field.type, (*path, inner.name))
+    elif types.is_map(source) and types.is_map(target):
+        yield from _paired(source.key_type, target.key_type, (*path, "key"))
+        yield from _paired(source.item_type, target.item_type, (*path, "value"))
+    elif is_list_like(source) and types.is_list(target):
+        yield from _paired(source.value_type, target.value_type, (*path, "element"))
+    else:
+        yield path, target
 
 
 def _plan_column(

@@ -5,7 +5,7 @@ What its values mean (calendar, zone, Spark's notes) becomes changes of columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 
@@ -17,13 +17,14 @@ from typing_extensions import override
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....checkpoint_meta.storage.urls import is_local
 from .....errors import SchemaMismatchError
+from ...evolution.type_growth import SPARK_TYPES, noted_type, retyped
 from ...io.memory_bounds import held_at_most, too_long
 from ...options import ReaderOptions
 from ...values.column_fitter import ColumnFitter
 from ...values.map_nested import Change, Path, is_within, map_nested, on_columns
 from ...values.rows import in_place_of, only_rows
 from ...values.spark_metadata import hybrid_calendar
-from ...values.times.zones import zone_of
+from ...values.times.zones import Zone, zone_of
 from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
 from ..blocks import BlockFormat, in_bounds, malformed, opened, reading, starting_in
 from ..time_columns import TimeColumn, opened_at_end
@@ -31,6 +32,7 @@ from .child_process import ChildDecoder, ChildDied, Produce
 from .tail import (
     DATE,
     DECIMAL,
+    INSTANT,
     TIMESTAMP,
     OrcTail,
     Type,
@@ -41,6 +43,7 @@ from .tail import (
 )
 
 _POSITION = "_col"
+_INTERVAL = SPARK_TYPES["interval day to second"]
 _RANGE = "out of range for nanosecond"
 
 
@@ -75,8 +78,7 @@ class OrcFormat(BlockFormat):
         tail = read_tail(source)
         source.seek(0)
         schema = orc.ORCFile(source).schema
-        # The types are the same in every zone.
-        return schema if tail is None else _as_meant(schema, _changes(schema, tail, "UTC", ""))
+        return schema if tail is None else _inferred(schema, tail)
 
     @classmethod
     @override
@@ -95,6 +97,29 @@ class OrcFormat(BlockFormat):
             yield from self._decode(split, None if is_local(split.file.path) else source)
         except ChildDied as err:
             raise malformed(split.file, self.what, str(err)) from err
+
+
+def _inferred(schema: pa.Schema, tail: OrcTail) -> pa.Schema:
+    """Return the schema in the types that Spark infers."""
+    types: dict[Path, pa.DataType] = {}
+    kinds = dict(_leaves(tail))
+
+    def note(arrow: pa.DataType, at: Path) -> None:
+        kind = kinds.get(at)
+        if kind is None:
+            return
+        noted = noted_type(kind.type_of_spark, arrow)
+        if kind.kind in (TIMESTAMP, INSTANT):
+            types[at] = SPARK_TYPES["timestamp"]
+        elif kind.is_local_time:
+            types[at] = SPARK_TYPES["timestamp_ntz"]
+        elif noted is not None:
+            types[at] = noted
+
+    for index, field in enumerate(schema):
+        map_nested(field.type, note, (str(index),))
+    pairs = enumerate(schema)
+    return pa.schema([field.with_type(retyped(field.type, types, (str(i),))) for i, field in pairs])
 
 
 def _produce(
@@ -139,7 +164,10 @@ def _stripes(
         raise malformed(split.file, OrcFormat.what, counted)
     schema = _named(reader.schema, tail, fitter.schema, path)
     # The types are those of any zone, also where there is no stripe to have one.
-    changes = {zone: _changes(schema, tail, zone, path) for zone in zones.values() or ("UTC",)}
+    targets = fitter.targets(schema, path)
+    changes = {
+        zone: _changes(schema, tail, zone, path, targets) for zone in zones.values() or ("UTC",)
+    }
     meant = _as_meant(schema, next(iter(changes.values())))
     paths = fitter.paths(meant, path)
     _refuse_unscaled(tail, schema, paths, path)
@@ -242,11 +270,13 @@ _MILLISECOND = 1_000_000
 _UTC_NAMES = ("UTC", "GMT", "Etc/UTC", "Z")
 
 
-def _changes(schema: pa.Schema, tail: OrcTail, zone: str, path: str) -> dict[str, Change]:
+def _changes(
+    schema: pa.Schema, tail: OrcTail, zone: str, path: str, targets: Mapping[Path, pa.DataType]
+) -> dict[str, Change]:
     """Return what is to be done with which column of a stripe that was written in `zone`.
 
-    `schema` is the schema of the file as `with_rewritten_footer` hands it on; instants come out
-    without a zone, in UTC.
+    `schema` is the schema of the file as `with_rewritten_footer` hands it on. Timestamps come out
+    as instants, or as the wall clock that was written where `targets` have no zone.
 
     Raises:
         SchemaMismatchError: values of the hybrid calendar in a zone that is not known.
@@ -262,14 +292,21 @@ def _changes(schema: pa.Schema, tail: OrcTail, zone: str, path: str) -> dict[str
             return calendar.dates if calendar else None
         if kind.is_local_time:
             return lambda array: array.view(pa.timestamp("us"))
+        target = targets.get((name, *at[1:]))
+        if kind.type_of_spark.startswith("interval") and target == _INTERVAL:
+            return lambda array: array.view(_INTERVAL)
         if kind.kind != TIMESTAMP:
             return None
         offset = _BASE - zone_of(zone).instant(_BASE * 1_000_000) // 1_000_000
         rebase = calendar.instants if calendar else None
-        return partial(_instants, offset=offset if arrow.tz else 0, rebase=rebase)
+        instants = partial(_instants, offset=offset if arrow.tz else 0, rebase=rebase)
+        if target is not None and pa.types.is_timestamp(target) and target.tz is None:
+            return lambda array: _wall_clocks(instants(array), zone_of(zone))
+        return lambda array: instants(array).view(pa.timestamp("ns", "UTC"))
 
     changes = {}
     for index, field in enumerate(schema):
+        name = field.name
         # By number, as the names may be others than in the file.
         change = map_nested(field.type, leaf, (str(index),))
         if change is not None:
@@ -294,6 +331,13 @@ def _instants(array: pa.Array, offset: int, rebase: Change | None) -> pa.Array:
     plain = array.view(pa.timestamp("ns"))
     plain = _moved(plain, offset) if offset else plain
     return plain if rebase is None else rebase(plain)
+
+
+def _wall_clocks(instants: pa.Array, zone: Zone) -> pa.Array:
+    """Return what the writer's clock showed."""
+    numbers = instants.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    microseconds, finer = np.divmod(numbers, 1000)
+    return in_place_of(instants, zone.wall_clocks(microseconds) * 1000 + finer, instants.type)
 
 
 def _moved(array: pa.Array, offset: int) -> pa.Array:

@@ -75,7 +75,12 @@ class Type:
     @property
     def is_local_time(self) -> bool:
         """Return whether Spark has written timestamps without zone as numbers of microseconds."""
-        return self.kind == LONG and self.notes.get("spark.sql.catalyst.type") == "timestamp_ntz"
+        return self.kind == LONG and self.type_of_spark == "timestamp_ntz"
+
+    @property
+    def type_of_spark(self) -> str:
+        """The name of the type that Spark has written as another one; empty if it is the same."""
+        return self.notes.get("spark.sql.catalyst.type", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from datetime import UTC as UTC_RULES
 from datetime import datetime, timedelta, tzinfo
 from functools import cache, lru_cache
 from zoneinfo import ZoneInfo, available_timezones
@@ -85,6 +86,24 @@ class Zone:
         for index in np.flatnonzero(offsets == _CHANGES):
             instants[index] = self.instant(int(local[index]))
         return instants
+
+    def wall_clocks(self, instants: np.ndarray) -> np.ndarray:
+        """Return what a clock in the zone shows at these instants."""
+        if isinstance(self._rules, int) or not len(instants):
+            return instants + (self.fixed or 0) * 1_000_000
+        days, which = np.unique(instants // DAY, return_inverse=True)
+        starts = [self._at_instant(int(day), 0) for day in days]
+        ends = [self._at_instant(int(day), DAY - 1) for day in days]
+        offsets = np.array(starts, np.int64)[which]
+        for index in np.flatnonzero((np.array(starts) != np.array(ends))[which]):
+            offsets[index] = self._at_instant(*divmod(int(instants[index]), DAY))
+        return np.asarray(instants + offsets * 1_000_000)
+
+    def _at_instant(self, day: int, clock: int) -> int:
+        day = _within_years(day)
+        moment = datetime.fromordinal(day + _EPOCH) + timedelta(microseconds=clock)
+        local = moment.replace(tzinfo=UTC_RULES).astimezone(self._rules)  # type: ignore[arg-type]
+        return round((local.utcoffset() or timedelta()).total_seconds())
 
     def _of_days(self, days: np.ndarray) -> np.ndarray:
         first, last = int(days.min()), int(days.max())

@@ -76,11 +76,12 @@ FILES: dict[str, tuple[Callable[[str, Path], None], str, str]] = {
     "parquet int96 with notes": (_int96, "notes", "parquet"),
     "orc decimal": (_orc, "decimal", "orc"),
     "orc date": (_orc, "date", "orc"),
+    "orc timestamp": (_orc, "local timestamp", "orc"),
     "orc instant": (_orc, "timestamp", "orc"),
     **{
         path.name: (_other, path.stem, path.suffix[1:])
         for path in sorted(OTHERS.glob("*.*"))
-        if path.suffix == ".parquet"
+        if path.suffix in (".parquet", ".orc")
     },
 }
 """Case -> how the file is written, of what, in which format."""
