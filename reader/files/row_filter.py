@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import OptionError
+from .evolution.file_types import collations
 from .options import ReaderOptions
 from .values.numbers import decimals
 from .values.times.temporal import cast_text
@@ -244,7 +245,18 @@ class FilterParser:
         if column is None and self._others is not None and name.lower() not in self._others:
             self._fail(f"a column of the schema: {', '.join(self._schema.names)}")
         self._advance()
-        return None if column is None else self._schema.field(column)
+        if column is None:
+            return None
+        field = self._schema.field(column)
+        if names := collations(field):
+            raise OptionError(
+                "filter: a column has a collation, by which this option does not compare",
+                column,
+                ", ".join(names.values()),
+                "text without a collation",
+                "Filter it with .where(...) after .load(), or give it the type string.",
+            )
+        return field
 
     def _null_test(self) -> str:
         if not self._skip("word", "is"):

@@ -85,6 +85,8 @@ class AvroSchema:
             self._root = self._resolved(root, "")
         except (TypeError, KeyError, AttributeError, RecursionError) as err:
             raise ValueError(f"an Avro schema that does not parse ({err})") from err
+        # With symbols of its own, too, as fastavro refuses some of those that files have.
+        self._own_names = {name: f"n{at}" for at, name in enumerate(self._named)}
         self.fields: dict[str, Any] = {f["name"]: f["type"] for f in self._root["fields"]}
 
     def column(self, name: str) -> Column:
@@ -102,7 +104,7 @@ class AvroSchema:
         """The schema without logical types, of all columns or of some: what is decoded with."""
         chosen = set(self.fields) if names is None else set(names)
         fields = [f for f in self._root["fields"] if f["name"] in chosen]
-        written: dict[str, str] = {}
+        written: set[str] = set()
         stripped: dict[str, Any] = self._strip({**self._root, "fields": fields}, written)
         return stripped
 
@@ -136,13 +138,13 @@ class AvroSchema:
             ]
         return named
 
-    def _strip(self, schema: Any, written: dict[str, str]) -> Any:
+    def _strip(self, schema: Any, written: set[str]) -> Any:
         if isinstance(schema, list):
             return [self._strip(branch, written) for branch in schema]
         if isinstance(schema, str):
             # A named type is written out where it comes first: pruning may have cut that away.
             if schema in _PRIMITIVES or schema in written:
-                return written.get(schema, schema)
+                return self._own_names.get(schema, schema)
             return self._strip(self._lookup(schema), written)
         kind = schema["type"]
         if kind == "array":
@@ -152,10 +154,10 @@ class AvroSchema:
         if kind not in _NAMED:
             return kind
         name = schema["name"]
+        short = self._own_names[name]
         if name in written:
-            return written[name]
-        # Names and symbols of its own, as those of the file may be none to fastavro.
-        written[name] = short = f"n{len(written)}"
+            return short
+        written.add(name)
         if kind == "fixed":
             return {"type": kind, "name": short, "size": schema["size"]}
         if kind == "enum":

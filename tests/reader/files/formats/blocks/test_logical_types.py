@@ -8,17 +8,21 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather, orc
 
-from pyspark_sluice.connector.source.schema_json import json_of
-from pyspark_sluice.connector.spark.types import spark_schema
-from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
+from pyspark_sluice.connector.source.schema_json import arrow_schema_of, json_of
+from pyspark_sluice.connector.spark.types import arrow_schema, spark_schema
+from pyspark_sluice.errors import MalformedDataError, OptionError, SchemaMismatchError
+from pyspark_sluice.reader.files.evolution.type_growth import is_variant
 from pyspark_sluice.reader.files.options import ReaderOptions
+from pyspark_sluice.reader.files.row_filter import Predicate
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 from pyspark_sluice.reader.files.testing import read_rows, version
+from pyspark_sluice.reader.files.values.times.zones import zone_of
 from pyspark_sluice.tests.answers import RefusedBySparkError
 
 if TYPE_CHECKING:
@@ -243,3 +247,53 @@ def test_text_that_is_not_utf8_is_refused_by_name_and_read_as_bytes(tmp_path):
             read_rows([path], pa.schema([(name, target)]), file_format=kind)
         rows = read_rows([path], pa.schema([("v", pa.binary())]), file_format=kind)
         assert [row["v"] for row in rows] == [b"ok", b"\xff"]
+
+
+def test_a_collation_is_in_the_schema_and_not_in_filters():
+    path = OTHERS / "spark-coll.parquet"
+    schema = inferred_schema([version(path)], ReaderOptions(file_format="parquet"))
+    # Stored and read again, as by a restart.
+    stored = arrow_schema_of(json_of(schema))
+    given = arrow_schema(spark_schema(schema))
+    for known in (schema, stored, given):
+        assert spark_schema(known)["v"].dataType.simpleString() == "string collate UNICODE_CI"
+        with pytest.raises(OptionError, match=r"v; found icu.UNICODE_CI.*where"):
+            Predicate.parse("v = 'abc'", known)
+    rows = read_rows([path], given, file_format="parquet")
+    assert rows == [{"v": "Abc"}]
+    hinted = ReaderOptions(file_format="parquet", schema_hints="v string")
+    assert Predicate.parse("v = 'abc'", inferred_schema([version(path)], hinted))
+
+
+def test_hints_decide_where_several_files_have_the_column(tmp_path):
+    for name in ("1", "2"):
+        (tmp_path / name).write_bytes((OTHERS / "duckdb-variant.parquet").read_bytes())
+    files = [version(tmp_path / name) for name in ("1", "2")]
+    for hints in ("", "v variant"):
+        options = ReaderOptions(file_format="parquet", schema_hints=hints)
+        assert is_variant(inferred_schema(files, options).field("v").type)
+    _int96("", tmp_path / "3")
+    _parquet("timestamp", tmp_path / "4")
+    times = [version(tmp_path / name) for name in ("3", "4")]
+    found = inferred_schema(times, ReaderOptions(file_format="parquet"))
+    assert found.field("v").type == pa.timestamp("us", "UTC")
+
+
+def test_orc_timestamps_are_the_wall_clock_that_was_written_if_the_schema_has_no_zone():
+    path = OTHERS / "pyorc-kolkata.orc"
+    rows = read_rows([path], pa.schema([("t", pa.timestamp("us"))]), file_format="orc")
+    assert rows == [{"t": dt.datetime.fromisoformat("2020-01-01T01:02:03")}]
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York", "+01:30", "Etc/UTC"])
+def test_wall_clocks_are_those_of_the_zone_through_its_changes(zone):
+    # Half hours of a year with both changes, and times before 1970.
+    instants = np.concatenate([np.arange(17_520) * 1_800_000_000 + 1_577_836_800_000_001, [-5]])
+    clocks = zone_of(zone).wall_clocks(instants)
+    assert np.all((clocks - instants) % 1_800_000_000 == 0)
+    for index in (0, 5000, 9_000, 17_520):
+        first, last = zone_of(zone).readings(int(clocks[index]))
+        assert instants[index] in (first, last)
+    # The first reading of each clock is the instant, but in the hour that is repeated.
+    repeated = np.count_nonzero(zone_of(zone).instants(clocks) != instants)
+    assert repeated == (2 if zone == "America/New_York" else 0)
