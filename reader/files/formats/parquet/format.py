@@ -288,7 +288,7 @@ class BatchRows:
         for path, chunk in chunks.items():
             average = chunk.uncompressed // max(1, chunk.values)
             # A dictionary may hold one value that is far longer than the average.
-            each = _NUMBER if chunk.kind != _BYTE_ARRAY else max(average, longest.get(path[0], 0))
+            each = _NUMBER if chunk.kind != _BYTE_ARRAY else max(average, longest.get(path, 0))
             width += each * max(1, chunk.values // rows)
         most = rows_within(self._batch_bytes, width, 1)
         return min(most, FEW) if any(map(self._is_suspect, chunks.values())) else most
@@ -299,8 +299,8 @@ class BatchRows:
         # Of a value, delta encoding stores only what differs from the value before.
         return chunk.kind == _BYTE_ARRAY and (swells or _DELTA_BYTE_ARRAY in chunk.encodings)
 
-    def _longest(self, index: int, coded: Sequence[Path]) -> dict[str, int]:
-        """Return the longest value of the dictionaries in each column."""
+    def _longest(self, index: int, coded: Sequence[Path]) -> dict[Path, int]:
+        """Return the longest value of the dictionary of each leaf."""
         if not coded:
             return {}
         parquet = pq.ParquetFile(
@@ -312,8 +312,15 @@ class BatchRows:
         )
         # One row: Arrow decodes the whole dictionary for it.
         probe = next(selected(parquet, index, 1, coded))
-        columns = zip(probe.schema.names, probe.columns, strict=True)
-        return {name: max(longest_values(column), default=0) for name, column in columns}
+        longest: dict[Path, int] = {}
+        for name, column in zip(probe.schema.names, probe.columns, strict=True):
+            paths = [path for path in coded if path[0] == name]
+            values = list(longest_values(column))
+            # Leaves that Arrow decodes into no dictionary have one bound.
+            if len(values) != len(paths):
+                values = [max(values, default=0)] * len(paths)
+            longest |= zip(paths, values, strict=True)
+        return longest
 
 
 def is_harmless(rows: int, size: int, batch_bytes: int) -> bool:

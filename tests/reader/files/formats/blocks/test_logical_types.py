@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather, orc
 
+from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.connector.source.schema_json import arrow_schema_of, json_of
 from pyspark_sluice.connector.spark.types import arrow_schema, spark_schema
 from pyspark_sluice.errors import MalformedDataError, OptionError, SchemaMismatchError
@@ -22,8 +23,10 @@ from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.row_filter import Predicate
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 from pyspark_sluice.reader.files.testing import read_rows, version
+from pyspark_sluice.reader.files.values.map_nested import map_nested
 from pyspark_sluice.reader.files.values.times.zones import zone_of
 from pyspark_sluice.tests.answers import RefusedBySparkError
+from pyspark_sluice.tests.reader.files.formats.blocks.block_files import format_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -227,6 +230,27 @@ def test_arrow_values_are_read_in_every_encoding(values, tmp_path):
         if "v" in schema.names:
             assert [row["v"] for row in rows] == array.to_pylist(), form
         assert [row["id"] for row in rows] == [*range(len(array))], form
+
+
+def test_values_in_list_views_are_changed_behind_a_null_too():
+    views = pa.array([[1], None, [2, 3]], pa.list_view(pa.int32()))
+    change = map_nested(views.type, lambda *_: lambda array: array.cast(pa.int64()))
+    changed = change(views.slice(1))
+    changed.validate(full=True)
+    assert changed.to_pylist() == [None, [2, 3]]
+
+
+def test_a_long_text_in_a_wide_struct_makes_no_small_batches(tmp_path):
+    texts = {f"f{i}": pa.array(["a", "b"] * 1000) for i in range(200)}
+    texts["body"] = pa.array(["x" * 50_000, *["y"] * 1999])
+    struct = pa.StructArray.from_arrays(list(texts.values()), list(texts))
+    counts = []
+    for name, table in (("flat", pa.table(texts)), ("struct", pa.table({"s": struct}))):
+        pq.write_table(table, tmp_path / name)
+        file = version(tmp_path / name)
+        reader = format_of("parquet", inferred_schema([file], ReaderOptions(file_format="parquet")))
+        counts.append(sum(1 for _ in reader.decode(FileSplit(file, 0, file.size))))
+    assert counts[1] <= counts[0] + 1
 
 
 def test_text_that_is_not_utf8_is_refused_by_name_and_read_as_bytes(tmp_path):
