@@ -96,7 +96,8 @@ PREDICATES: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 def _delta_rs(table: Path, predicate: str) -> list[int]:
     builder = QueryBuilder().register("rows", DeltaTable(str(table)))
-    return builder.execute(f"SELECT id FROM rows WHERE {predicate}").read_all()["id"].to_pylist()
+    found = builder.execute(f"SELECT id FROM rows WHERE {predicate}").read_all()
+    return [int(value.as_py()) for value in found["id"]]
 
 
 def _polars(table: Path, predicate: str) -> list[int]:

@@ -235,6 +235,7 @@ def test_arrow_values_are_read_in_every_encoding(values, tmp_path):
 def test_values_in_list_views_are_changed_behind_a_null_too():
     views = pa.array([[1], None, [2, 3]], pa.list_view(pa.int32()))
     change = map_nested(views.type, lambda *_: lambda array: array.cast(pa.int64()))
+    assert change is not None
     changed = change(views.slice(1))
     changed.validate(full=True)
     assert changed.to_pylist() == [None, [2, 3]]
