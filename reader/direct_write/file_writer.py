@@ -8,11 +8,12 @@ each open file holds, for any number of partitions.
 from __future__ import annotations
 
 import contextlib
-import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import IO, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +26,7 @@ from .field_ids import finds_by_id, with_field_ids
 from .partition_spec import paths_of
 from .partitioning import Values
 from .place import Place
+from .spill import Spill
 from .statistics import Leaf, float_arrays, leaves, statistics_of
 from .table_fit import (
     check_not_null,
@@ -39,6 +41,8 @@ _BUFFERED: Final = 64 * 1024 * 1024
 """Bytes in Arrow's form that wait for their row group, of all partitions together."""
 
 _MOST_OPEN: Final = 8
+_AT_ONCE: Final = 8
+"""Files that are made durable at the same time, at the end."""
 _ROW_GROUP: Final = 1024 * 1024
 """Rows of a row group at most, as delta-rs and Arrow have it."""
 
@@ -113,7 +117,7 @@ class DataFileWriter:
         self._file_schema = with_field_ids(schema, columns) if has_ids else schema
         self._partitions: dict[Values, _Partition] = {}
         self._buffered = 0
-        self._spill = _Spill(schema)
+        self._spill = Spill(schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take some rows.
@@ -156,15 +160,34 @@ class DataFileWriter:
         return sorted(self._files, key=lambda file: file.path.rsplit("/", 1)[-1])
 
     def _end(self) -> None:
-        """Write what waits, and close the files."""
-        for partition in self._partitions.values():
-            # What was spilled came before what is still in memory, and rows keep their order.
-            for table in self._spill.tables(partition.spilled):
-                self._append(partition, table)
-            if partition.batches:
-                self._append(partition, self._taken(partition))
-            self._close(partition)
+        """Write what waits, and close the files, several at a time: most of that is waiting."""
+        closing = deque[tuple[_Partition, Future[WrittenFile]]]()
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            try:
+                for partition in self._partitions.values():
+                    # What was spilled came before what is in memory, and rows keep their order.
+                    for table in self._spill.tables(partition.spilled):
+                        self._append(partition, table)
+                    if partition.batches:
+                        self._append(partition, self._taken(partition))
+                    if partition.file is not None:
+                        described = self._described(partition)
+                        file = threads.submit(partition.file.close, *described)
+                        closing.append((partition, file))
+                    if len(closing) == _AT_ONCE:
+                        self._note(*closing.popleft())
+                for _, file in closing:
+                    file.result()
+            finally:
+                # If one failed, the others are noted all the same, to be discarded.
+                for partition, file in closing:
+                    if file.exception() is None:
+                        self._note(partition, file)
         self._spill.close()
+
+    def _note(self, partition: _Partition, file: Future[WrittenFile]) -> None:
+        self._files.append(file.result())
+        partition.file = None
 
     def discard(self) -> None:
         """Remove what was written, as far as possible: it will never be referred to."""
@@ -215,10 +238,14 @@ class DataFileWriter:
 
     def _close(self, partition: _Partition) -> None:
         if partition.file is not None:
-            mapping = self._partitioning.mapping(partition.values)
-            metadata = self._partitioning.metadata(partition.values)
-            self._files.append(partition.file.close(mapping, metadata))
+            self._files.append(partition.file.close(*self._described(partition)))
             partition.file = None
+
+    def _described(
+        self, partition: _Partition
+    ) -> tuple[Mapping[str, str | None], Mapping[bytes, str]]:
+        values = partition.values
+        return self._partitioning.mapping(values), self._partitioning.metadata(values)
 
 
 class _DataFile:
@@ -317,36 +344,6 @@ def _repeats(table: pa.Table, leaf: Leaf) -> bool:
         if few >= _HARDLY_REPEAT * len(_FEW):
             return False
     return bool(pc.count_distinct(sample).as_py() * 2 <= len(sample))
-
-
-class _Spill:
-    """Rows of partitions without an open file, in one temporary file."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._file: IO[bytes] | None = None
-
-    def put(self, table: pa.Table) -> int:
-        """Keep some rows; returns where they are."""
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="sluice-write-")  # noqa: SIM115 - closed by close
-        # Each table is a stream of its own, which can be read from where it starts.
-        start = self._file.seek(0, 2)
-        with pa.ipc.new_stream(self._file, self._schema) as writer:
-            writer.write_table(table)
-        return start
-
-    def tables(self, places: Sequence[int]) -> Iterator[pa.Table]:
-        """Rows that were put, in the order of their places."""
-        for start in places:
-            assert self._file is not None
-            self._file.seek(start)
-            yield pa.ipc.open_stream(self._file).read_all()
-
-    def close(self) -> None:
-        """The temporary file goes."""
-        if self._file is not None:
-            self._file.close()
 
 
 class _Floats(NamedTuple):

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import tempfile
+import threading
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,12 +20,14 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
+from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalDraft
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.direct_write import file_writer as writer_module
 from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
 from pyspark_sluice.reader.direct_write.partitioning import Partitioning
 from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
 NAME = FileName("0123456789abcdef", CheckpointRef(7, 2), 3, "a" * 12)
@@ -179,6 +182,33 @@ def test_what_is_discarded_leaves_no_file(tmp_path):
     assert [path for path in tmp_path.rglob("*") if path.is_file()]
     made.discard()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_files_of_partitions_become_durable_at_the_same_time_or_not_at_all(tmp_path, monkeypatch):
+    meeting, publish = threading.Barrier(4), LocalDraft.publish
+
+    def together(draft):
+        meeting.wait(PATIENCE)
+        return publish(draft)
+
+    monkeypatch.setattr(LocalDraft, "publish", together)
+    made = writer(tmp_path, partition_by="text")
+    made.write(rows(PLAIN, range(8), [f"p{n}" for n in range(8)]))
+    files = made.finish()
+    assert [file.partition["text"] for file in files] == [f"p{n}" for n in range(8)]
+
+    def fails(draft):
+        if "text=p5" in str(draft._target):
+            raise OSError("no answer")
+        return publish(draft)
+
+    monkeypatch.setattr(LocalDraft, "publish", fails)
+    made = writer(tmp_path / "second", partition_by="text")
+    made.write(rows(PLAIN, range(8), [f"p{n}" for n in range(8)]))
+    with pytest.raises(OSError, match="no answer"):
+        made.finish()
+    made.discard()
+    assert [path for path in (tmp_path / "second").rglob("*") if path.is_file()] == []
 
 
 FULL = Path("/dev/full")
