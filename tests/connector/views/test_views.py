@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.commands.status import status_of
 from pyspark_sluice.connector.spark.data_source import SluiceDataSource
+from pyspark_sluice.connector.views import files as files_view
 from pyspark_sluice.connector.views.catalog import VIEWS, table_of
 from pyspark_sluice.connector.views.view_reader import view_options
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
@@ -209,6 +210,24 @@ def test_what_goes_while_it_is_read_is_looked_for_again(query):
     store.gone = 100
     with pytest.raises(StateMissingError, match="checkpoint 1 of epoch 1"):
         table_of(store, "files")
+
+
+def test_rows_that_are_not_asked_for_are_left_out_before_they_are_grouped(query, monkeypatch):
+    query.land(*(f"{n}.json" for n in range(30)))
+    query.batch()
+    query.land("31.json")
+    query.plan()
+    sizes, grouped = [], files_view._grouped
+
+    def counted(*tables):
+        sizes.append(sum(table.num_rows for table in tables))
+        return grouped(*tables)
+
+    monkeypatch.setattr(files_view, "_grouped", counted)
+    (row,) = table_of(query.store, "files", "*/17.json").to_pylist()
+    assert (row["path"].rpartition("/")[2], row["state"]) == ("17.json", "read")
+    # As a file that was seen, and as a range that was assigned.
+    assert sizes == [2]
 
 
 def test_damage_is_an_error_by_name_and_no_smaller_table(query):
