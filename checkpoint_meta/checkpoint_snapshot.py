@@ -1,12 +1,16 @@
 """The fate of a checkpoint, from durable state: what is in flight, committed, counted and complete.
 
 The one place that says so. Restoring, views, forks and checks use it, so they agree.
+
+Complete means that the sink has it. The host's log of committed batches says that, where it is at
+hand. Elsewhere only a later batch proves it: one that was cut or handed out after it. That all
+readers have committed proves nothing: the sink may have failed after them.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import StateMissingError
@@ -15,7 +19,7 @@ from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
 from .documents.layout import ABANDONED, READERS
 from .documents.orders import Order, Orders
 from .documents.reader_assignment import readers_of
-from .documents.reader_commit import ReaderCommit, ReaderCommits
+from .documents.reader_commit import Abandonment, ReaderCommit, ReaderCommits
 from .history import CheckpointHistory
 from .stores.contract import in_parallel
 
@@ -38,7 +42,7 @@ class CheckpointSnapshot:
     """When the first checkpoint was cut that knows it to be complete; microseconds, None before."""
 
     is_complete: bool = False
-    """True if Spark is known to have gone on after it: who has no commit now never will."""
+    """True if the sink is known to have it: a reader without a commit will never have one."""
 
     counted: frozenset[int] = frozenset()
     """Readers whose commits are in the state as of the newest checkpoint of the chain."""
@@ -58,7 +62,7 @@ class CheckpointSnapshot:
 
     @property
     def is_read(self) -> bool:
-        """True once all readers have ended: each has committed, or Spark went on."""
+        """True once all readers have ended: each has committed, or the checkpoint is complete."""
         return self.is_complete or set(readers_of(self.checkpoint)) <= set(self.commits)
 
     def verdict(self, reader: int) -> ReaderCommit | None:
@@ -96,7 +100,8 @@ def snapshots(
     chain: Iterable[CheckpointRef],
     *,
     by_name: bool = False,
-    is_complete: bool = False,
+    proven: int = 0,
+    committed: int | None = None,
 ) -> list[CheckpointSnapshot]:
     """Snapshots of checkpoints of one chain, in the given order.
 
@@ -105,7 +110,8 @@ def snapshots(
         commits: what their readers have written.
         chain: the newest first.
         by_name: look for each reader's commit by its name; a listing may be old.
-        is_complete: the first is known to be complete.
+        proven: up to this id they are known to be complete.
+        committed: see `described_by`.
 
     Raises:
         StateError: one of them is damaged, or newer than this release.
@@ -116,26 +122,35 @@ def snapshots(
     # request.
     left = set(refs_in(commits.store.list(ABANDONED)))
 
-    def described(link: Checkpoint) -> tuple[Sequence[ReaderCommit], frozenset[int]]:
+    def described(link: Checkpoint) -> tuple[Sequence[ReaderCommit], Sequence[Abandonment]]:
         ref, mine = link.ref, commits.of_lineage(link.header.lineage)
-        closed = frozenset(mine.abandoned(ref) if ref in left else ())
+        closed = mine.abandoned(ref) if ref in left else ()
         if by_name:
             return mine.find_all(ref, readers_of(link)), closed
         return mine.of(ref) if ref in read else (), closed
 
     oldest = min((link.header.orders for link in links), default=0)
     waived = Orders(commits.store).waived(oldest) if links else {}
-    return described_by(links, in_parallel(described, links), waived, is_complete=is_complete)
+    return described_by(links, in_parallel(described, links), waived, proven, committed)
 
 
 def described_by(
     links: Sequence[Checkpoint],
-    readers: Iterable[tuple[Iterable[ReaderCommit], Iterable[int]]],
+    readers: Iterable[tuple[Sequence[ReaderCommit], Sequence[Abandonment]]],
     waived: Mapping[CheckpointRef, Sequence[Order]] | None = None,
-    *,
-    is_complete: bool = False,
+    proven: int = 0,
+    committed: int | None = None,
 ) -> list[CheckpointSnapshot]:
-    """Snapshots of `links`, the newest first; `readers` has their commits and who was closed."""
+    """Snapshots of checkpoints of one chain.
+
+    Args:
+        links: the newest first.
+        readers: for each of them the commits, and the records of attempts that were closed.
+        waived: orders that give up splits.
+        proven: up to this id they are known to be complete.
+        committed: up to this id, and no further, they are complete by the host's log, which
+            overrides everything else; None if it is not at hand.
+    """
     counted = links[0].header.in_flight if links else {}
     snapshots: list[CheckpointSnapshot] = []
     for at, (link, (published, closed)) in enumerate(zip(links, readers, strict=True)):
@@ -143,15 +158,41 @@ def described_by(
         given_up = {commit.reader: commit for commit in published if commit.abandoned}
         completed, by = _completed(link.ref, links[:at]), (waived or {}).get(link.ref, ())
         # What the driver says in the place of a reader, it says when Spark has completed it.
-        is_complete = is_complete or completed is not None or bool(given_up)
+        if completed is not None or given_up:
+            proven = max(proven, link.ref.checkpoint)
+        # A host runs a batch only when the sink has the one before. A later checkpoint of the same
+        # batch proves nothing.
+        proven = max([proven, *(each.batch_start for each in (*published, *closed))])
+        is_complete = link.ref.checkpoint <= (proven if committed is None else committed)
         # What is no longer in flight is counted in full.
-        done, left = frozenset(counted.get(link.ref, readers_of(link))), frozenset(closed)
+        done = frozenset(counted.get(link.ref, readers_of(link)))
+        left = frozenset(each.reader for each in closed)
         snapshots.append(
             CheckpointSnapshot(link, mine, given_up, left, completed, is_complete, done, by)
         )
-        # Spark runs a batch only when the one before has ended.
-        is_complete = is_complete or bool(mine or left)
     return snapshots
+
+
+def committed_on(
+    parent_of: Callable[[CheckpointRef], CheckpointRef],
+    chain: Sequence[CheckpointRef],
+    newest: CheckpointRef | None,
+) -> int | None:
+    """Id up to which a chain is complete by the host's log; None if the log does not say it.
+
+    Args:
+        parent_of: the parent of a checkpoint.
+        chain: may have been left by the host, or be newer or older than what it has committed.
+        newest: the checkpoint that the host's log has committed last; None without a log.
+    """
+    if newest is None or not chain:
+        return None
+    oldest = min(ref.checkpoint for ref in chain)
+    with contextlib.suppress(StateMissingError, LookupError):
+        while newest.checkpoint >= oldest and newest not in chain:
+            newest = parent_of(newest)
+        return newest.checkpoint
+    return None
 
 
 def _completed(ref: CheckpointRef, newer: Sequence[Checkpoint]) -> int | None:
@@ -161,20 +202,25 @@ def _completed(ref: CheckpointRef, newer: Sequence[Checkpoint]) -> int | None:
 
 
 def snapshot_of(
-    history: CheckpointHistory, commits: ReaderCommits, ref: CheckpointRef
+    history: CheckpointHistory,
+    commits: ReaderCommits,
+    ref: CheckpointRef,
+    committed: int | None = None,
 ) -> CheckpointSnapshot:
     """The snapshot of one checkpoint, on whichever chain it is.
 
-    What proves that Spark went on after it is that a reader of a later checkpoint has written
-    anything. That a later checkpoint is there proves nothing: it may have been cut ahead, or never
-    been taken up.
+    That a later checkpoint is there proves nothing: it may have been cut ahead, or never been taken
+    up. That a reader of a later batch has written anything proves that the sink has this one.
     """
     later = (other for other in history.checkpoints() if other.checkpoint > ref.checkpoint)
-    is_complete = any(
-        (commits.readers(other) or commits.abandoned(other)) and _descends(history, other, ref)
+    is_proven = any(
+        record.batch_start >= ref.checkpoint
         for other in later
+        if _descends(history, other, ref)
+        for record in (*commits.of(other), *commits.abandoned(other))
     )
-    (snapshot,) = snapshots(history, commits, [ref], is_complete=is_complete)
+    proven = ref.checkpoint if is_proven else 0
+    (snapshot,) = snapshots(history, commits, [ref], proven=proven, committed=committed)
     return snapshot
 
 

@@ -17,6 +17,9 @@ class StartingState:
 
     store: StateStore
     ref: CheckpointRef
+    committed: int | None = None
+    """Id up to which the sink has everything, by the log of the old query's host; None if that is
+    not at hand."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Generic
 
 import pyarrow as pa
@@ -61,6 +61,9 @@ class Assignment(Generic[SplitT]):
 
     budget: PartBudget | None = None
     """What the first attempt may spend; a later one reads what the first has acknowledged."""
+
+    batch_start: int = 0
+    """Id of the checkpoint after which the batch begins; 0 if it is not known."""
 
     @property
     def stream(self) -> Iterator[SplitT | Continuation | CustomEvent]:
@@ -126,8 +129,7 @@ class ReaderTask(Generic[SplitT]):
             ReplayError: an earlier attempt acknowledged what this one cannot repeat.
             FencedError: another query has begun over the same state.
         """
-        # Spark reads a partition again after a failure, for speculation, and for each action of the
-        # sink.
+        # Spark reads a partition again after failures, to speculate, and for each action of a sink.
         commits = self.commits.of_lineage(assignment.lineage)
         earlier = commits.find(assignment.ref, assignment.reader)
         if earlier is not None and earlier.abandoned:
@@ -204,7 +206,7 @@ class _Run(Generic[SplitT]):
             if self.recording is not None:
                 self.recording.discard()
             raise
-        # If this fails, the commit may have been published, so its files have to stay.
+        # If this fails, the commit may be there, so its files have to stay.
         update = {"written_files": files, "written_schema": writes.described(writer.schema)}
         counted = self._publish(mine.model_copy(update=update))
         own = {file.path for file in files}
@@ -285,14 +287,7 @@ class _Run(Generic[SplitT]):
         return resolved(entry, commit, self.task.serializer)
 
     def _abandon(self, reported: int) -> None:
-        record = Abandonment(
-            checkpoint=self.assignment.ref.checkpoint,
-            epoch=self.assignment.ref.epoch,
-            reader=self.assignment.reader,
-            attempt=self.attempt.number,
-            query_id=self.attempt.query_id,
-            reported=reported,
-        )
+        record = Abandonment(**self._source_of_record(), reported=reported)
         # It only spares the driver a wait, and closing a reader must not raise. A process
         # that is ending has no threads left that could talk to an object store.
         if sys.is_finalizing():
@@ -377,13 +372,19 @@ class _Run(Generic[SplitT]):
             )
         outcome.note(report, index, self.task.serializer)
 
+    def _source_of_record(self) -> dict[str, Any]:
+        assignment, attempt = self.assignment, self.attempt
+        return {
+            **asdict(assignment.ref),
+            "reader": assignment.reader,
+            "batch_start": assignment.batch_start,
+            "attempt": attempt.number,
+            "query_id": attempt.query_id,
+        }
+
     def _commit(self, outcome: Outcome) -> ReaderCommit:
         return ReaderCommit(
-            checkpoint=self.assignment.ref.checkpoint,
-            epoch=self.assignment.ref.epoch,
-            reader=self.assignment.reader,
-            attempt=self.attempt.number,
-            query_id=self.attempt.query_id,
+            **self._source_of_record(),
             rows=outcome.rows,
             input_bytes=outcome.bytes,
             microseconds=outcome.microseconds,

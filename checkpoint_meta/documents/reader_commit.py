@@ -81,6 +81,10 @@ class _OfAttempt(OfCheckpoint):
     query_id: str = ""
     """Spark's `sql.streaming.queryId`, empty if not set."""
 
+    batch_start: int = 0
+    """Id of the checkpoint after which the batch begins that this attempt was part of. The host ran
+    that batch, so this checkpoint and all before it are complete; 0 proves nothing."""
+
 
 class ReaderCommit(_OfAttempt):
     """The amounts that one reader read of each split of one checkpoint, and what it sends back.
@@ -358,20 +362,17 @@ class ReaderCommits:
                 self.store.publish(name, record.to_bytes())
                 return
 
-    def abandoned(self, ref: CheckpointRef) -> list[int]:
-        """Readers of `ref` that an attempt has abandoned, ascending; some may have a commit."""
-        return [
-            reader
-            for reader in numbers_in(self.store.list(abandoned_directory(ref)))
-            if not self._lineage or self._is_abandoned(ref, reader)
-        ]
+    def abandoned(self, ref: CheckpointRef) -> list[Abandonment]:
+        """Records of readers of `ref` that an attempt has abandoned; some may have a commit."""
+        readers = numbers_in(self.store.list(abandoned_directory(ref)))
+        return [record for reader in readers if (record := self._abandonment(ref, reader))]
 
-    def _is_abandoned(self, ref: CheckpointRef, reader: int) -> bool:
+    def _abandonment(self, ref: CheckpointRef, reader: int) -> Abandonment | None:
         with contextlib.suppress(FileNotFoundError):
             for name in self._names(abandoned_object, ref, reader):
-                if self._is_ours(Abandonment.read(self.store, name)):
-                    return True
-        return False
+                if self._is_ours(record := Abandonment.read(self.store, name)):
+                    return record
+        return None
 
     def refresh(self, ref: CheckpointRef) -> None:
         """The next look for what `ref`'s readers have written is a real one."""

@@ -68,6 +68,10 @@ class StateStore(ABC):
         """Forget what this machine may remember of `directory`: the next look is a real one."""
         return
 
+    def neighbour(self, location: str) -> StateStore | None:  # noqa: ARG002 - a store in memory has no neighbours
+        """The store of another location, opened with the same options; None without one."""
+        return None
+
 
 class RetryingStateStore(StateStore):
     """Retries passing faults of another store, with back-off, and raises the last one by name.
@@ -152,6 +156,10 @@ class RetryingStateStore(StateStore):
     @override
     def refresh(self, directory: str) -> None:
         self._inner.refresh(directory)
+
+    @override
+    def neighbour(self, location: str) -> StateStore | None:
+        return self._inner.neighbour(location)
 
 
 def delete_if_permitted(store: StateStore, name: str) -> bool:

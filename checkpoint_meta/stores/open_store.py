@@ -26,6 +26,7 @@ class StorageStateStore(StateStore):
     """State below a path or URL; each operation is one try."""
 
     def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+        self._options = storage_options
         self._storage, self._root = open_storage(url, storage_options or {})
         self.location = local_path(url) or storage_url(url)
 
@@ -61,6 +62,10 @@ class StorageStateStore(StateStore):
     @override
     def refresh(self, directory: str) -> None:
         self._storage.refresh(self._name(directory))
+
+    @override
+    def neighbour(self, location: str) -> StateStore:
+        return open_store(location, self._options)
 
 
 ATOMIC_CREATE: Final = {

@@ -142,7 +142,8 @@ def verify(arguments: ViewArguments) -> None:
     Says what is damaged, and what can still be restored.
     """
     from ..query.spark_checkpoint import lacks_metadata, offsets_referred
-    from .commands.verify import verified, verified_lines
+    from .commands.verify import verified
+    from .commands.verify_lines import verified_lines
     from .state_argument import parsed_storage_options
 
     store, storage = arguments.opened(), parsed_storage_options(arguments.storage_options)

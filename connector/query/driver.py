@@ -13,6 +13,7 @@ import pyarrow as pa
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.heartbeat import ALIVE_SECONDS, parent_process
 from ...checkpoint_meta.documents.written_file import FileName
+from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.open_storage import open_storage
 from ...checkpoint_meta.storage.storage_errors import patiently
 from ...checkpoint_meta.stores.contract import StateStore
@@ -41,6 +42,7 @@ from ..source.state_location import (
 from .offsets import Offsets
 from .ownership import Ownership, OwnerTerms
 from .partitions import ReaderPartition, partitions_of
+from .savepoint import savepoint_at
 
 log = logging.getLogger(__name__)
 
@@ -167,7 +169,8 @@ class StreamDriver(BatchDriver):
                 patiently(partial(storage.delete, name))
 
     def _savepoint(self) -> StartingState:
-        savepoint = starting_state(self._options)
+        store, ref = starting_state(self._options)
+        savepoint = savepoint_at(store, ref, CheckpointHistory(store))
         # Pending splits of the savepoint may begin at points that only its own directory has.
         take_over(savepoint.store, self._store)
         return savepoint

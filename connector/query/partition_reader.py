@@ -93,6 +93,7 @@ def read_parts(
             part.checkpoint.lineage,
             partition.claim,
             part.budget,
+            partition.batch_start,
         )
         # In order: a continuation starts where this reader's commit for an earlier part says.
         yield from task.read(assignment, attempt)

@@ -81,6 +81,9 @@ class ReaderPartition:
     rereads: Rereads = field(default_factory=dict)
     """See `Coordinator.rereads`."""
 
+    batch_start: int = 0
+    """Id of the checkpoint after which the range begins: it and all before it are complete."""
+
 
 def partitions_of(
     checkpoints: Sequence[Checkpoint],
@@ -116,9 +119,16 @@ def partitions_of(
                 budget_of(checkpoint, reader),
             )
             by_reader.setdefault(reader, []).append(part)
+    start = checkpoints[0].header.parent_checkpoint if checkpoints else 0
     return [
         ReaderPartition(
-            reader, by_reader[reader], state, query_id=query_id, claim=claim, rereads=rereads
+            reader,
+            by_reader[reader],
+            state,
+            query_id=query_id,
+            claim=claim,
+            rereads=rereads,
+            batch_start=start,
         )
         # In one order: a batch that is replayed has to have the same partitions.
         for reader in sorted(by_reader)

@@ -182,6 +182,29 @@ def batch_under_way(
     return [link.ref for link in links]
 
 
+def committed_in_log(store: StateStore, lineage: str) -> CheckpointRef | None:
+    """The checkpoint of this lineage that the log above a state has committed last.
+
+    `NO_CHECKPOINT` if it was begun, and not committed yet; None if no log is above the state, or
+    the log is of another query.
+    """
+    root, _, _ = store.location.rpartition("/sluice/")
+    log = store.neighbour(root) if root else None
+    if log is None:
+        return None
+    begun, committed = numbers(log, "offsets"), numbers(log, "commits")
+    # The log is cut off somewhere if more than one batch was begun and none is committed.
+    if not begun or (not committed and len(begun) > 1):
+        return None
+    ended = [batch for batch in begun if committed and batch <= committed[-1]]
+    for batches, default in ((ended[-1:], None), (begun[len(ended) :], NO_CHECKPOINT)):
+        for batch in batches:
+            for offset in _offsets(log.read(f"offsets/{batch}")):
+                if offset.lineage == lineage:
+                    return offset.ref if default is None else default
+    return None
+
+
 def _offsets(data: bytes) -> Iterator[CheckpointIdentity]:
     lines = data.decode(errors="replace").splitlines()
     has_names = lines[:1] == [_WITH_NAMES]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...checkpoint_meta.documents.checkpoint import CheckpointHeader
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.urls import absolute, hadoop_path, join
 from ...checkpoint_meta.stores.open_store import StateStore, open_store
 from ...enumerator.coordinator.start_position import taken_up
-from ...enumerator.settings import StartingState
 from ...errors import OptionError, StateError
 from ...tables import query_id
 from ..options.model import SluiceOptions
@@ -33,8 +33,8 @@ def open_state(options: SluiceOptions) -> StateStore:
     return open_store(join(state_root(options), options.source_name), options.storage_options)
 
 
-def starting_state(options: SluiceOptions) -> StartingState:
-    """The savepoint that `startingState` names: the one of that id that Spark has taken up.
+def starting_state(options: SluiceOptions) -> tuple[StateStore, CheckpointRef]:
+    """The checkpoint that `startingState` names: the one of that id that Spark has taken up.
 
     Raises:
         OptionError: no such checkpoint is retained, or cleanSource has passed it.
@@ -59,7 +59,7 @@ def starting_state(options: SluiceOptions) -> StartingState:
             "ignoreMissingFiles=true, which reads the files that exist.",
             "startingState: ",
         )
-    return StartingState(store, ref)
+    return store, ref
 
 
 def check_not_cleaned(

@@ -55,8 +55,8 @@ SCHEMAS: Final = pa.schema(
 def checkpoints(view: StateView) -> pa.Table:
     """Return what is retained, the newest first: rows of `CHECKPOINTS`.
 
-    `state` is in flight (the newest; perhaps not taken up yet), complete, or orphan: on no chain,
-    since Spark never took it up.
+    `state` is complete (the sink is known to have it), in flight (the newest; perhaps not taken up
+    yet), or orphan: on no chain, since Spark never took it up.
     """
     bases = set(view.history.bases())
     chain = {link.ref: link for link in view.chain()}

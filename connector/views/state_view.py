@@ -13,7 +13,12 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshots
+from ...checkpoint_meta.checkpoint_snapshot import (
+    CheckpointSnapshot,
+    committed_on,
+    snapshot_of,
+    snapshots,
+)
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.file_columns import splits_in
 from ...checkpoint_meta.documents.file_split import FileSplit
@@ -22,6 +27,7 @@ from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import StateMissingError
+from ..query.spark_checkpoint import committed_in_log
 
 T = TypeVar("T")
 
@@ -137,4 +143,16 @@ class StateView:
         while ref in retained and (most is None or len(chain) < most):
             chain.append(ref)
             ref = self.history.load(ref).header.parent
-        return snapshots(self.history, self.commits, chain)
+        return snapshots(self.history, self.commits, chain, committed=self._committed(chain))
+
+    def snapshot(self, ref: CheckpointRef) -> CheckpointSnapshot:
+        """The snapshot of a retained checkpoint, on whichever chain it is."""
+        return snapshot_of(self.history, self.commits, ref, self._committed([ref]))
+
+    def _committed(self, chain: Sequence[CheckpointRef]) -> int | None:
+        if not chain:
+            return None
+        # After the chain was listed, so the log is at least as new.
+        lineage = self.history.load(chain[0]).header.lineage
+        newest = committed_in_log(self.store, lineage)
+        return committed_on(lambda ref: self.history.load(ref).header.parent, chain, newest)

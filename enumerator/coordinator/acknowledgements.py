@@ -228,7 +228,8 @@ class Acknowledgements(Generic[SplitT]):
         missing = self._look_for(record, readers)
         deadline, delay = time.monotonic() + self._patience, _FIRST_DELAY
         while missing:
-            explained = set(self._commits.abandoned(record.ref)).issuperset(missing)
+            abandoned = {each.reader for each in self._commits.abandoned(record.ref)}
+            explained = abandoned.issuperset(missing)
             left = deadline - time.monotonic()
             if not explained and left > 0:
                 time.sleep(min(delay, left))

@@ -2,7 +2,7 @@
 
 A savepoint is a chain in another directory. A query that starts from it counts every commit that
 the savepoint's state has not: its events, the splits sent back, the remainders. What a reader has
-no commit for is read by the new query, unless the old one is known to have gone on without it.
+no commit for is read by the new query, unless the old one is known to have continued without it.
 """
 
 from __future__ import annotations
@@ -213,12 +213,14 @@ def adopt(
     """Count what the savepoint's state has not counted. Under the new query's lock."""
     history, ref = CheckpointHistory(savepoint.store), savepoint.ref
     commits = ReaderCommits(savepoint.store, history.load(ref).header.lineage)
+    is_complete = snapshot_of(history, commits, ref, savepoint.committed).is_complete
     links = snapshots(
         history,
         commits,
         [link.ref for link in in_flight(history, ref)],
         by_name=True,
-        is_complete=snapshot_of(history, commits, ref).is_complete,
+        proven=ref.checkpoint if is_complete else 0,
+        committed=savepoint.committed,
     )
 
     def adopt_part(link: CheckpointSnapshot, reader: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
+from ...checkpoint_meta.checkpoint_snapshot import snapshot_of
 from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
 from ...checkpoint_meta.documents.epochs import newest_epoch, purpose_of
@@ -148,14 +149,40 @@ def _check_fresh_start(store: StateStore, newest: CheckpointRef, query: str) -> 
         # Asynchronous progress tracking: Spark runs a batch before it has written it down. The
         # query was killed in its first ones, and begins again with them.
         return
+    where, complete = store.location, _newest_complete(store, newest)
+    unknown = (
+        f"Readers have finished {newest}; whether the sink has it is not known, so look there first"
+    )
+    if complete is None:
+        remedy = (
+            f"{unknown}. If it has these rows, set startingState to this directory and @"
+            f"{newest.checkpoint}"
+        )
+    else:
+        remedy = (
+            "If Spark's checkpoint was lost, resume after the newest checkpoint that the sink is "
+            f"known to have with startingState={where}@{complete.checkpoint}"
+        )
+        if complete != newest:
+            remedy += f". {unknown}: later rows are delivered again"
     raise StateError(
         "Spark's checkpoint is new, but this state has been read from: everything would be "
         "ingested again",
-        store.location,
+        where,
         f"rows read up to {newest}, and no offset in Spark's checkpoint",
         "the checkpoint of Spark that belongs to this state, or an empty state directory",
-        "If Spark's checkpoint was lost, resume from this state with "
-        f"startingState={store.location}@{newest.checkpoint}; to read everything again, run "
-        f"`sluice requeue {store.location} --matching '*' --yes` before that, or delete the state "
-        "directory.",
+        f"{remedy}; to read everything again, run `sluice requeue {where} --matching '*' --yes` "
+        "before that, or delete the state directory.",
     )
+
+
+def _newest_complete(store: StateStore, ref: CheckpointRef) -> CheckpointRef | None:
+    """The newest checkpoint up to `ref` that the sink is known to have, without the host's log."""
+    history = CheckpointHistory(store)
+    commits = ReaderCommits(store, history.header(ref).lineage)
+    with contextlib.suppress(StateMissingError):
+        while ref != NO_CHECKPOINT:
+            if snapshot_of(history, commits, ref).is_complete:
+                return ref
+            ref = history.header(ref).parent
+    return None

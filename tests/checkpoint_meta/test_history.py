@@ -93,6 +93,24 @@ def test_a_checkpoint_under_another_s_name_is_refused(store):
         CheckpointHistory(store).load(CheckpointRef(9, 1))
 
 
+@pytest.mark.parametrize("replaced", [1, 2, 3])
+@pytest.mark.parametrize("other", [{"created": 1}, {"lineage": "f" * 16}])
+def test_a_link_from_another_copy_of_the_state_is_refused(store, replaced, other):
+    """One checkpoint was restored from a backup, or copied from another query."""
+    head, history = chain(store, 4), CheckpointHistory(store)
+    name = f"checkpoints/{CheckpointRef(replaced, 1).name}.arrow"
+    parent = CheckpointRef(replaced - 1, 1) if replaced > 1 else NO_CHECKPOINT
+    store.objects[name] = document(replaced, 1, parent, history=history, **other).to_bytes()
+    for follow in (
+        lambda: CheckpointHistory(store).chain(head),
+        lambda: CheckpointHistory(store).between(NO_CHECKPOINT, head),
+        # The start itself is not part of the range, and its child names it.
+        lambda: CheckpointHistory(store).between(CheckpointRef(replaced, 1), head),
+    ):
+        with pytest.raises(StateCorruptError, match="is not the expected checkpoint"):
+            follow()
+
+
 def published(store, **changes):
     history = CheckpointHistory(store)
     history.publish(document(1, 1, NO_CHECKPOINT, **changes))

@@ -91,7 +91,9 @@ class Query:
                     for split in self.source.split_serializer.read(1, batch)
                 ]
                 if splits:
-                    assignment = Assignment(link.ref, reader, splits)
+                    assignment = Assignment(
+                        link.ref, reader, splits, batch_start=self.done.checkpoint
+                    )
                     for batch in self.task.read(assignment, Attempt(0, "query")):
                         found += batch.column(0).to_pylist()
         return found

@@ -194,6 +194,8 @@ class Harness:
         """What a reader task does at its end."""
         count = len(self.assigned(ref)[reader])
         zeros = [0] * count
+        # A batch of its own, unless the test says otherwise.
+        more.setdefault("batch_start", self.coordinator.history.load(ref).header.parent_checkpoint)
         return self.commits.publish(
             ReaderCommit(
                 checkpoint=ref.checkpoint,

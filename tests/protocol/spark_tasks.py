@@ -178,6 +178,7 @@ class _Attempt:
             assignment = Assignment(
                 part.checkpoint.ref, job.partition.reader, splits, part.sent, part.waived,
                 part.checkpoint.lineage, job.partition.claim, part.budget,
+                job.partition.batch_start,
             )  # fmt: skip
             name = f"{part.checkpoint.ref.name}/{job.partition.reader}"
             self._event = f"{directory.location}/{name}"

@@ -7,8 +7,10 @@ import re
 
 import pytest
 
+from pyspark_sluice import errors
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import CustomEvent
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
@@ -52,9 +54,9 @@ class Executor:
         return task.read(self._assigned(**assigned), Attempt(number, "query"))
 
     @staticmethod
-    def _assigned(splits=(A, B), waived=(), sent=(), reader=3):
+    def _assigned(splits=(A, B), waived=(), sent=(), reader=3, claim=0):
         given_up = frozenset(split.split_id for split in waived)
-        return Assignment(REF, reader, list(splits), list(sent), waived=given_up)
+        return Assignment(REF, reader, list(splits), list(sent), waived=given_up, claim=claim)
 
     def read(self, *script, **more):
         return [row for batch in self.begin(*script, **more) for row in rows_in(batch)]
@@ -98,7 +100,7 @@ def test_a_task_that_is_abandoned_says_so_acknowledges_nothing_and_closes_its_re
     batches.close()
     assert closed == [True]
     assert executor.commit is None
-    assert executor.commits.abandoned(REF) == [3]
+    assert [each.reader for each in executor.commits.abandoned(REF)] == [3]
     (name,) = executor.store.objects
     record = json.loads(executor.store.read(name))
     assert (record["reader"], record["attempt"], record["query_id"]) == (3, 0, "query")
@@ -314,6 +316,16 @@ class Writing:
 
     def discard(self):
         self.discarded = True
+
+
+@pytest.mark.parametrize("writing", [None, Writing()])
+def test_no_attempt_of_a_first_batch_ends_after_another_query_s_claim(executor, writing):
+    claim = claim_epoch(executor.store)
+    claim_epoch(executor.store)
+    rows = executor.begin(claim=claim, may_return=False, writing=writing)
+    assert writing or [next(rows).num_rows for _ in range(8)] == 8 * [1]
+    with pytest.raises(errors.FencedError, match="another query has taken over"):
+        next(rows)
 
 
 class LosesAnswers(MemoryStateStore):

@@ -15,17 +15,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshot_of
+from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.file_columns import numbers_in
+from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.offline_state import OfflineState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
 from ....reader.files.io.compressed.cut_places import take_over
+from ...query.savepoint import savepoint_at
 from ...source.state_location import check_not_cleaned
 from ...views.amounts import counted
 from ...views.files_as_of import FilesAsOf
@@ -44,9 +46,9 @@ class Fork:
     """A checkpoint to be forked, and the files that are chosen."""
 
     view: StateView
-    ref: CheckpointRef
-    is_complete: bool
-    """True once all readers have finished: Spark went on, or all of them have acknowledged it."""
+    savepoint: StartingState
+    snapshot: CheckpointSnapshot
+    """What is known of the checkpoint."""
 
     matching: str
 
@@ -66,6 +68,7 @@ class Fork:
         state = self._state(None)
         enumerator = _files(state)
         pending = enumerator.ledger.pending
+        ref = self.savepoint.ref
         # What the pattern leaves out is known only by comparison with a fork that has none.
         everything = _files(self._after(None, None)) if self.matching else enumerator
         sample = [
@@ -74,9 +77,10 @@ class Fork:
         ]
         return {
             "state": self.view.store.location,
-            "checkpoint": self.ref.checkpoint,
-            "epoch": self.ref.epoch,
-            "known_to_be_complete": self.is_complete,
+            "checkpoint": ref.checkpoint,
+            "epoch": ref.epoch,
+            "known_to_be_complete": self.snapshot.is_complete,
+            "readers_have_finished": self.snapshot.is_read,
             "counts": {
                 "files_seen": len(enumerator.ledger.seen),
                 "pending_splits": len(pending),
@@ -105,8 +109,7 @@ class Fork:
     def _after(
         self, attachments: Attachments | None, wanted: Callable[[pa.Array], pa.Array] | None
     ) -> OfflineState[Any, Any]:
-        savepoint = StartingState(self.view.store, self.ref)
-        return state_after(savepoint, OfflineFileSource(wanted), attachments)
+        return state_after(self.savepoint, OfflineFileSource(wanted), attachments)
 
     def _leave_out(
         self, enumerator: OfflineEnumerator, wanted: Callable[[pa.Array], pa.Array]
@@ -163,14 +166,16 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
         "Fork at a later checkpoint; or put the files back and start with "
         "startingState and ignoreMissingFiles=true, which reads the files that exist.",
     )
-    link = {link.ref: link for link in chain}.get(ref)
-    link = link or snapshot_of(view.history, view.commits, ref)
-    return Fork(view, ref, link.is_read, matching)
+    return Fork(view, savepoint_at(store, ref, view.history), view.snapshot(ref), matching)
 
 
 def _lines(report: Mapping[str, Any]) -> dict[str, str]:
     counts = report["counts"]
-    completeness = "complete" if report["known_to_be_complete"] else "not known to be complete"
+    completeness = "not known to be complete"
+    if report["known_to_be_complete"]:
+        completeness = "complete"
+    elif report["readers_have_finished"]:
+        completeness = "whose readers have finished; whether the sink has it is not known"
     lines = {
         "of": report["state"],
         "after": f"checkpoint {report['checkpoint']} of epoch {report['epoch']}, {completeness}",
@@ -206,8 +211,11 @@ def _chosen(
         raise no_checkpoint(view, f"of {ref} only a base", expected)
     if at_time:
         return checkpoint_as_of(view, "--at-time", at_time)
-    # The chain comes with the newest first.
-    for link in chain:
-        if link.is_read:
-            return link.ref
-    raise no_checkpoint(view, "no complete checkpoint", expected)
+    newest, is_settled = None, True
+    for link in reversed(chain):
+        # Nothing of a checkpoint without readers goes to the sink.
+        is_settled = link.is_complete or (is_settled and not readers_of(link.checkpoint))
+        newest = link.ref if is_settled else newest
+    if newest is None:
+        raise no_checkpoint(view, "no complete checkpoint", "a checkpoint that the sink has")
+    return newest

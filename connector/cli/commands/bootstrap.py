@@ -112,7 +112,7 @@ def fork(
     def decide() -> Plan:
         fork = chosen_fork(store, at, at_time, matching)
         if continued is not None:
-            continued.check_ends_at(fork.ref)
+            continued.check_ends_at(fork.savepoint.ref)
         return fork.plan(target)
 
     carry_out(decide, yes=yes, as_json=arguments.as_json)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshot_of
+from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.layout import checkpoint_object
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit
@@ -52,7 +52,7 @@ def _alone(view: StateView, ref: CheckpointRef) -> CheckpointSnapshot:
     if ref not in view.refs:
         # Its checkpoint has been deleted, which happens only long after Spark has gone on.
         return CheckpointSnapshot(view.history.read_base(ref), is_complete=True)
-    return snapshot_of(view.history, view.commits, ref)
+    return view.snapshot(ref)
 
 
 def _splits(link: CheckpointSnapshot) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from xxhash import xxh3_128_hexdigest
 
-from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, described_by
+from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, committed_on, described_by
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.bootstrap_record import Seed, find_seed
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
@@ -30,7 +30,7 @@ from ....checkpoint_meta.documents.schema_history import StoredSchema
 from ....checkpoint_meta.stores.contract import StateStore, in_parallel
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....errors import SluiceError
-from ...views.amounts import counted
+from ...query.spark_checkpoint import committed_in_log
 
 DocumentT = TypeVar("DocumentT", bound=Document)
 
@@ -60,7 +60,7 @@ class Verification:
         self._whole_bases: set[CheckpointRef] = set()
         self._bad_commits: set[CheckpointRef] = set()
         self._commits: dict[CheckpointRef, list[ReaderCommit]] = {}
-        self._closed: dict[CheckpointRef, frozenset[int]] = {}
+        self._closed: dict[CheckpointRef, list[Abandonment]] = {}
         self._reread = {ref: orders[-1] for ref, orders in rereads_in(store).items()}
 
     def run(self) -> Verification:
@@ -276,7 +276,7 @@ class Verification:
                 self._wrong(layout.reader_object(ref, reader, ""), ref, commit)
 
     def _absent_commits(self, there: Collection[str]) -> None:
-        complete = [link for link in self._snapshots() if link.is_complete]
+        complete = [link for link in self.snapshots() if link.is_complete]
         # The last of Spark's offsets may still run.
         referred = [self._checkpoints.get(ref) for ref in self._referred[:-1]]
         for checkpoint in [*(link.checkpoint for link in complete), *filter(None, referred)]:
@@ -287,7 +287,7 @@ class Verification:
                     why = f"{ref} is complete; unless its task never ran, because of a limit"
                     self._missing(name, why)
 
-    def _snapshots(self) -> Iterator[CheckpointSnapshot]:
+    def snapshots(self) -> Iterator[CheckpointSnapshot]:
         """Yield the snapshots of every chain, as far as its checkpoints are whole."""
         parents = {checkpoint.header.parent for checkpoint in self._checkpoints.values()}
         for newest in sorted(self._checkpoints.keys() - parents):
@@ -295,14 +295,19 @@ class Verification:
             while (ref := self._checkpoints[ref].header.parent) in self._checkpoints:
                 chain.append(self._checkpoints[ref])
             readers = [(self._commits.get(c.ref, ()), self._closed.get(c.ref, ())) for c in chain]
-            yield from described_by(chain, readers)
+            yield from described_by(chain, readers, committed=self._committed(chain))
+
+    def _committed(self, chain: Sequence[Checkpoint]) -> int | None:
+        newest = committed_in_log(self._store, chain[0].header.lineage)
+        refs = [checkpoint.ref for checkpoint in chain]
+        return committed_on(lambda ref: self._checkpoints[ref].header.parent, refs, newest)
 
     def _all_abandoned(self) -> None:
         for ref in self._refs(layout.ABANDONED):
-            leaves = self._store.list(layout.abandoned_directory(ref))
-            self._closed[ref] = frozenset(layout.numbers_in(leaves))
-            for leaf in leaves:
-                self._document(f"{layout.ABANDONED}/{ref.name}/{leaf}", Abandonment)
+            for leaf in self._store.list(layout.abandoned_directory(ref)):
+                record = self._document(f"{layout.ABANDONED}/{ref.name}/{leaf}", Abandonment)
+                if record is not None:
+                    self._closed.setdefault(ref, []).append(record)
 
     def _orders(self) -> None:
         orders = Orders(self._store)
@@ -368,6 +373,7 @@ def verified(store: StateStore, referred: Sequence[CheckpointRef] = ()) -> dict[
         walk = Verification(store, referred).run()
         walk.findings = [f for f in walk.findings if f.problem != "missing" or f.object in gone]
     states = sorted(walk.restorable(), key=lambda state: state[0].by_epoch)
+    complete = {link.ref for link in walk.snapshots() if link.is_complete}
     return {
         "state": store.location,
         "objects": walk.objects,
@@ -375,25 +381,5 @@ def verified(store: StateStore, referred: Sequence[CheckpointRef] = ()) -> dict[
         "findings": [vars(finding) for finding in walk.findings],
         "restorable": [ref.name for ref, can in states if can],
         "lost": [ref.name for ref, can in states if not can],
+        "complete": [ref.name for ref, can in states if can and ref in complete],
     }
-
-
-def verified_lines(result: dict[str, Any]) -> Iterator[str]:
-    """The end of it for people."""
-    looked = f"{counted(result['objects'], 'object')}, {counted(result['bytes'], 'byte')}"
-    if not result["findings"]:
-        yield f"{looked}: nothing is damaged, nothing is missing"
-        return
-    yield f"{looked}: {len(result['findings'])} damaged or missing"
-    restorable, lost = result["restorable"], result["lost"]
-    yield f"{counted(len(restorable), 'checkpoint')} can be restored, {len(lost):,} cannot"
-    if lost:
-        yield f"cannot be restored: {', '.join(lost[-10:])}"
-    if restorable:
-        newest = CheckpointRef.from_name(restorable[-1])
-        yield f"the newest that can: {newest}"
-        if lost and CheckpointRef.from_name(lost[-1]).by_epoch > newest.by_epoch:
-            yield (
-                "put the objects back from a copy, or start a new query with "
-                f"startingState={result['state']}@{newest.checkpoint}"
-            )

@@ -92,8 +92,8 @@ def _spark_findings(checkpoint: str, place: str, storage_options: str) -> Iterat
                 "failed",
                 f"no metadata in {absolute(checkpoint)}, although the query has batches",
                 "the id of the query, without which Spark 4.2 and newer do not start it",
-                "Put the file back from a copy; or start a new query, with startingState, into a "
-                "new table.",
+                "Put the file back from a copy; or prepare a new query with `sluice fork`, which "
+                "starts it after the newest checkpoint that the sink has.",
             )
 
 

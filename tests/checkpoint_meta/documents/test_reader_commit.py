@@ -8,15 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Continuation
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.checksummed_json import with_checksum
 from pyspark_sluice.checkpoint_meta.documents.layout import reader_directory, reader_object
+from pyspark_sluice.checkpoint_meta.documents.reader_assignment import resolved
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
+    NotBegun,
     ReaderCommit,
     ReaderCommits,
     ReturnedSplit,
     UnfinishedSplit,
 )
+from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.errors import StateCorruptError, StateNotSharedError, StateVersionError
 
@@ -40,6 +44,17 @@ def commit(**more):
         "microseconds": [1, 1],
     }
     return ReaderCommit(**{**fields, **more})
+
+
+@pytest.mark.parametrize(("index", "rest"), [(None, [2, 3, 4]), (3, [4]), (0, [None])])
+def test_a_continuation_of_a_part_is_all_that_its_commit_leaves(index, rest):
+    """Under a limit on rows: one split is read, one is unfinished, two have not begun."""
+    numbers = JsonSerializer(1, lambda number: number, lambda _, value: value)
+    unfinished = UnfinishedSplit(index=1, remainder=numbers.serialize([2]).to_pydict())
+    left = NotBegun(indexes=[2, 3], splits=numbers.serialize([3, 4]).to_pydict())
+    before = commit(rows=[5, 2, 0, 0], unfinished=[unfinished], not_begun=left)
+    continuation = Continuation(split="", checkpoint=7, epoch=2, index=index)
+    assert resolved(continuation, before, numbers) == rest
 
 
 @pytest.fixture

@@ -20,6 +20,43 @@ from pyspark_sluice.checkpoint_meta.storage.storage_errors import BeyondTheEnd
 from pyspark_sluice.checkpoint_meta.storage.urls import is_below, joined, literal, loaded_paths
 
 
+def begun(storage, name):
+    draft = storage.begin(name)
+    draft.sink.write(b"x")
+    draft.publish()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="names descriptors by /proc")
+@pytest.mark.parametrize(
+    ("create", "named_by"),
+    [(lambda storage, name: storage.create(name, b"x"), "link"), (begun, "rename")],
+    ids=["created", "begun"],
+)
+def test_a_local_file_is_durable_before_its_name_and_its_name_before_the_call_returns(
+    tmp_path, monkeypatch, create, named_by
+):
+    """A power failure between two of the calls leaves no name without its bytes."""
+    calls, path = [], os.path.join(tmp_path, "file")
+
+    def record(call):
+        real = getattr(os, call)
+
+        def noting(target, *more, **how):
+            at = os.readlink(f"/proc/self/fd/{target}") if call == "fsync" else str(more[0])
+            # A new directory is made durable before, in its parent.
+            if at.startswith(str(tmp_path)):
+                places = {str(tmp_path): "directory", path: "name"}
+                calls.append((call, places.get(at, "temporary file")))
+            return real(target, *more, **how)
+
+        monkeypatch.setattr(os, call, noting)
+
+    for call in ("fsync", "link", "rename"):
+        record(call)
+    create(LocalStorage(str(tmp_path)), path)
+    assert calls == [("fsync", "temporary file"), (named_by, "name"), ("fsync", "directory")]
+
+
 class StorageSuite:
     """Subclasses make the fixture `location`: a URL below which nothing is, and its options."""
 

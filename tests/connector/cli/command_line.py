@@ -32,12 +32,12 @@ def await_checkpoint(query, number):
     wait_until(lambda: any(leaf.startswith(f"{number:010d}") for leaf in leaves()))
 
 
-def spark_knows(query, ref):
-    """Spark's offset log ends with this checkpoint."""
-    offsets = query.location / "offsets"
-    offsets.mkdir(exist_ok=True)
+def spark_knows(query, ref, *, committed=False):
+    """Spark's offset log ends with this checkpoint; the sink has it only if it is `committed`."""
     text = json.dumps(Offsets(query.coordinator.history).offset(ref))
-    (offsets / str(ref.checkpoint)).write_text(f"v1\n{{}}\n{text}\n")
+    for folder in ("offsets", "commits")[: 1 + committed]:
+        (query.location / folder).mkdir(exist_ok=True)
+        (query.location / folder / str(ref.checkpoint)).write_text(f"v1\n{{}}\n{text}\n")
 
 
 def quarantine(query, **files):

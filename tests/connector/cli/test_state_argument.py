@@ -12,7 +12,7 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.query.offsets import to_offset
 from pyspark_sluice.connector.query.spark_checkpoint import offsets_referred
-from pyspark_sluice.tests.connector.cli.command_line import run
+from pyspark_sluice.tests.connector.cli.command_line import run, spark_knows
 from pyspark_sluice.tests.connector.queries import Query, in_memory
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,12 @@ def test_a_state_in_a_bucket_is_reported_as_one_in_a_directory(query, server, bu
     for name, data in in_memory(query).objects.items():
         store.publish(name, data)
 
+    spark_knows(query, query.done, committed=True)
+    for name in ("offsets/1", "commits/1"):
+        open_store(url, server.options).publish(name, (query.location / name).read_bytes())
+
     local = run(capsys, "checkpoints", str(query.location))
+    assert [row["state"] for row in local] == ["complete"]
     for place in (url, f"{url}/", f"{url}/sluice/source", f"{url}/sluice"):
         assert run(capsys, "checkpoints", place, "--storage-options", options) == local
     assert main(["status", f"{url}/sluice/x", "--storage-options", options]) == 3

@@ -7,7 +7,12 @@ from collections import Counter
 
 import pytest
 
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.spark.stream_reader import StartTrackingReader
+from pyspark_sluice.connector.views.state_view import StateView
+from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
+from pyspark_sluice.enumerator.offline.offline_state import state_after
+from pyspark_sluice.enumerator.settings import StartingState
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.connector.stream import SCHEMA, Stream
 
@@ -97,6 +102,29 @@ def test_available_now_plans_everything_as_checkpoints_within_the_limits(tmp_pat
     query.reader.partitions(end, end)
     query.deliver(end, query.reader.latestOffset())
     assert sorted(query.rows) == list(range(8))
+    query.reader.stop()
+
+
+def test_of_a_batch_over_several_checkpoints_a_reader_of_the_last_proves_nothing(tmp_path):
+    """The sink failed after one of two tasks. The other one has parts in earlier checkpoints."""
+    query = Query(tmp_path, maxFilesPerTrigger="2", availableNow="true", parallelism="2")
+    query.land(*(f"{number}.json" for number in range(7)))
+    start, end = query.reader.initialOffset(), query.reader.latestOffset()
+    read, unread = query.reader.partitions(start, end)
+    query.read([read])
+    states = StateView(open_store(read.value.state))
+    assert [link.is_complete for link in states.chain()] == 4 * [False]
+    savepoint = StartingState(states.store, states.head)
+    pending = state_after(savepoint, OfflineFileSource(None), None).enumerator.ledger.pending
+    assert len(pending) == sum(1 for part in unread.value.parts for _ in part.splits())
+    # The next batch begins after all of them.
+    query.read([unread])
+    query.land("7.json")
+    query.restart()
+    query.reader.partitions(end, end)
+    query.read(query.reader.partitions(end, query.reader.latestOffset()))
+    links = StateView(states.store).chain()
+    assert [link.is_complete for link in links] == [False, *4 * [True]]
     query.reader.stop()
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.query.savepoint import savepoint_at
 from pyspark_sluice.enumerator import BatchLimits, StartingState
-from pyspark_sluice.errors import SluiceError, StateError
-from pyspark_sluice.tests.connector.cli.command_line import run
+from pyspark_sluice.errors import OptionError, SluiceError, StateError
+from pyspark_sluice.tests.connector.cli.command_line import run, spark_knows
 from pyspark_sluice.tests.connector.queries import Query, drained
 
 pytestmark = pytest.mark.slow
@@ -24,6 +28,7 @@ def query(tmp_path):
         made.batch()
         if at == 1:
             made.await_base()
+    spark_knows(made, made.done, committed=True)
     made.coordinator.close()
     made.land("d.json", text='{"id": 3}\n')
     return made
@@ -49,6 +54,34 @@ def test_a_fork_reads_what_the_checkpoint_had_not_assigned(query, capsys, at, id
     assert drained(new) == ids
     assert main(["verify", new.state]) == 0
     assert drained(new) == []
+
+
+@pytest.mark.parametrize("log", ["above", "elsewhere"])
+def test_a_batch_that_only_its_readers_have_finished_is_read_by_the_fork(query, capsys, log):
+    """The sink failed, or was killed, after the readers."""
+    query.start()
+    assert query.batch() == [3]
+    spark_knows(query, query.done)
+    query.coordinator.close()
+    if log == "elsewhere":
+        for folder in ("offsets", "commits"):
+            shutil.rmtree(query.location / folder)
+    told, new = forked(query, capsys, "--yes")
+    assert (told["checkpoint"], told["known_to_be_complete"]) == (3, True)
+    assert drained(new) == [3]
+    rows = run(capsys, "checkpoints", query.state)
+    assert [row["state"] for row in rows] == ["in flight", *3 * ["complete"]]
+    at = ["fork", str(query.location), str(query.data.parent / "other"), "--at", "4"]
+    if log == "above":
+        assert main(at) == 2
+        assert "rows that the sink does not have" in capsys.readouterr().err
+        with pytest.raises(OptionError, match="Name checkpoint 3, or start the old query again"):
+            savepoint_at(query.store, query.done, CheckpointHistory(query.store))
+        spark_knows(query, query.done, committed=True)
+        assert run(capsys, *at)["known_to_be_complete"]
+    else:
+        assert main(at) == 0
+        assert "whether the sink has it is not known" in capsys.readouterr().out
 
 
 def test_what_was_assigned_and_never_read_is_left_by_default_and_else_pending_again(query, capsys):
@@ -100,6 +133,8 @@ def test_without_yes_nothing_is_written_and_a_place_in_use_is_refused_by_name(qu
     assert main(["fork", str(query.location), str(query.data.parent / "new")]) == 0
     assert "nothing was written: add --yes" in capsys.readouterr().out
     forked(query, capsys, "--yes")
+    for folder in ("offsets", "commits"):
+        shutil.rmtree(query.location / folder)
     for new, found in [
         (query.data.parent / "new", "a state that `sluice fork` has prepared"),
         (query.location, "the state of a query"),

@@ -30,6 +30,7 @@ from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.offline_state import offline_state
 from pyspark_sluice.errors import FencedError, OptionError, StateError
 from pyspark_sluice.reader.files.io.compressed.cut_places import object_of
+from pyspark_sluice.tests.connector.cli.command_line import spark_knows
 from pyspark_sluice.tests.connector.queries import Query, carried_out, drained, in_memory
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
 
@@ -218,7 +219,7 @@ def test_what_a_reader_has_sent_back_is_pending_and_its_attempts_are_counted(tmp
     query.batch()
     query.coordinator.close()
     fork = chosen_fork(query.store, "1", "", "")
-    assert fork.is_complete
+    assert fork.snapshot.is_read
     store = MemoryStateStore()
     told = carried_out(fork.plan(Target("unused", store, MemoryStateStore())))
     assert told["counts"]["pending_splits"] == 1
@@ -250,6 +251,7 @@ def test_what_a_seed_has_for_read_is_never_cleaned_up_by_its_query(tmp_path, cap
     first.land("a.json", "b.json")
     first.batch()
     first.coordinator.close()
+    spark_knows(first, first.done, committed=True)
     assert main(["fork", str(first.location), str(tmp_path / "new"), "--yes"]) == 0
     options = {
         "cleanSource": "delete",

@@ -23,7 +23,13 @@ from pyspark_sluice.enumerator import StartingState
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.coordinator.start_position import newest_acknowledged
 from pyspark_sluice.errors import StateError, StateVersionError
-from pyspark_sluice.tests.connector.cli.command_line import drained, land, quarantine, run
+from pyspark_sluice.tests.connector.cli.command_line import (
+    drained,
+    land,
+    quarantine,
+    run,
+    spark_knows,
+)
 from pyspark_sluice.tests.connector.queries import Query
 
 pytestmark = pytest.mark.slow
@@ -60,7 +66,7 @@ def test_a_query_without_spark_s_checkpoint_reads_everything_again_once(query, c
     (command,) = re.findall("`sluice (requeue .*?)`", str(refused.value))
     run(capsys, *shlex.split(command))
     query.settings["starting_state"] = newest = partial(_newest_read, query)
-    assert f"startingState={query.state}@{newest().ref.checkpoint};" in str(refused.value)
+    assert f"startingState to this directory and @{newest().ref.checkpoint};" in str(refused.value)
     # A driver that dies before its first batch is in Spark's log; the next one begins like it.
     query.start()
     query.coordinator.latest(NO_CHECKPOINT)
@@ -132,6 +138,7 @@ def test_a_fork_begins_with_what_is_ordered_and_carried_out_and_with_orders_of_i
     query.coordinator.prepare_available_now()
     first = query.batch()
     query.coordinator.close()
+    spark_knows(query, query.done, committed=True)
     run(capsys, "requeue", query.state, "--matching", "*", "--yes")
     run(capsys, "fork", query.state, str(tmp_path / "new" / "ck"), "--yes")
     other = Query(tmp_path / "new", path=str(query.data))
