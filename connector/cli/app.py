@@ -23,7 +23,7 @@ _ON_SCREEN: Final = 200
 
 def status(arguments: ViewArguments) -> None:
     """Show the backlog, the rate, the owner and quarantine."""
-    from ..views.owner import owner_of
+    from ..query.owner import owner_of
     from .commands.status import status_lines, status_of
 
     store = arguments.opened()

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from ...checkpoint_meta.stores.contract import StateStore
-from ..views.owner import owner_of, refuse_if_held
+from ..query.owner import owner_of, refuse_if_held
 from ..views.state_view import consistent
 from .arguments import EditArguments
 from .output import Ended, Exit, print_json

@@ -21,7 +21,7 @@ from ...enumerator.coordinator.start_position import TAKE_OVER
 from ...errors import QueryRunningError
 from ..options.model import parse_options
 from ..source.state_location import open_state
-from ..views.owner import Owner, owner_of
+from .owner import Owner, owner_of
 
 log = logging.getLogger(__name__)
 

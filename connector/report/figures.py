@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...checkpoint_meta.stores.contract import StateStore
+from ..query.owner import Owner, owner_of
 from ..views.catalog import table_of
-from ..views.owner import Owner, owner_of
 from ..views.protocol import checkpoints_in_flight
 from ..views.state_view import look_at
 

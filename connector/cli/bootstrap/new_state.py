@@ -27,7 +27,7 @@ from ....checkpoint_meta.stores.open_store import open_store
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.offline.offline_state import OfflineClaim, OfflineState, publish_bootstrap
 from ....errors import OptionError
-from ...views.owner import who_and_where
+from ...query.owner import who_and_where
 from ..offline_edit import Plan
 from ..output import print_pairs, print_table
 from .continued_query import SPARKS_OWN, ContinuedQuery

@@ -16,9 +16,9 @@ from ....checkpoint_meta.documents.orders import Orders
 from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.files.event_time_batches import event_time_figures
+from ...query.owner import owner_of
 from ...views.amounts import counted, format_bytes, format_duration
 from ...views.files_as_of import FilesAsOf
-from ...views.owner import owner_of
 from ...views.protocol import checkpoints_in_flight
 from ...views.quarantine import quarantined_splits
 from ...views.state_view import StateView, look_at

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....checkpoint_meta.stores.contract import StateStore
+from ...query.owner import owner_of
 from ...query.ownership import take_over
-from ...views.owner import owner_of
 from ..offline_edit import Plan
 from ..output import print_pairs
 

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import StateMissingError
+from ...query.owner import owner_of
 from ...views.amounts import format_bytes, format_duration
-from ...views.owner import owner_of
 from ..output import console, print_json
 from .status import is_dead, status_lines, status_of, time_left
 

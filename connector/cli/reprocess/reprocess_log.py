@@ -15,9 +15,9 @@ import typer
 from ....checkpoint_meta.documents.file_columns import FileSplitSerializer
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
 from ....checkpoint_meta.stores.contract import StateStore
+from ...query.owner import who_and_where
 from ...query.spark_checkpoint import newest_in_spark
 from ...views.amounts import counted, format_bytes
-from ...views.owner import who_and_where
 from ...views.state_view import TIME, StateView, fields
 from ..arguments import FileOrderArguments, OrderArguments
 from ..offline_edit import Plan, edit

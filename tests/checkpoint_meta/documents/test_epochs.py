@@ -28,7 +28,7 @@ from pyspark_sluice.checkpoint_meta.documents.heartbeat import (
 )
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore, open_store
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
-from pyspark_sluice.connector.views.owner import owner_of
+from pyspark_sluice.connector.query.owner import owner_of
 from pyspark_sluice.errors import FencedError, StateCorruptError, StateError, StateVersionError
 from pyspark_sluice.tests.patience import PATIENCE
 

@@ -30,7 +30,7 @@ from pyspark_sluice.connector.host import worker_pool
 from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
 from pyspark_sluice.connector.query import ownership
-from pyspark_sluice.connector.views.owner import owner_of
+from pyspark_sluice.connector.query.owner import owner_of
 from pyspark_sluice.errors import FencedError, SluiceError, StateError
 from pyspark_sluice.examples.demo.driver import descendants
 from pyspark_sluice.tests.connector.host.query import Query

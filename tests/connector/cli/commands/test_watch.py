@@ -12,7 +12,7 @@ from rich.console import Console
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.commands import watch
 from pyspark_sluice.connector.cli.commands.status import status_lines, status_of
-from pyspark_sluice.connector.views.owner import owner_of
+from pyspark_sluice.connector.query.owner import owner_of
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.errors import StateMissingError
 from pyspark_sluice.tests.connector.queries import Query
