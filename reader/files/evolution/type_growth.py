@@ -100,6 +100,8 @@ def fitted(kind: pa.DataType) -> pa.DataType:
     Raises:
         TypeError: Spark has none.
     """
+    if isinstance(kind, ForeignType):
+        raise TypeError(kind.label)
     if is_variant(kind):
         return kind
     if _types.is_struct(kind):
