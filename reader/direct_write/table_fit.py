@@ -328,10 +328,16 @@ def check_not_null(batch: pa.RecordBatch, paths: Collection[Path], columns: pa.S
                 _demands(columns)["table"],
                 f"nulls in {name}, in {column.null_count} of {len(column)} rows",
                 f"a value of {name} in each row",
-                f"Nothing of it is in the table. Leave such rows out with the option filter='{name}"
-                " IS NOT NULL', fill the column in writeTransform, or make it nullable in the "
-                "table; then start the query again.",
+                f"Nothing of it is in the table. {_without_nulls(path)}ill the column in "
+                "writeTransform, or make it nullable in the table; then start the query again.",
             )
+
+
+def _without_nulls(path: Path) -> str:
+    # A filter names whole columns.
+    if len(path) > 1:
+        return "F"
+    return f"Leave such rows out with the option filter='{quoted(path[0])} IS NOT NULL', f"
 
 
 def has_rules(table: str, rules: Sequence[str]) -> TableError:
