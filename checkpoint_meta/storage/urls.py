@@ -10,12 +10,13 @@ Not here: which names a wildcard matches (enumerator), opening anything.
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
-from .providers import FSSPEC_SCHEMES
+from .providers import BY_SCHEME, FSSPEC_SCHEMES
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*):(?://)?")
 _ODD = re.compile(
@@ -145,11 +146,21 @@ def join(url: str, *parts: str) -> str:
     return "/".join([url.rstrip("/"), *parts])
 
 
-def is_below(url: str, other: str) -> bool:
-    """True if `url` is `other` or lies below it."""
-    # With a slash at their ends, so that `a/bc` is not below `a/b`.
-    one, whole = (join(storage_url(absolute(each)), "") for each in (url, other))
-    return one.startswith(whole)
+def resolved(url: str) -> str:
+    """The one text of a place, however it is written: links, `..`, slashes, schemes, hosts.
+
+    Only to compare places. Buckets are compared without case, and containers without accounts.
+    """
+    path = local_path(url)
+    if path is not None:
+        return os.path.realpath(path)
+    scheme, _, rest = storage_url(url).partition("://")
+    authority, _, key = rest.partition("/")
+    if scheme in BY_SCHEME:
+        scheme, authority = BY_SCHEME[scheme].path_scheme, authority.partition("@")[0]
+    authority = authority.lower().removesuffix(":8020" if scheme == "hdfs" else "\0")
+    # normpath keeps two slashes at the beginning.
+    return f"{scheme}://{authority}/{posixpath.normpath(f'/{key}').lstrip('/')}".rstrip("/")
 
 
 _WILD = re.compile(r"(?<!\\)(?:\\\\)*[*?\[{]")

@@ -28,13 +28,13 @@ from ...reader.files.formats.registry import format_class, refused
 from ...reader.files.options import FileFormatName, ParseMode, ReaderOptions
 from ...reader.files.options.values import expected_formats, json_object, json_or_none
 from .aliases import in_our_names
+from .places import place_problems
 from .rules import broken_rules
 from .validation import (
     cleaning_problems,
     event_time_problems,
     instant,
     near_name,
-    overlaps,
     problem_of,
     queue_problems,
 )
@@ -205,7 +205,7 @@ def parse_options(
     if options is not None:
         options = _with_one_path(options)
         problems.extend(broken_rules(options, options.source))
-        problems.extend(_place_problems(options))
+        problems.extend(place_problems(options))
     # A source of the user's own decides itself what a path is, and which options it heeds.
     if options is not None and options.source == "files":
         problems.extend(_file_problems(options, path_follows=path_follows))
@@ -288,15 +288,6 @@ def _file_problems(options: SluiceOptions, *, path_follows: bool) -> Iterator[st
     yield from event_time_problems(options, options.time_zone, options.file_format)
     yield from queue_problems(options, options.path, options.storage_options)
     yield from cleaning_problems(options, options.path)
-
-
-def _place_problems(options: SluiceOptions) -> Iterator[str]:
-    places = {"badRecordsPath": options.bad_records_path}
-    if options.source == "files" and options.write_copy != "never":
-        places["writeTo"] = options.write_to
-    for option, place in places.items():
-        if place:
-            yield from (f"{option}: {line}" for line in overlaps(place, options.path))
 
 
 def _format_problems(options: SluiceOptions) -> Iterator[str]:

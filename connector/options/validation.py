@@ -6,18 +6,17 @@ Most functions yield a line per problem.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from ...checkpoint_meta.storage.client_options import uses_fsspec
 from ...checkpoint_meta.storage.urls import (
-    LoadedPath,
     absolute,
-    is_below,
     loaded_paths,
     local_path,
+    resolved,
     scheme_of,
     storage_url,
 )
@@ -27,6 +26,7 @@ from ...enumerator.files.ledger.pending import FileOrder
 from ...errors import OptionError
 from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName
+from .places import paths_of
 from .rules import is_chosen, shown
 
 
@@ -40,7 +40,7 @@ def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
     archive = archive_of(options)
     if options.clean_source != "archive" or not archive:
         return
-    for path in _paths(loaded):
+    for path in paths_of(loaded):
         # A file is moved by a rename, an object by a copy that its store makes: neither leaves the
         # one place for another.
         if _root(path.base) != _root(archive):
@@ -48,27 +48,14 @@ def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
                 f"sourceArchiveDir: found {options.source_archive_dir!r} for files of "
                 f"{path.given!r}; expected a directory of the same file system or bucket"
             )
-        elif is_below(archive, path.base):
-            yield (
-                f"sourceArchiveDir: found {options.source_archive_dir!r} within {path.given!r}, "
-                "where archived files would be read again; expected a directory outside that path"
-            )
-
-
-def _paths(loaded: str) -> Sequence[LoadedPath]:
-    try:
-        return loaded_paths(loaded)
-    except ValueError:
-        # `parse_options` reports what is wrong with the path itself.
-        return ()
 
 
 def _root(url: str) -> tuple[str, str]:
     if local_path(url) is not None:
         # All local paths count as one place: between two file systems a file is copied.
         return ("", "")
-    rest = storage_url(url).partition("://")[2]
-    return (scheme_of(storage_url(url)), rest.partition("/")[0])
+    scheme, _, rest = resolved(url).partition("://")
+    return (scheme, rest.partition("/")[0])
 
 
 def bound_of(text: str, time_zone: str) -> int | str | None:
@@ -119,16 +106,6 @@ def _is_empty(start: int | str | None, end: int | str | None) -> bool:
         return start >= end
     # A name and a time cannot be compared; then both bounds apply.
     return isinstance(start, str) and isinstance(end, str) and start >= end
-
-
-def overlaps(place: str, loaded: str) -> Iterator[str]:
-    """Yield what is wrong with a place for data files for each path that would read them."""
-    for path in _paths(loaded):
-        if is_below(place, path.base) or is_below(path.base, place):
-            yield (
-                f"found {place!r}, which overlaps the input path {path.given!r}; "
-                "expected a separate directory, since data files would be read as input"
-            )
 
 
 def queue_problems(

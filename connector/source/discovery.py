@@ -23,6 +23,7 @@ from ...errors import (
     SourceUnavailable,
 )
 from ..options.model import SluiceOptions
+from ..options.places import places
 from ..options.validation import bound_of, instant, instant_in
 
 
@@ -74,6 +75,7 @@ def _selection(options: SluiceOptions) -> FileSelection:
             place=place_bounds(options),
         ),
         ready_marker=options.ready_marker,
+        written=[place.url for place in places(options) if place.url.startswith("/")],
     )
 
 

@@ -194,7 +194,7 @@ def path_trees(
         for path in paths
         if path.is_local
     ]
-    links = Links(local)
+    links = Links(local, selection.written)
 
     def rules(scope: Scope, others: Sequence[Scope]) -> FileRules:
         return FileRules(scope, _near(scope, others), selection.criteria, marker, wants_versions)

@@ -17,7 +17,7 @@ from pyspark_sluice.checkpoint_meta.storage.fsspec_storage import FsspecStorage
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalStorage
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
 from pyspark_sluice.checkpoint_meta.storage.storage_errors import BeyondTheEnd
-from pyspark_sluice.checkpoint_meta.storage.urls import is_below, joined, literal, loaded_paths
+from pyspark_sluice.checkpoint_meta.storage.urls import joined, literal, loaded_paths, resolved
 
 
 def begun(storage, name):
@@ -369,7 +369,20 @@ def test_any_path_can_be_written_literally():
     assert parts(literal(odd)) == [(odd,)]
 
 
-def test_a_place_below_another_is_known_as_such():
-    assert is_below("/lake/in", "/lake")
-    assert is_below("s3a://b/x", "s3://b/x/")
-    assert not is_below("/lake2", "/lake")
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("s3://b/x/y", "s3a://B/x//y/", "S3N://b/z/../x/./y"),
+        ("gs://b/x", "gcs://b/x/"),
+        ("abfss://c@a.dfs.core.windows.net/x", "az://c/x"),
+        ("hdfs://node:8020/x", "hdfs://NODE/x/"),
+        ("s3://b", "s3a://b/", "s3://b/."),
+        ("s3://b/.x", "s3://b/./.x"),
+        ("{}/disk/x", "{}/link/x", "file:{}/disk//x/", "{}/disk/y/../x"),
+    ],
+)
+def test_a_place_is_the_same_however_it_is_written(tmp_path, texts):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    assert len({resolved(text.format(tmp_path)) for text in texts}) == 1
+    assert resolved(texts[0].format(tmp_path)) != resolved(f"{texts[0].format(tmp_path)}2")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .....checkpoint_meta.storage.urls import written_path
-from .....errors import SourceUnavailable
+from .....errors import OptionError, SourceUnavailable
 from ..api import FoundFiles, KnownFiles, SkipCounter, SkippedFile
 from ..selection.criteria import (
     CHANGED,
@@ -90,8 +90,9 @@ class Leaves(NamedTuple):
 class Links:
     """The symbolic links that are followed, as seen from all that is listed."""
 
-    def __init__(self, scopes: Sequence[Scope]) -> None:
-        self._scopes = scopes
+    def __init__(self, scopes: Sequence[Scope], written: Sequence[str] = ()) -> None:
+        """`written` are the resolved directories into which the query writes."""
+        self._scopes, self._written = scopes, written
 
     def is_found_by_itself(self, target: str, *, file: bool) -> bool:
         """True if what a link leads to is come to anyway, under its own name."""
@@ -122,6 +123,16 @@ class Links:
             )
         if self.is_found_by_itself(target, file=False):
             return None
+        for place in self._written:
+            if is_within(target, place) or is_within(place, target):
+                raise OptionError(
+                    "a link below the input path leads to a directory of the query's own files",
+                    path,
+                    f"a link to {target}, which overlaps {place}",
+                    "links to other directories, since these files would be read as input",
+                    "Remove the link, or give it a hidden name, such as one that begins with a "
+                    "dot.",
+                )
         return (*trail, target)
 
 

@@ -282,3 +282,7 @@ class FileSelection:
     criteria: Criteria = field(default_factory=Criteria)
     ready_marker: str = ""
     """See `ReadyMarker`; empty takes files without."""
+
+    written: Sequence[str] = field(default=(), repr=False)
+    """Resolved local directories into which the query writes: no link may lead there. They do not
+    decide which files are found."""
