@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, ClassVar, cast
 
 from typing_extensions import override
 
@@ -47,7 +47,14 @@ _MAX_DIRECTORY = 16 * 1024 * 1024
 _TAIL = 22 + 65_535
 """The record at the end of a zip archive, and the longest comment behind it."""
 
-_TAR_SUFFIXES = (".tar", ".tgz")
+_TAR_SUFFIXES = {
+    ".tar": Compression.NONE,
+    ".tgz": Compression.GZIP,
+    ".tbz": Compression.BZIP2,
+    ".tbz2": Compression.BZIP2,
+    ".txz": Compression.XZ,
+    ".tzst": Compression.ZSTD,
+}
 
 
 def reads_members(path: str, options: ReaderOptions) -> bool:
@@ -72,8 +79,9 @@ def _is_7z(path: str) -> bool:
 def _tar_codec(path: str) -> Compression | None:
     """The codec around a tar archive; None if the name is not that of one."""
     name = path[-12:].lower()
-    if name.endswith(_TAR_SUFFIXES):
-        return Compression.GZIP if name.endswith(".tgz") else Compression.NONE
+    suffix = name[name.rfind(".") :]
+    if suffix in _TAR_SUFFIXES:
+        return _TAR_SUFFIXES[suffix]
     codec, (inner, _, _) = codec_of(name, Compression.AUTO), name.rpartition(".")
     return codec if codec is not Compression.NONE and inner.endswith(".tar") else None
 
@@ -248,7 +256,7 @@ def _of_tar(
         ordinal = -1
         while True:
             with naming(file.path):
-                entry = archive.next()
+                entry = _next(archive)
                 # It would keep all entries otherwise; `members` is not in its stub.
                 vars(archive)["members"].clear()
             if entry is None:
@@ -264,6 +272,18 @@ def _of_tar(
                 member = file._replace(path=f"{file.path}!/{entry.name}", size=entry.size)
                 part = 0, entry.size
                 yield Member(entry.name, ordinal, member, part, read, partial(content, entry))
+
+
+def _next(archive: tarfile.TarFile) -> tarfile.TarInfo | None:
+    """Return the next header: of this archive, or of one behind it (`cat a.tar b.tar`)."""
+    try:
+        return archive.next()
+    except (MalformedDataError, EOFError) as err:
+        # Where a codec ends early behind an end mark, all members are whole.
+        ends_early = isinstance(err, EOFError) or isinstance(err.__cause__, EOFError)
+        if ends_early and cast("type[_Header]", archive.tarinfo).has_ended:
+            return None
+        raise
 
 
 def _read_checksum(stream: Stream) -> None:
@@ -284,25 +304,42 @@ def _position(stream: Stream | SevenZip) -> Callable[[int], int]:
 def _open_tar(
     file: FileVersion, source: RandomAccess, stream: Stream, codec: Compression
 ) -> tarfile.TarFile:
+    # What is noted about one archive is in a class of its own.
+    header = type("_HeaderOfOne", (_Header,), {})
     if codec is Compression.NONE:
-        return tarfile.open(fileobj=AsFile(source, file.size), mode="r:", tarinfo=_Header)
+        return tarfile.open(
+            fileobj=AsFile(source, file.size), mode="r:", tarinfo=header, ignore_zeros=True
+        )
     in_order = cast("IO[bytes]", stream)
-    return tarfile.open(fileobj=in_order, mode="r|", bufsize=STEP // 4, tarinfo=_Header)
+    return tarfile.open(
+        fileobj=in_order, mode="r|", bufsize=STEP // 4, tarinfo=header, ignore_zeros=True
+    )
 
 
 class _Header(tarfile.TarInfo):
-    """A header of which none is damaged: `tarfile` takes one behind the first for the end."""
+    """A header of which none is damaged: `tarfile` takes one behind the first for the end.
+
+    Behind the end mark of an archive another one may follow, or nothing.
+    """
+
+    has_ended: ClassVar[bool] = False
+    """True behind an end mark."""
 
     @classmethod
     @override
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
         try:
-            return super().frombuf(buf, encoding, errors)
+            header = super().frombuf(buf, encoding, errors)
         except tarfile.HeaderError as err:
-            if len(buf) == tarfile.BLOCKSIZE and not any(buf):
+            if not any(buf) and (cls.has_ended or len(buf) == tarfile.BLOCKSIZE):
+                cls.has_ended = True
                 raise
             problem = str(err) if buf else "it ends without its end mark"
+            if cls.has_ended:
+                problem = f"behind the end of an archive: {problem}"
             raise tarfile.ReadError(problem) from err
+        cls.has_ended = False
+        return header
 
 
 class _Directory(AsFile):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
@@ -307,3 +308,23 @@ def test_several_splits_share_a_stored_member_if_its_format_is_cut(tmp_path, nam
         budgets = repeat(PartBudget(rows=99), 99)
         parts = read_parts(splits, ID, budgets, file_format="json")
         assert [row for table, _ in parts for row in table["id"].to_pylist()] == found
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"),
+    [
+        (".tar", bytes),
+        (".tar.gz", gzip.compress),
+        (".tgz", gzip.compress),
+        (".tbz2", bz2.compress),
+        (".txz", lzma.compress),
+    ],
+)
+def test_archives_that_are_joined_are_read_to_the_last(tmp_path, suffix, pack):
+    """As `cat a.tar b.tar` writes them, packed before or after."""
+    three = [tarred({f"{n}.json": lines(n, 1)}) for n in range(3)]
+    for number, data in enumerate((pack(b"".join(three)), b"".join(map(pack, three)))):
+        path = tmp_path / f"{number}{suffix}"
+        path.write_bytes(data)
+        rows, _ = read([whole(path)], ID, file_format="json")
+        assert rows["id"].to_pylist() == [0, 1, 2]

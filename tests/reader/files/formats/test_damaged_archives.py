@@ -87,6 +87,11 @@ BAD_TAR = {
     "end mark": (lambda: tarred({"a": lines(0, 5)})[:1024], "ends without its end mark"),
     "cut": (lambda: tarred({"a": lines(0, 5)})[:530], r"a\.tar!/a; found it ends 27 bytes early"),
     "sparse": (sparse, "a sparse file"),
+    "garbage behind it": (lambda: tarred(TWO) + b"x" * 512, "found behind the end of an archive: "),
+    "cut behind it": (
+        lambda: tarred(TWO) + tarred({"c": lines(0, 5)})[:1024],
+        "ends without its end mark",
+    ),
     "gzip": (lambda: tarred({"a.json.gz": b"x" * 30}), r"as gzip: .*a\.tar!/a\.json\.gz"),
 }
 BAD_7Z = {
