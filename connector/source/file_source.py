@@ -60,6 +60,9 @@ if TYPE_CHECKING:
 # What one reader is meant to read in one batch (Spark's maxPartitionBytes).
 _TARGET_BYTES = 128 * 1024 * 1024
 
+# With less input a reader of a direct write would only make the table a file longer.
+_LEAST_BYTES_OF_WRITERS = 8 * 1024 * 1024
+
 # Some 30 microseconds at the speed of decoding: what a packed local file costs.
 _OPEN_COST_LOCAL = 8 * 1024
 
@@ -169,7 +172,9 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         if cost is None:
             paths = loaded_paths(self.options.path)
             cost = _OPEN_COST_LOCAL if all(p.is_local for p in paths) else _OPEN_COST_REMOTE
-        return SplitSpreader(_TARGET_BYTES, cost, driver_cores())
+        writes = bool(self.options.write_to) and self.options.write_copy == "always"
+        least = _LEAST_BYTES_OF_WRITERS if writes else 0
+        return SplitSpreader(_TARGET_BYTES, cost, driver_cores(), least)
 
     @override
     def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:

@@ -240,7 +240,13 @@ class RunningCoordinator(Generic[SplitT, StateT]):
         # Runs that end as soon as they can would never come to a base.
         if self.context.bounded:
             patience = self.settings.upkeep_patience
-            self.threads.wait_for(lambda: not self.upkeep.is_overdue, patience)
+            if not self.threads.wait_for(lambda: not self.upkeep.is_overdue, patience):
+                self.threads.journal.warning(
+                    "upkeep",
+                    "the run does not wait longer than %.0f s for cleaning up and old state: the "
+                    "next one goes on with it",
+                    patience,
+                )
 
     def commit(self, end: CheckpointRef) -> None:
         """See `Coordinator.commit`."""

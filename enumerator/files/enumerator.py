@@ -71,6 +71,8 @@ class FileSplitEnumerator(LedgerEnumerator):
     ) -> None:
         self._context = context
         self._discovery = discovery
+        if context.bounded:
+            discovery.will_end()
         self._cutter = cutter
         self._spreader = spreader
         self._policy = policy

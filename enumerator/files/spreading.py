@@ -15,19 +15,26 @@ from ...checkpoint_meta.documents.file_split import FileSplit
 class SplitSpreader:
     """Remembers what each reader of the checkpoint being planned has got so far."""
 
-    def __init__(self, target_bytes: int, open_cost_bytes: int, cores: int) -> None:
-        """A reader is meant to get about `target_bytes`; a file costs `open_cost_bytes` more."""
+    def __init__(
+        self, target_bytes: int, open_cost_bytes: int, cores: int, least_bytes: int = 0
+    ) -> None:
+        """A reader is meant to get about `target_bytes`; a file costs `open_cost_bytes` more.
+
+        More readers than `cores` get `least_bytes` of files each, whatever these cost: as many as
+        are worth a file of their own where readers write files.
+        """
+        self._least = least_bytes
         self._target = target_bytes
         self._open_cost = open_cost_bytes
         self.cores = cores
         self._loads: dict[int, float] = {}
-        self._total = 0
+        self._total = self._bytes = 0
         self._splits = 0
 
     def start_batch(self) -> None:
         """Forget the loads: a new checkpoint begins."""
         self._loads = {}
-        self._total = self._splits = 0
+        self._total = self._bytes = self._splits = 0
 
     def readers_wanted(self, splits: Sequence[FileSplit]) -> int:
         """Readers for what is assigned already and `splits`.
@@ -38,6 +45,9 @@ class SplitSpreader:
         cost = self._total + sum(map(self._cost, splits))
         count = self._splits + len(splits)
         rounds = -(-max(cost, 1) // (self._target * self.cores))
+        if self._least:
+            size = self._bytes + sum(split.end - split.start for split in splits)
+            rounds = max(1, min(rounds, size // (self._least * self.cores)))
         return max(min(rounds * self.cores, count), 1)
 
     def spread(
@@ -59,6 +69,7 @@ class SplitSpreader:
             shares.setdefault(reader, []).append(index)
         self._loads.update({reader: load for load, reader in heap})
         self._total += sum(costs)
+        self._bytes += sum(split.end - split.start for split in splits)
         self._splits += len(splits)
         # Back in the given order: the reader decodes small files that are neighbours together.
         return {r: [splits[i] for i in sorted(shares[r])] for r in sorted(shares)}

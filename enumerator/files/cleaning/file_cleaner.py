@@ -6,7 +6,6 @@ import errno
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Literal
@@ -15,6 +14,7 @@ from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.storage.contract import Storage
 from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.urls import LoadedPath, join, local_path
+from ....checkpoint_meta.stores.contract import in_parallel
 from ....errors import SluiceError
 from ..ledger.byte_ranges import ByteRange, ByteRanges, byte_ranges_of, joined, without
 from .places import Outcome, archive, delete
@@ -119,9 +119,11 @@ class FileCleaner:
     def _removed(
         self, files: Sequence[FileVersion]
     ) -> Iterable[tuple[FileVersion, BaseException | None]]:
-        workers = self._storage_of(files[0].path).requests
-        with ThreadPoolExecutor(workers, "sluice-clean") as pool:
-            return list(zip(files, pool.map(self._try, files), strict=True))
+        # Local disks gain nothing from threads. Those of `in_parallel` keep no process alive: a
+        # store that refuses deletions must not hold up the end of a run.
+        is_local = self._storage_of(files[0].path).requests == 1
+        errors = list(map(self._try, files)) if is_local else in_parallel(self._try, files)
+        return list(zip(files, errors, strict=True))
 
     def _try(self, file: FileVersion) -> BaseException | None:
         try:

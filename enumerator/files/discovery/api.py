@@ -210,6 +210,10 @@ class Discovery(Protocol):
         """More for the progress event, as JSON values."""
         return {}
 
+    def will_end(self) -> None:
+        """The run ends with what is there: nothing is left waiting at a server then."""
+        return
+
     def close(self) -> None:
         """Close what is open. Not guaranteed to be called."""
         return

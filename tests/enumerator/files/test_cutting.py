@@ -193,6 +193,10 @@ def test_a_new_batch_forgets_the_loads():
 
 
 def test_readers_are_wanted_by_cost_but_one_a_core_where_there_are_splits():
+    writers = SplitSpreader(100, open_cost_bytes=100, cores=2, least_bytes=50)
+    # As many files as their cost of opening asks for would be tiny ones.
+    assert writers.readers_wanted(splits_of([1] * 99)) == 2
+    assert writers.readers_wanted(splits_of([30] * 9)) == 4
     spreader = SplitSpreader(target_bytes=100, open_cost_bytes=0, cores=4)
     assert spreader.readers_wanted(splits_of([1])) == 1
     assert spreader.readers_wanted(splits_of([1, 1, 1])) == 3

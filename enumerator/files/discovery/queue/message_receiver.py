@@ -19,6 +19,9 @@ from .api import LONG_POLL, EventQueue, Message
 SHORT_POLL = 1
 """Seconds to wait where more may be there; without any wait SQS looks at a part of itself only."""
 
+_LAST_POLL = SHORT_POLL + 2.0
+"""Seconds in which the last short poll of a run should end."""
+
 _MOST_HELD = 20_000
 """Messages at a time: SQS itself lets 120,000 be in flight."""
 
@@ -64,13 +67,20 @@ class MessageReceiver:
         self._was_empty = False
         """True once the queue had nothing more."""
         self._counts: Counter[str] = Counter()
+        self.longest_poll = LONG_POLL
+        """A server hides what comes during a poll, also if its client is gone: a run that is going
+        to end leaves no long one open."""
+        self._polling: threading.Thread | None = None
 
     def start(self) -> None:
         """Start the two threads that receive and keep messages."""
         for run in (self._receive, self._keep):
-            threading.Thread(
+            thread = threading.Thread(
                 target=self._guarded, args=(run,), name="sluice-queue", daemon=True
-            ).start()
+            )
+            if run == self._receive:
+                self._polling = thread
+            thread.start()
 
     def _guarded(self, run: Callable[[], None]) -> None:
         try:
@@ -88,6 +98,9 @@ class MessageReceiver:
         self._stopped.set()
         with self._changed:
             self._changed.notify_all()
+        if self._polling is not None and self.longest_poll == SHORT_POLL:
+            # The last poll ends, and what it has brought is released.
+            self._polling.join(_LAST_POLL)
 
     # For the listing's thread -----------------------------------------------------------------
 
@@ -173,7 +186,7 @@ class MessageReceiver:
                     self.queue.release(messages)
                 return
             # The first answers have to show soon that there is nothing; later ones may wait.
-            wait = SHORT_POLL if messages else LONG_POLL
+            wait = SHORT_POLL if messages else self.longest_poll
             self._arrived(messages)
 
     def _failed(self, health: _Health, error: OSError, reason: str) -> None:

@@ -37,7 +37,7 @@ from ..object_store.remote_tree import RemoteTree
 from ..tree_discovery import TreeDiscovery
 from .api import EventQueue, MalformedMessage, Message
 from .message_acks import HeldMessage, MessageAcks
-from .message_receiver import MessageReceiver
+from .message_receiver import SHORT_POLL, MessageReceiver
 from .sqs import SqsQueue
 from .storage_queue import StorageQueue
 
@@ -256,6 +256,10 @@ class NotificationDiscovery(Discovery):
     @override
     def report(self) -> Mapping[str, Any]:
         return {"notifications": dict(sorted(self._receiver.figures().items()))}
+
+    @override
+    def will_end(self) -> None:
+        self._receiver.longest_poll = SHORT_POLL
 
     @override
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from pyspark_sluice.checkpoint_meta.storage import local_storage
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalStorage
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.enumerator.files.cleaning import source_cleanup
+from pyspark_sluice.enumerator.files.cleaning.file_cleaner import FileCleaner
 from pyspark_sluice.enumerator.files.cleaning.places import _of_version
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.errors import StateError
@@ -148,6 +150,26 @@ def test_an_archive_keeps_names_below_the_loaded_path_and_replaces_nothing(tmp_p
     Path(name).unlink()
     assert keeping.run().figures()["failing"] == 0
     assert Path(name).read_text() == "day=1/taken"
+
+
+def test_a_store_that_does_not_answer_keeps_no_process_alive(keeping, monkeypatch):
+    class Slow(LocalStorage):
+        requests = 16
+
+        def delete(self, name, etag=""):
+            asked.set()
+            answers.wait(60)
+
+    asked, answers = threading.Event(), threading.Event()
+    monkeypatch.setattr(FileCleaner, "_storage_of", lambda *_: Slow())
+    before = {thread for thread in threading.enumerate() if not thread.daemon}
+    keeping.batch(keeping.whole(*"abcdefgh"))
+    cleaning = threading.Thread(target=keeping.run, daemon=True)
+    cleaning.start()
+    assert asked.wait(60)
+    assert {thread for thread in threading.enumerate() if not thread.daemon} == before
+    answers.set()
+    cleaning.join(60)
 
 
 def test_what_cannot_be_deleted_is_counted_named_and_tried_again(keeping, monkeypatch):

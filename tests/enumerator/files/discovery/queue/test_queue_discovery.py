@@ -108,6 +108,18 @@ def test_after_a_crash_a_message_comes_again_and_its_file_once(stream, open_stre
     again.until(held=0, deleted=4)
 
 
+def test_a_run_that_ends_hides_no_later_message(open_stream):
+    """A long poll that is still open at the server would take it, for two minutes."""
+    stream = open_stream()
+    stream.discovery.will_end()
+    stream.found()
+    wait_until(lambda: stream.discovery._receiver._was_empty)
+    stream.discovery.close()
+    assert not stream.discovery._receiver._polling.is_alive()
+    stream.tell("in/later")
+    assert stream.left() == (1, 0)
+
+
 def test_a_message_that_comes_after_the_cut_with_its_file_goes_when_that_is_complete(open_stream):
     stream = open_stream()
     stream.put("in/a")
