@@ -20,7 +20,7 @@ class SplitSpreader:
     ) -> None:
         """A reader is meant to get about `target_bytes`; a file costs `open_cost_bytes` more.
 
-        More readers than `cores` get `least_bytes` of files each, whatever these cost: as many as
+        More readers than `cores` get at least `least_bytes` of files each: as many as
         are worth a file of their own where readers write files.
         """
         self._least = least_bytes

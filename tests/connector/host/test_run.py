@@ -31,7 +31,7 @@ from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
 from pyspark_sluice.connector.query import ownership
 from pyspark_sluice.connector.query.owner import owner_of
-from pyspark_sluice.errors import FencedError, SluiceError, StateError
+from pyspark_sluice.errors import FencedError, OptionError, SluiceError, StateError
 from pyspark_sluice.examples.demo.driver import descendants
 from pyspark_sluice.tests.connector.host.query import Query
 from pyspark_sluice.tests.patience import wait_until
@@ -412,6 +412,18 @@ def test_a_terminal_shows_the_tasks_of_the_running_batch(query, tmp_path, monkey
     assert (process.returncode, output.startswith("batch 0: 4 splits, 40 rows")) == (0, True)
     assert "tasks of the batch" in shown
     assert "25%" in shown
+
+
+def test_a_link_within_the_input_that_leads_to_the_table_is_refused(query):
+    query.land("a.json", range(3))
+    assert run(options_of(query), to=f"delta:{query.table}").rows == 3
+    (query.source / "all").symlink_to(query.table.parent)
+    (query.source / "out").symlink_to(query.table)
+    with pytest.raises(OptionError, match="a link below the input path leads to a directory of"):
+        run(options_of(query), to=f"delta:{query.table}")
+    (query.source / "out").unlink()
+    with pytest.raises(SluiceError, match=r"form a cycle|a link below the input path"):
+        run(options_of(query), to=f"delta:{query.table}")
 
 
 @pytest.mark.parametrize("to", ["delta:", "parquet:"])

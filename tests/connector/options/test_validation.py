@@ -94,6 +94,59 @@ def test_options_that_fit_together_are_accepted(options):
     parse_options({"path": "/in", **options}, streaming=False)
 
 
+@pytest.mark.parametrize(
+    ("places", "problem"),
+    [
+        ({"checkpointLocation": "IN/ck"}, "checkpointLocation: found '.*' within the input path"),
+        ({"checkpointLocation": "IN"}, "checkpointLocation: found"),
+        ({"checkpointLocation": "LINK/ck"}, "checkpointLocation: found"),
+        ({"checkpointLocation": "CK", "stateLocation": "IN/day/../s"}, "stateLocation: found"),
+        ({"path": "IN/*/*", "checkpointLocation": "IN/ck"}, "checkpointLocation: found"),
+        ({"path": "LINK", "checkpointLocation": "IN/ck"}, "checkpointLocation: found"),
+        ({"checkpointLocation": "CK", "writeTo": "LINK/t"}, "writeTo: found .*overlaps the input"),
+        ({"checkpointLocation": "CK", "badRecordsPath": "LINK/b"}, "badRecordsPath: found"),
+        (
+            {"path": "s3a://B/in", "checkpointLocation": "CK", "writeTo": "s3://b/in//t/"},
+            "writeTo: found",
+        ),
+        (
+            {
+                "checkpointLocation": "CK",
+                "cleanSource": "archive",
+                "sourceArchiveDir": "LINK/old",
+            },
+            "sourceArchiveDir: found .* archived files would be read again",
+        ),
+        (
+            {"checkpointLocation": "CK", "writeTo": "T", "badRecordsPath": "T/bad"},
+            "badRecordsPath: found .* within writeTo=.*, where a VACUUM",
+        ),
+        ({"checkpointLocation": "T/ck", "writeTo": "T"}, "checkpointLocation: found .* VACUUM"),
+        ({"checkpointLocation": "T/_ck", "writeTo": "T"}, ""),
+        ({"checkpointLocation": "IN/_checkpoints/q"}, ""),
+        ({"checkpointLocation": "IN/ck", "pathGlobFilter": "*.csv"}, ""),
+        ({"checkpointLocation": "IN/ck", "recursiveFileLookup": "false"}, ""),
+        ({"path": "IN/*/landing", "checkpointLocation": "IN/ck"}, ""),
+        ({"checkpointLocation": "IN-2/ck"}, ""),
+    ],
+)
+def test_no_place_of_a_call_is_within_its_input_however_it_is_written(tmp_path, places, problem):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    values = {"IN": "in", "LINK": "link", "CK": "ck", "T": "table"}
+
+    def written(text):
+        return re.sub("^(IN|LINK|CK|T)(?=/|-|$)", lambda m: f"{tmp_path}/{values[m[1]]}", text)
+
+    options = {"path": "IN", "fileFormat": "json", **places}
+    options = {name: written(text) for name, text in options.items()}
+    if problem:
+        with pytest.raises(OptionError, match=problem):
+            parse_options(options, streaming=True)
+    else:
+        parse_options(options, streaming=True)
+
+
 def test_times_in_paths_are_in_the_zone_of_the_option_and_so_are_bounds():
     path = "/in/date=2026-07-01/hour=10/a"
     given = {"path": "/in", "startAt": "2026-07-01T10:00"}

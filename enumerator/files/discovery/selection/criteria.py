@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .....checkpoint_meta.storage.name_globs import glob_pattern
-from .....errors import SourceUnavailable
+from .....errors import OptionError, SourceUnavailable
 from .event_times import EventTimes
 from .name_patterns import IGNORED, NameRule, ReadyMarker
 
@@ -82,6 +83,21 @@ class PlaceBounds:
         return self.times.of(path) < bound
 
 
+SINK_LOG: Final = "_spark_metadata"
+"""The directory in which Spark's file sink lists the files that it has committed."""
+
+
+def _listed_by_a_log(base: str) -> OptionError:
+    return OptionError(
+        "a directory that Spark's file sink writes to is not read",
+        base,
+        f"{SINK_LOG}, the list of the files that count; others are left by attempts that failed",
+        "a directory in which each file counts",
+        "Let the query write a table, or forward its rows otherwise. If it has ended, delete the "
+        f"files that {SINK_LOG} does not list, and then {SINK_LOG}.",
+    )
+
+
 class Scope:
     """Decides by names alone. A level counts the directories between the base and a name."""
 
@@ -112,6 +128,9 @@ class Scope:
         """
         if level < self.depth and not self._wildcards[level].fullmatch(name):
             return OUTSIDE
+        # As in Spark, the log counts in the directory that is loaded.
+        if name == SINK_LOG and not level and not self.depth:
+            raise _listed_by_a_log(self.base)
         if not self.names.enters(name):
             return "ignoredPathSegmentRegex"
         # As in Spark, partitions are entered anyway.

@@ -12,7 +12,7 @@ from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.enumerator.files.discovery.object_store import remote_tree
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger as FileLedger
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
-from pyspark_sluice.errors import MissingPathError
+from pyspark_sluice.errors import MissingPathError, OptionError
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server, as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
     Ledger,
@@ -139,6 +139,13 @@ def test_objects_that_were_overwritten_and_are_not_read_again_are_counted(river,
     named = {one.path for one in discovery.skipped.sample if one.reason == "onOverwrite"}
     assert named
     assert set(keys(named)) <= set(overwritten)
+
+
+def test_a_prefix_that_sparks_file_sink_writes_to_is_refused(river, server):
+    for key in ("a", "_spark_metadata/0"):
+        river.client().put_object(Bucket="river", Key=f"sink/{key}", Body=b"x")
+    with pytest.raises(OptionError, match=r"river/sink; found _spark_metadata"):
+        Ledger().take(make_discovery("s3://river/sink", server))
 
 
 def test_markers_are_looked_for_on_the_page_before_they_are_asked_for(river, server, requests):

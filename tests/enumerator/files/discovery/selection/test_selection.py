@@ -13,7 +13,7 @@ import pytest
 
 from pyspark_sluice.enumerator.files.discovery.selection.criteria import Criteria, Scope
 from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import NameRule, ReadyMarker
-from pyspark_sluice.errors import MissingPathError, SourceUnavailable
+from pyspark_sluice.errors import MissingPathError, OptionError, SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.discovery.finding import (
     Ledger,
     land,
@@ -210,6 +210,16 @@ def test_a_file_system_without_times_is_refused_where_times_are_asked_for():
     assert Criteria().judged(["a"], np.array([1]), unknown, 0).tolist() == [0]
     with pytest.raises(SourceUnavailable, match="without modification times"):
         Criteria(settle_time=1).judged(["a"], np.array([1]), unknown, 0)
+
+
+def test_a_directory_that_sparks_file_sink_writes_to_is_refused_and_one_above_it_is_not(tree):
+    tree.land("sink/part-0")
+    tree.land("sink/_spark_metadata/0")
+    with pytest.raises(OptionError, match=r"sink; found _spark_metadata, the list of the files"):
+        Ledger().take(make_discovery(f"{tree.root}/sink"))
+    # As in Spark, which looks for its log in what is loaded only.
+    assert len(Ledger().take(make_discovery(tree.root))) == 1
+    assert len(Ledger().take(make_discovery(f"{tree.root}/si*"))) == 1
 
 
 # Markers ------------------------------------------------------------------------------------
