@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
+from ..checkpoint_meta.storage.providers import BY_SCHEME
+from ..checkpoint_meta.storage.urls import scheme_of
 from ..errors import TableError
 from ..reader.direct_write.field_ids import (
     has_field_ids,
@@ -218,13 +220,30 @@ def _data_file(transaction: Transaction, file: WrittenFile, footer: pq.FileMetaD
     statistics = data_file_statistics_from_parquet_metadata(footer, plan, numbers)
     return DataFile.from_args(
         content=DataFileContent.DATA,
-        file_path=file.path,
+        file_path=path_in(metadata.location, file.path),
         file_format=FileFormat.PARQUET,
         partition=Record(*_values(metadata, partition_in(footer)[1])),
         file_size_in_bytes=file.bytes,
         spec_id=metadata.default_spec_id,
         **statistics.to_serialized_dict(),
     )
+
+
+def path_in(location: str, path: str) -> str:
+    """Return a data file's path with the scheme and the host that its table's location has.
+
+    A Hadoop catalog may know no file system `s3`, only `s3a`, nor a path without `file:`.
+    """
+    scheme, (host, _, _) = scheme_of(location), location.partition("://")[2].partition("/")
+    if path.startswith("/"):
+        return (f"file://{path}" if "://" in location else f"file:{path}") if scheme else path
+    provider = BY_SCHEME.get(scheme)
+    if provider is None or provider is not BY_SCHEME.get(scheme_of(path)):
+        return path
+    bucket, slash, key = path.partition("://")[2].partition("/")
+    # Azure: abfss://container@account.dfs.core.windows.net.
+    bucket = host if host.partition("@")[0] == bucket else bucket
+    return f"{location.partition('://')[0]}://{bucket}{slash}{key}"
 
 
 def _values(metadata: TableMetadata, values: Sequence[Any]) -> Iterator[Any]:

@@ -17,7 +17,7 @@ from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.partition_spec import paths_of
 from ..reader.direct_write.statistics import Path, leaves
 from ..reader.direct_write.table_fit import required, with_demands, with_promises
-from .iceberg_files import NAME_MAPPING, columns_of, data_files, is_in_place, keep_names
+from .iceberg_files import NAME_MAPPING, columns_of, data_files, is_in_place, keep_names, path_in
 from .table_sink import TableSink
 from .written_batch import WrittenBatch
 
@@ -118,7 +118,8 @@ class IcebergSink(TableSink):
 
     def _check_new(self, table: Table, batch: WrittenBatch) -> None:
         """Refuse files of others that another query may have added; our own names are unique."""
-        paths = {file.path for file in batch.files if is_in_place(file)}
+        location = table.metadata.location
+        paths = {path_in(location, file.path) for file in batch.files if is_in_place(file)}
         marks = {name for name in table.properties if name.startswith(_MARK)}
         if paths and marks != {_checkpoint_of(batch.lineage), _files_of(batch)}:
             already_added = paths & {task.file.file_path for task in table.scan().plan_files()}

@@ -15,6 +15,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from pyspark_sluice.errors import TableError
+from pyspark_sluice.tables.iceberg_files import path_in
 from pyspark_sluice.tables.iceberg_table import IcebergSink
 from pyspark_sluice.tests.tables.iceberg_lake import IcebergLake
 from pyspark_sluice.tests.tables.sinks import ids, in_place
@@ -84,6 +85,28 @@ def test_columns_in_another_case_or_of_nulls_in_required_ones_are_refused_by_nam
     fields = [(field.name, field.required) for field in lake.table.schema().fields]
     assert fields == [("ID", False), ("text", True)]
     assert sorted(lake.table.scan().to_arrow()["text"].to_pylist()) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("location", "path", "expected"),
+    [
+        ("s3a://b/w/t", "s3://b/w/t/data/1", "s3a://b/w/t/data/1"),
+        ("s3://b/w/t", "s3://b/w/t/data/1", "s3://b/w/t/data/1"),
+        ("s3a://b/w/t", "s3://other/1", "s3a://other/1"),
+        (
+            "abfss://c@a.dfs.core.windows.net/t",
+            "abfs://c/t/1",
+            "abfss://c@a.dfs.core.windows.net/t/1",
+        ),
+        ("gs://b/t", "s3://b/1", "s3://b/1"),
+        ("file:///w/t", "/w/t/data/1", "file:///w/t/data/1"),
+        ("file:/w/t", "/w/t/data/1", "file:/w/t/data/1"),
+        ("/w/t", "/w/t/data/1", "/w/t/data/1"),
+    ],
+)
+def test_data_files_have_the_scheme_of_the_location_of_their_table(location, path, expected):
+    """A Hadoop catalog knows no file system for another one."""
+    assert path_in(location, path) == expected
 
 
 def test_an_earlier_batch_and_partition_values_are_refused_by_name(lake):
