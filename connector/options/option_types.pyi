@@ -104,13 +104,13 @@ class OptionTypes(TypedDict, total=False):
     header: bool
     ignoreCorruptFiles: bool
     ignoreLeadingWhiteSpace: bool
-    ignoreMissingFiles: bool
+    ignoreMissingFiles: Literal["false", "true", "replaced"]
     ignoreNamespace: bool
     ignoreSurroundingSpaces: bool
     ignoreTrailingWhiteSpace: bool
     ignore_corrupt_files: bool
     ignore_leading_white_space: bool
-    ignore_missing_files: bool
+    ignore_missing_files: Literal["false", "true", "replaced"]
     ignore_namespace: bool
     ignore_surrounding_spaces: bool
     ignore_trailing_white_space: bool

@@ -15,6 +15,7 @@ from ...enumerator.files.ledger.sifting import OnOverwrite
 from ...reader.direct_write.write_options import WriteOptions
 from ...reader.files.options import FileFormatName, ParseMode
 from ...reader.files.options.schema_options import EvolutionMode
+from ...reader.files.options.values import MissingFiles
 
 UNSET: Final = object()
 """Among the values of a rule: the option is left out."""
@@ -108,6 +109,13 @@ OF_FILES: Final = (
     ),
     Rule("write_copy", "file_format", (FileFormatName.PARQUET,), "never"),
     Rule("write_copy", "clean_source", ("off",), "never", _TABLE_HAS_FILES),
+    Rule(
+        "ignore_missing_files",
+        "clean_source",
+        ("off",),
+        MissingFiles.SKIP_IF_REPLACED,
+        ", since older files of a directory tell a lost file from a replaced one",
+    ),
     Rule("write_copy", "on_overwrite", (OnOverwrite.IGNORE,), "never", _TABLE_HAS_FILES),
     Rule("schema_evolution_mode", "write_copy", ("always",), EvolutionMode.RESCUE),
     Rule(

@@ -12,6 +12,7 @@ from ...checkpoint_meta.storage.urls import absolute, hadoop_path, join
 from ...checkpoint_meta.stores.open_store import StateStore, open_store
 from ...enumerator.coordinator.start_position import taken_up
 from ...errors import OptionError, StateError
+from ...reader.files.options.values import MissingFiles
 from ...tables import query_id
 from ..options.model import SluiceOptions
 
@@ -51,7 +52,7 @@ def starting_state(options: SluiceOptions) -> tuple[StateStore, CheckpointRef]:
             f"id {identifier}",
             f"one of the checkpoints retained there: {retained}",
         )
-    if not options.ignore_missing_files:
+    if options.ignore_missing_files is not MissingFiles.SKIP:
         check_not_cleaned(
             store,
             CheckpointHistory(store).header(ref),

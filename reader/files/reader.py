@@ -49,10 +49,11 @@ from .io.compressed.cut_places import CutPlaces
 from .io.file_kinds import another_kind, recognised, refuse_share, refuse_unfit
 from .io.file_version import DirectoryMark
 from .io.memory_bounds import Spool
-from .io.source_file import SourceFile, contents, paced
+from .io.source_file import SourceFile, contents, newer_generation, paced
 from .left_out import bad_file, left_out, report_replaced
 from .options import ReaderOptions
 from .options.schema_options import EvolutionMode
+from .options.values import MissingFiles
 from .packing import merged, runs
 from .part_end import SplitEnd, Step, with_sample
 from .path_columns import FileColumns, FilePruning
@@ -319,8 +320,13 @@ class FileSplitReader(SplitReader[FileSplit]):
     def _ignored(self, error: FileVanishedError | MalformedDataError, file: FileVersion) -> str:
         """Return why what is left of the file is skipped; raises if it may not be."""
         if isinstance(error, FileVanishedError):
-            if self._options.ignore_missing_files or isinstance(error, DirectoryMark):
+            missing = self._options.ignore_missing_files
+            if missing is MissingFiles.SKIP or isinstance(error, DirectoryMark):
                 return str(error)
+            if missing is MissingFiles.SKIP_IF_REPLACED:
+                newer = newer_generation(file, self._options.storage_options)
+                if newer:
+                    return f"replaced: its directory was written again, with {newer}; {error}"
             raise error
         # An archive is what it should be: its error names the member.
         is_archive = class_of(file, self._options).holds_members

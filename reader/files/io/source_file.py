@@ -168,6 +168,25 @@ class SourceFile:
         return present
 
 
+def newer_generation(file: FileVersion, storage_options: Mapping[str, Any]) -> str:
+    """Return a data file of the directory of a deleted file, if all of them are newer than it.
+
+    So it is where a job has written a directory again. Any other file that is as old as the deleted
+    one says that this one alone is lost; then the result is empty, as for an empty directory.
+    """
+    storage, name = open_storage(file.path, storage_options)
+    newer = ""
+    with naming(file), suppress(FileNotFoundError):
+        for page in storage.pages(f"{name.rpartition('/')[0]}/", folders=True):
+            for other, modified in zip(page.names, page.modified, strict=True):
+                if other.rpartition("/")[2].startswith(("_", ".")):
+                    continue
+                if not 0 <= file.modified < modified:
+                    return ""
+                newer = storage.url(other)
+    return newer
+
+
 def paced(storage: Mapping[str, Any], seconds: float) -> PacedOptions:
     """Storage options that request so little at once that an answer takes about this long."""
     return PacedOptions(storage, Pace(_LEAST_PART, PART, _LEAST_PART, seconds))

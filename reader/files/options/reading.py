@@ -19,6 +19,7 @@ from .values import (
     FieldSeparator,
     FileFormatName,
     FormatName,
+    MissingFiles,
     OneCharacter,
     ParseMode,
     RebaseMode,
@@ -85,8 +86,11 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
     ignore_corrupt_files: bool = Field(
         False, description="Skip the rest of a file that cannot be decoded, and count it."
     )
-    ignore_missing_files: bool = Field(
-        False, description="Skip a file that was deleted before it is read, and count it."
+    ignore_missing_files: MissingFiles = Field(
+        MissingFiles.FAIL,
+        description="true skips a file that was deleted before it is read, and counts it. replaced "
+        "does so only if its directory was written again: it has data files, and all of them are "
+        "newer than the deleted one.",
     )
     batch_bytes: ByteSize = Field(
         16 * 1024 * 1024,

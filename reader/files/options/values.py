@@ -56,6 +56,19 @@ class FileFormatName(NameInAnyCase):
         return {"feather": "arrow", "ipc": "arrow"}
 
 
+class MissingFiles(NameInAnyCase):
+    """The treatment of a file that is gone before it is read."""
+
+    FAIL = "false"
+    SKIP = "true"
+    SKIP_IF_REPLACED = "replaced"
+
+    @classmethod
+    @override
+    def other_names(cls) -> Mapping[str, str]:
+        return {"yes": "true", "1": "true", "no": "false", "0": "false"}
+
+
 class ParseMode(NameInAnyCase):
     """The treatment of a record that does not parse."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 from typing import Any
@@ -42,6 +43,32 @@ def test_a_vanished_file_is_an_error_or_skipped_and_named(tmp_path):
     table, reports = read(splits, SCHEMA, ignore_missing_files=True)
     assert table.num_rows == 39
     assert [bool(r.skipped) for r in reports] == [False] * 39 + [True]
+
+
+def test_a_vanished_file_is_skipped_as_replaced_if_its_directory_was_written_again(tmp_path):
+    paths = [tmp_path / "day=1" / f"{i}.json" for i in range(3)]
+    paths[0].parent.mkdir()
+    for path in paths:
+        path.write_bytes(_lines(1))
+    splits, options = [whole(path) for path in paths], {"ignore_missing_files": "replaced"}
+    # One file is lost: another one is older.
+    paths[1].unlink()
+    new = tmp_path / "day=1" / "new.json"
+    new.write_bytes(_lines(1))
+    later = splits[0].file.modified * 1000 + 5 * 10**9
+    os.utime(new, ns=(later, later))
+    with pytest.raises(FileVanishedError):
+        read(splits[1:2], SCHEMA, **options)
+    # A job has written the directory again, under other names.
+    for path in (paths[0], paths[2]):
+        path.unlink()
+    table, reports = read(splits, SCHEMA, **options)
+    assert table.num_rows == 0
+    assert all(re.match(f"replaced: .* with {new}; ", r.skipped) for r in reports)
+    # All of it is gone.
+    new.unlink()
+    with pytest.raises(FileVanishedError):
+        read(splits, SCHEMA, **options)
 
 
 def test_a_repaired_whole_file_is_read_as_it_is_unless_its_rows_were_acknowledged(tmp_path):

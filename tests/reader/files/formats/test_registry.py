@@ -38,6 +38,7 @@ VALUES: dict[str, Any] = {
     "file_format": "csv",
     "compression": "gzip",
     "mode": "PERMISSIVE",
+    "ignore_missing_files": "true",
     "batch_bytes": "1m",
     "format_options": '{"a": 1}',
     "infer_sample_files": "5",
