@@ -50,7 +50,8 @@ def test_a_vanished_file_is_skipped_as_replaced_if_its_directory_was_written_aga
     paths[0].parent.mkdir()
     for path in paths:
         path.write_bytes(_lines(1))
-    splits, options = [whole(path) for path in paths], {"ignore_missing_files": "replaced"}
+    splits = [whole(path) for path in paths]
+    options: dict[str, Any] = {"ignore_missing_files": "replaced"}
     # One file is lost: another one is older.
     paths[1].unlink()
     new = tmp_path / "day=1" / "new.json"
