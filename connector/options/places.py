@@ -7,7 +7,7 @@ store. Only what it resolves to is compared, here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ...checkpoint_meta.storage.urls import (
     LoadedPath,
@@ -21,8 +21,8 @@ from ...checkpoint_meta.storage.urls import (
 from ...enumerator.files.discovery.selection.criteria import Scope
 from ...enumerator.files.discovery.selection.name_patterns import NameRule
 
-if TYPE_CHECKING:
-    from .model import SluiceOptions
+Options: TypeAlias = Any
+"""The `SluiceOptions` of a call, whose module uses this one."""
 
 _LOG: Final = ("metadata", "offsets/0", "commits/0")
 """Files of the host in a checkpoint."""
@@ -50,7 +50,7 @@ class Place(NamedTuple):
     """Names of files in it, for a place that may be within hidden directories of the input."""
 
 
-def places(options: SluiceOptions) -> Iterator[Place]:
+def places(options: Options) -> Iterator[Place]:
     """Yield each place into which the query writes."""
     state = [join(options.source_name, name) for name in _STATE]
     if checkpoint := options.checkpoint_location:
@@ -71,7 +71,7 @@ def places(options: SluiceOptions) -> Iterator[Place]:
         yield Place("sourceArchiveDir", archive, _of(archive))
 
 
-def place_problems(options: SluiceOptions) -> Iterator[str]:
+def place_problems(options: Options) -> Iterator[str]:
     """Yield a line for each place whose files would be read as input, or be lost in a table."""
     all_places = list(places(options))
     for path in paths_of(options.path):
@@ -91,7 +91,7 @@ def place_problems(options: SluiceOptions) -> Iterator[str]:
             )
 
 
-def _overlap(place: Place, path: LoadedPath, options: SluiceOptions) -> str:
+def _overlap(place: Place, path: LoadedPath, options: Options) -> str:
     base = resolved(path.base)
     if place.files:
         names = NameRule(options.ignored_path_segment_regex, options.path_glob_filter)
