@@ -16,7 +16,8 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
-from pyspark_sluice.errors import ProtocolError
+from pyspark_sluice.errors import ProtocolError, StateMissingError
+from pyspark_sluice.tests.enumerator.coordinator.in_flight import TWO_FILES
 from pyspark_sluice.tests.enumerator.files.bench import Bench
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
@@ -139,6 +140,48 @@ def test_a_restart_restores_once_and_does_not_take_back_what_is_complete(query):
     assert query.enumerator is enumerator
     assert query.coordinator.epoch == 2
     assert (enumerator.pending, enumerator.returned) == ([], [])
+
+
+# Losses of Flink in 2026 ----------------------------------------------------------------------
+
+
+def test_a_checkpoint_between_a_restore_and_the_first_hand_out_neither_loses_nor_doubles_a_split():
+    """FLINK-40469 (splits in no checkpoint), FLINK-40710 (a split with two readers)."""
+    query = Harness(range(8), TWO_FILES)
+    first = query.coordinator.latest(NO_CHECKPOINT)
+    planned = query.assigned(first)
+    for times in (1, 2):
+        query.restart()
+        query.coordinator._open(NO_CHECKPOINT, first)
+        # It is cut and published, and then the driver dies again.
+        query.calls.tick()
+        assert len(query.coordinator.history.checkpoints()) == 1 + times
+    query.restart()
+    (again,) = query.coordinator.assignments(NO_CHECKPOINT, first)
+    assert query.assigned(again.ref) == planned
+    ref, end, read = NO_CHECKPOINT, first, []
+    while end != ref:
+        read += [n for part in query.assigned(end).values() for n in part]
+        query.acknowledge_all(end)
+        ref, end = end, query.coordinator.latest(end)
+    assert sorted(read) == list(range(8))
+
+
+@pytest.mark.parametrize("lost", [None, "checkpoints/", ""], ids=["nothing", "chain", "everything"])
+def test_a_state_under_another_name_is_restored_whole_or_refused(lost):
+    """FLINK-40837: a savepoint is rewritten, and the restore drops the coordinator's state."""
+    old = Harness(range(6), TWO_FILES)
+    first = old.coordinator.latest(NO_CHECKPOINT)
+    old.acknowledge_all(first)
+    new = Harness((), TWO_FILES, MemoryStateStore("renamed"))
+    for name, data in old.state.objects.items():
+        if lost is None or not name.startswith(lost):
+            new.state.objects[name] = data
+    if lost is None:
+        assert new.assigned(new.coordinator.latest(first)) == {0: [2], 1: [3]}
+    else:
+        with pytest.raises(StateMissingError, match="is not in the state directory"):
+            new.coordinator.latest(first)
 
 
 def test_an_enumerator_that_cannot_be_made_fails_the_query_with_its_error(query):
