@@ -27,7 +27,7 @@ SluiceError
 from __future__ import annotations
 
 import errno
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from .masking import masked
 
@@ -202,5 +202,25 @@ def of_system(error: OSError) -> SluiceError:
         "" if error.filename is None else str(error.filename),
         reason,
         "",
-        "Pass a path that exists and that this user can access.",
+        remedy_of(error) or "Pass a path that exists and that this user can access.",
     )
+
+
+_REMEDIES: Final = {
+    errno.ENOSPC: "Make room on the file system of this path, then start again: nothing is lost.",
+    errno.EDQUOT: "Raise the quota of this user, or delete what is not needed, then start again: "
+    "nothing is lost.",
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f, or that of the file system), or "
+    "use smaller batches, then start again: nothing is lost.",
+    errno.EIO: "The disk or the mount fails: see the log of the system (dmesg), repair it, then "
+    "start again.",
+    errno.EROFS: "Mount the file system for writing, or use a path on another one.",
+    errno.EMFILE: "Raise the limit on open files (ulimit -n), then start again: nothing is lost.",
+    errno.ENFILE: "Close files of other programs, or raise fs.file-max, then start again: nothing "
+    "is lost.",
+}
+
+
+def remedy_of(error: OSError) -> str:
+    """Return what helps against a limit or a fault of this machine; empty for other errors."""
+    return _REMEDIES.get(error.errno or 0, "")

@@ -40,11 +40,19 @@ class IcebergSink(TableSink):
 
     @override
     def _conflicts(self) -> tuple[type[Exception], ...]:
-        from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+        from pyiceberg.exceptions import (
+            CommitFailedException,
+            CommitStateUnknownException,
+            ServerError,
+            ServiceUnavailableError,
+            TooManyRequestsError,
+        )
 
         # `CommitStateUnknownException` is a lost answer: the next look at the table says whether it
         # counts.
-        return CommitFailedException, CommitStateUnknownException, OSError
+        # A catalog that is overloaded or away (429, 503, 500) is asked again.
+        away = ServerError, ServiceUnavailableError, TooManyRequestsError
+        return CommitFailedException, CommitStateUnknownException, *away, OSError
 
     @override
     def opened(self) -> Table:

@@ -20,6 +20,7 @@ CLEANED = "cleaned"
 REREADS = "rereads"
 SEED = "seed.json"
 ORDERS = "orders"
+RUNS = "runs"
 SCHEMAS = "schemas"
 
 ALIGNMENT = "_alignment"

@@ -13,12 +13,13 @@ from typing import Any, Final
 
 from .contract import Storage
 from .providers import ClientConfig
-from .storage_errors import AnotherVersion, message_in
+from .storage_errors import PASSING, AnotherVersion, MissingBucket, RefusedRequest, message_in
 
 _NUMBERS: Final = {
     PermissionError: errno.EACCES,
     FileNotFoundError: errno.ENOENT,
     AnotherVersion: errno.ESTALE,
+    RefusedRequest: errno.EINVAL,
     OSError: errno.EIO,
 }
 
@@ -63,6 +64,11 @@ def aws_client(service: str, config: ClientConfig, longest_wait: float = 0.0) ->
     return session.client(service, config=settings, **given)
 
 
+def _may_pass(status: int, code: str) -> bool:
+    words = ("Throttl", "Timeout", "SlowDown", "OverLimit", "TooManyRequests")
+    return str(status) in PASSING or any(word in code for word in words)
+
+
 @contextmanager
 def as_os_errors(where: str) -> Iterator[None]:
     """Raise what boto3 raises as errors of the operating system; `where` is what they name.
@@ -82,9 +88,12 @@ def as_os_errors(where: str) -> Iterator[None]:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         code = str(detail.get("Code", ""))
         kind = PermissionError if status in (401, 403) else OSError
+        # Keys that have expired, among others, are answered with 400, as is a client that is slow.
+        if status in range(400, 500) and kind is OSError and not _may_pass(status, code):
+            kind = RefusedRequest
         # SQS answers 400 where there is no such queue.
         if status == 404 or "NonExistentQueue" in code or "QueueDoesNotExist" in code:
-            kind = FileNotFoundError
+            kind = MissingBucket if code == "NoSuchBucket" else FileNotFoundError
         if status == 412:
             kind = AnotherVersion
         # What boto3 cannot read it takes for the message as a whole: see `storage_errors.py`.

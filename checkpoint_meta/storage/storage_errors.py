@@ -39,11 +39,18 @@ class BeyondTheEnd(OSError):
     """The object ends before the bytes that were asked for."""
 
 
+class MissingBucket(FileNotFoundError):
+    """The store has no such bucket or container."""
+
+
 class RefusedRequest(OSError):
     """The store does not take such a request: keys that are no keys, another region, a bad name."""
 
 
-_PASSING: Final = {"408", "409", "425", "429"}
+_NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist")
+"""What S3, Azure and Google Cloud Storage answer where there is no bucket."""
+
+PASSING: Final = {"408", "409", "425", "429"}
 """Answers below 500 that another try may not get."""
 
 _KNOWN_TEXTS: Final[Mapping[str, tuple[type[OSError], int]]] = {
@@ -81,7 +88,8 @@ def as_os_errors(where: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, exceptions.NotFoundError) as error:
-        raise FileNotFoundError(errno.ENOENT, _cut(error), where) from error
+        kind = MissingBucket if _lacks_bucket(str(error)) else FileNotFoundError
+        raise kind(errno.ENOENT, _cut(error), where) from error
     except exceptions.AlreadyExistsError as error:
         raise FileExistsError(errno.EEXIST, _cut(error), where) from error
     except (exceptions.PreconditionError, exceptions.NotModifiedError) as error:
@@ -92,8 +100,8 @@ def as_os_errors(where: str) -> Iterator[None]:
         raise OSError(errno.EINVAL, f"{_cut(error)}: {_UNSPEAKABLE}", where) from error
     except exceptions.BaseError as error:
         # To a listing all of these are one kind of error.
-        kind, number = _kind(str(error))
-        raise kind(number, _cut(error), where) from error
+        other, number = _kind(str(error))
+        raise other(number, _cut(error), where) from error
 
 
 def _kind(text: str) -> tuple[type[OSError], int]:
@@ -107,10 +115,16 @@ def _kind(text: str) -> tuple[type[OSError], int]:
         return next(kinds, (OSError, errno.EIO))
     number = status.group(1)[:3]
     # S3 answers 400 where a client was too slow.
-    passing = number in _PASSING or (code is not None and code.group(1) == "RequestTimeout")
+    passing = number in PASSING or (code is not None and code.group(1) == "RequestTimeout")
+    if number == "404" and _lacks_bucket(text):
+        return MissingBucket, errno.ENOENT
     # Texts of three digits compare like numbers.
     refused = number < "500" and not passing
     return _KINDS.get(number, (RefusedRequest, errno.EINVAL) if refused else (OSError, errno.EIO))
+
+
+def _lacks_bucket(text: str) -> bool:
+    return any(sign in text for sign in _NO_BUCKET)
 
 
 def _cut(error: BaseException) -> str:
@@ -163,9 +177,13 @@ FINAL: Final = (
 """Answers that the next try would hear as well: about the object, the credentials or the call."""
 
 
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+"""A person has to make room first."""
+
+
 def is_final(error: BaseException | None) -> bool:
     """True if no retry can help: the error, or what made a listing fail, is in `FINAL`."""
-    if isinstance(error, FINAL):
+    if isinstance(error, FINAL) or (isinstance(error, OSError) and error.errno in _NO_ROOM):
         return True
     return isinstance(error, SourceUnavailable) and is_final(error.__cause__)
 
@@ -195,7 +213,9 @@ def patiently(
             return action()
         except FINAL:
             raise
-        except OSError:
+        except OSError as error:
+            if is_final(error):
+                raise
             sleep(next(pauses))
     # The last attempt, of which every error is the caller's.
     return action()

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from typing_extensions import override
 
-from ...errors import StateError
+from ...errors import StateError, remedy_of
 from ..storage.storage_errors import delays, is_final, patiently
 
 T = TypeVar("T")
@@ -109,7 +109,8 @@ class RetryingStateStore(StateStore):
                 f"{self.location}/{name}",
                 _told(error),
                 "a store that responds",
-                "Repair access to the state directory, then restart: nothing is lost.",
+                remedy_of(error)
+                or "Repair access to the state directory, then restart: nothing is lost.",
             ) from error
 
     @override

@@ -22,16 +22,23 @@ _ON_SCREEN: Final = 200
 
 
 def status(arguments: ViewArguments) -> None:
-    """Show the backlog, the rate, the owner and quarantine."""
+    """Show the backlog, the rate, owner and last run.
+
+    Ends with 1 if something needs attention.
+    """
     from ..query.owner import owner_of
     from .commands.status import status_lines, status_of
+    from .state_argument import parsed_storage_options
 
     store = arguments.opened()
-    figures = status_of(store)
+    figures = status_of(store, parsed_storage_options(arguments.storage_options))
     if arguments.as_json:
         print_json(figures)
     else:
         print_pairs(status_lines(figures, str(owner_of(store))))
+    if figures["attention"]:
+        # A scheduled check goes by the exit code.
+        raise Ended(Exit.FOUND)
 
 
 def watch(
@@ -48,8 +55,10 @@ def watch(
     Waits for a state that does not exist yet.
     """
     from .commands.watch import watch_state
+    from .state_argument import parsed_storage_options
 
-    watch_state(arguments.opened, interval, count, as_json=arguments.as_json)
+    storage_options = parsed_storage_options(arguments.storage_options)
+    watch_state(arguments.opened, interval, count, storage_options, as_json=arguments.as_json)
 
 
 def files(
@@ -141,7 +150,7 @@ def verify(arguments: ViewArguments) -> None:
 
     Says what is damaged, and what can still be restored.
     """
-    from ..query.spark_checkpoint import lacks_metadata, offsets_referred
+    from ..query.spark_checkpoint import damaged_objects, lacks_metadata, offsets_referred
     from .commands.verify import verified
     from .commands.verify_lines import verified_lines
     from .state_argument import parsed_storage_options
@@ -151,6 +160,8 @@ def verify(arguments: ViewArguments) -> None:
     if lacks_metadata(arguments.state, store, storage):
         what = "Spark's file of the query's id: put it back from a copy, or Spark does not start"
         result["findings"].append({"object": "metadata", "problem": "missing", "what": what})
+    for name, why in damaged_objects(arguments.state, store, storage):
+        result["findings"].append({"object": name, "problem": "damaged", "what": why})
     if arguments.as_json:
         print_json(result)
     else:

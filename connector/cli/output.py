@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -69,10 +69,11 @@ def exit_code(error: SluiceError) -> Exit:
 
 
 @contextmanager
-def plainly(failed: Exit | None = None) -> Iterator[None]:
+def plainly(failed: Exit | None = None, wording: Callable[[str], str] = str) -> Iterator[None]:
     """Around a command: an error is one message on standard error, and an exit code.
 
     `failed` is the exit code of all errors but a wrong call; by default the kind of error decides.
+    `wording` adapts the message to the command.
     """
     try:
         yield
@@ -83,7 +84,7 @@ def plainly(failed: Exit | None = None) -> Iterator[None]:
         raise Ended(failed or Exit.FINE) from None
     except (SluiceError, OSError) as error:
         shown = without_history(of_system(error) if isinstance(error, OSError) else error)
-        sys.stderr.write(f"{type(error).__name__}: {shown}\n")
+        sys.stderr.write(f"{type(error).__name__}: {wording(str(shown))}\n")
         code = exit_code(shown)
         raise Ended(code if code in (Exit.USAGE, Exit.BUSY) else failed or code) from None
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from ...checkpoint_meta.documents.run_summary import RunSummary
 from ...checkpoint_meta.storage.urls import hadoop_path
 from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.files.ledger.index_merge import give_back
@@ -31,6 +32,7 @@ from ..source.rehearsal import checked_schema
 from ..source.schemas import canonical
 from ..source.state_location import open_state
 from .batch_log import BatchLog, BatchLoop
+from .run_record import BatchReport, RunRecord
 from .worker import Task
 from .worker_pool import WorkerPool
 
@@ -67,26 +69,6 @@ class SinkTarget:
         return isinstance(self.sink, TableSink | Manifests) and self.sink.has(lineage, checkpoint)
 
 
-@dataclass(frozen=True)
-class BatchReport:
-    """One batch that is in the table."""
-
-    number: int
-    """The batch number in the checkpoint, which Spark continues."""
-
-    splits: int
-    """Parts of files that were read; small files are one part each."""
-
-    rows: int
-    files: int
-    """Data files that were added to the table."""
-
-    bytes: int
-    """Bytes of these data files."""
-
-    seconds: float
-
-
 class EmbeddedQuery:
     """A query from its start to the next change of its schema.
 
@@ -100,7 +82,7 @@ class EmbeddedQuery:
         texts: Mapping[str, str],
         target: SinkTarget,
         pool: WorkerPool,
-        on_task: Callable[[int, int], None],
+        record: RunRecord,
         *,
         is_bounded: bool,
         terms: OwnerTerms,
@@ -112,9 +94,11 @@ class EmbeddedQuery:
             QueryRunningError: another run owns the state, and the `terms` are to leave it alone.
             SluiceError: the options, the log or the state are not usable.
         """
-        self._texts, self._target, self._pool, self._on_task = texts, target, pool, on_task
+        self._texts, self._target, self._pool = texts, target, pool
+        self._record = record
         options = parse_options(texts, streaming=True, names_format=True)
         _check(options)
+        record.begin(options)
         target.check_place()
         self._options = options
         place = hadoop_path(options.checkpoint_location or "")
@@ -146,7 +130,7 @@ class EmbeddedQuery:
         self._target.sink(FileBatch(rows, self._options.storage_options), self.log.newest)
         self._loop.end()
         splits = [count for partition in partitions for count, _ in sizes_of(partition)]
-        return BatchReport(
+        report = BatchReport(
             self.log.newest,
             sum(splits),
             sum(rows.column("rows").to_pylist()),
@@ -154,10 +138,14 @@ class EmbeddedQuery:
             sum(rows.column("bytes").to_pylist()),
             time.monotonic() - started,
         )
+        self._record.add(report)
+        return report
 
     def close(self) -> None:
         """Stop the background threads."""
-        self._driver.coordinator.close()
+        coordinator = self._driver.coordinator
+        self._record.look(coordinator.epoch, coordinator.report())
+        coordinator.close()
 
     def _read(self, partitions: Sequence[ReaderPartition]) -> pa.Table:
         columns = self._target.columns()
@@ -169,9 +157,9 @@ class EmbeddedQuery:
         answers = (task.run() for task in tasks) if is_small else self._pool.run(tasks)
         batches: list[pa.RecordBatch] = []
         for done, answer in enumerate(answers):
-            self._on_task(done, len(tasks))
+            self._record.on_task(done, len(tasks))
             batches += answer
-        self._on_task(len(tasks), len(tasks))
+        self._record.on_task(len(tasks), len(tasks))
         return pa.Table.from_batches(
             batches, rows_schema(in_place=self._options.write_copy == "never")
         )
@@ -211,6 +199,8 @@ class RunReport:
     """The amounts that a run has read."""
 
     batches: Sequence[BatchReport]
+    summary: RunSummary
+    """What was left out, what waits, and the columns that the schema gained."""
 
     @property
     def rows(self) -> int:
@@ -246,14 +236,18 @@ class EmbeddedRun:
         `on_task` gets the number of finished tasks of a batch, and of all of them. A process that
         has had a task for `task_timeout` seconds is ended, and the task is tried again.
         """
-        self._on_task, self._terms = on_task, terms
+        self._terms = terms
         self._texts, self._target, self._every = dict(texts), target, every
         if every is not None and not _names(texts, "discoveryInterval"):
             self._texts["discoveryInterval"] = f"{max(int(every * 1000), 1)}ms"
+        self._record = RunRecord(on_task)
+        self.summary: RunSummary | None = None
+        """The record of the run, once it has ended; None if another one is at work."""
         self._pool = WorkerPool(
             workers or (os.cpu_count() or 1),
             is_default=workers is None and task_timeout is None,
             task_timeout=task_timeout,
+            on_death=self._record.dead_workers.append,
         )
 
     def batches(self, wait: Callable[[float], None] = time.sleep) -> Iterator[BatchReport]:
@@ -262,36 +256,46 @@ class EmbeddedRun:
         Args:
             wait: waits some seconds, or raises `Stopped`.
         """
-        last, waits_until = "", time.monotonic() + self._terms.patience
+        failure: BaseException | None = None
+        is_stopped = False
         try:
-            while True:
-                patience = max(0.0, waits_until - time.monotonic())
-                query = self._query(replace(self._terms, patience=patience), wait)
-                try:
-                    yield from self._until_evolved(query, wait)
-                    return
-                except SchemaEvolvedError as error:
-                    # The same change twice would come again and again.
-                    if error.found == last:
-                        raise
-                    last = error.found
-                except QueryRunningError:
-                    # It has come between the look and the claim.
-                    if time.monotonic() >= waits_until:
-                        raise
-                finally:
-                    query.close()
-        except Stopped:
-            return
+            yield from self._queries(wait)
+        except (Stopped, GeneratorExit):
+            is_stopped = True
+        except BaseException as error:
+            failure = error
+            raise
         finally:
             self._pool.close()
+            if not isinstance(failure, QueryRunningError):
+                self.summary = self._record.end(failure, is_stopped=is_stopped)
+
+    def _queries(self, wait: Callable[[float], None]) -> Iterator[BatchReport]:
+        last, waits_until = "", time.monotonic() + self._terms.patience
+        while True:
+            patience = max(0.0, waits_until - time.monotonic())
+            query = self._query(replace(self._terms, patience=patience), wait)
+            try:
+                yield from self._until_evolved(query, wait)
+                return
+            except SchemaEvolvedError as error:
+                # The same change twice would come again and again.
+                if error.found == last:
+                    raise
+                last = error.found
+            except QueryRunningError:
+                # It has come between the look and the claim.
+                if time.monotonic() >= waits_until:
+                    raise
+            finally:
+                query.close()
 
     def _query(self, terms: OwnerTerms, wait: Callable[[float], None]) -> EmbeddedQuery:
         return EmbeddedQuery(
             self._texts,
             self._target,
             self._pool,
-            self._on_task,
+            self._record,
             is_bounded=self._every is None,
             terms=terms,
             wait=wait,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ...errors import OptionError
+from ...checkpoint_meta.storage.storage_errors import patiently
+from ...errors import OptionError, TableError
 from ...reader.files.options.values import json_or_none
 from ...tables import delta, iceberg, manifest
 from ..options.call import checked
@@ -67,7 +69,9 @@ def run(
         terms=OwnerTerms(wait or 0.0, take_over=wait is None),
         task_timeout=task_timeout,
     )
-    return RunReport(list(run.batches()))
+    batches = list(run.batches())
+    assert run.summary is not None
+    return RunReport(batches, run.summary)
 
 
 def embedded_run(
@@ -134,9 +138,28 @@ def target_of(to: str | Sink, storage_options: Mapping[str, Any]) -> SinkTarget:
 
 def _iceberg(catalog: str, name: str, storage_options: Mapping[str, Any]) -> SinkTarget:
     from pyiceberg.catalog import load_catalog
+    from pyiceberg.exceptions import (
+        ServerError,
+        ServiceUnavailableError,
+        TooManyRequestsError,
+    )
+
+    def load() -> Any:
+        try:
+            return load_catalog(catalog).load_table(name)
+        except (ServerError, ServiceUnavailableError, TooManyRequestsError) as error:
+            raise OSError(errno.EAGAIN, f"{type(error).__name__}: {error}") from error
 
     try:
-        table = load_catalog(catalog).load_table(name)
+        table = patiently(load)
+    except OSError as error:
+        raise TableError(
+            "to: the catalog does not respond",
+            f"{catalog}.{name}",
+            str(error),
+            "a catalog that responds",
+            "Wait until the catalog responds, then start again: nothing was begun.",
+        ) from error
     except Exception as error:  # each catalog has errors of its own
         found = f"{type(error).__name__}: {error}"
         expected = "a catalog that pyiceberg is configured for, and a table in it"

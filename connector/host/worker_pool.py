@@ -8,7 +8,7 @@ import pickle
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -82,13 +82,21 @@ class _Worker:
 class WorkerPool:
     """At most `size` processes, started when they are first needed."""
 
-    def __init__(self, size: int, *, is_default: bool, task_timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        size: int,
+        *,
+        is_default: bool,
+        task_timeout: float | None = None,
+        on_death: Callable[[str], None] = lambda _: None,
+    ) -> None:
         """`is_default`: the user has not asked for processes, so small batches do without.
 
         A process that has had a task for `task_timeout` seconds is ended; without it, it is waited
-        for, and a warning says so.
+        for, and a warning says so. `on_death` learns how a process died, such as "signal 9", whose
+        task is then repeated.
         """
-        self.size, self.is_default = size, is_default
+        self.size, self.is_default, self._on_death = size, is_default, on_death
         self._task_timeout = task_timeout
         self._idle: deque[_Worker] = deque()
         self._busy: dict[_Worker, _Wait] = {}
@@ -147,6 +155,7 @@ class WorkerPool:
                 answer = worker.run(replace(task, attempt=len(deaths)))
             except _WorkerDied as death:
                 deaths.append(str(death))
+                self._on_death(str(death))
                 continue
             finally:
                 del self._busy[worker]

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
     NO_IDENTITY,
@@ -19,7 +20,7 @@ from ...checkpoint_meta.documents.checkpoint_ref import (
 )
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.urls import absolute
-from ...checkpoint_meta.stores.contract import StateStore
+from ...checkpoint_meta.stores.contract import StateStore, in_parallel
 from ...checkpoint_meta.stores.open_store import open_store
 from ...errors import SluiceError, StateCorruptError
 from .offsets import OFFSET_VERSION, from_offset
@@ -60,10 +61,12 @@ def logged_batch(store: StateStore, number: int) -> LoggedBatch:
     """
     where = f"offsets/{number}"
     try:
-        version, header, *offsets = store.read(where).decode().splitlines()
-    except (FileNotFoundError, ValueError) as error:
-        found = "no such object" if isinstance(error, FileNotFoundError) else str(error)
-        raise damaged(store, where, found, "what the batch has read") from error
+        data = store.read(where)
+    except FileNotFoundError as error:
+        raise damaged(store, where, "no such object", "what the batch has read") from error
+    if problem := _damage(data, lines=2):
+        raise damaged(store, where, problem, "what the batch has read")
+    version, header, *offsets = data.decode().splitlines()
     if version != VERSION:
         found = f"version {version!r} of the offset log, with sources that have names"
         raise damaged(store, where, found, VERSION)
@@ -84,8 +87,40 @@ def damaged(store: StateStore, name: str, found: str, expected: str) -> StateCor
         f"{store.location}/{name}",
         found,
         expected,
-        "Check that it is the checkpointLocation of this query, and that it is complete.",
+        "Check that it is the checkpointLocation of this query. If the file is damaged, as by a "
+        "power loss, put it back from a copy; without one, continue in a new checkpoint after the "
+        "newest whole one: `sluice fork CHECKPOINT NEW --continue-query --at ID`.",
     )
+
+
+def _damage(data: bytes, lines: int) -> str:
+    """Say what is wrong with an object of a log; empty if it can be one."""
+    if not data:
+        return "an empty file"
+    try:
+        text = data.decode().splitlines()
+    except ValueError as error:
+        return str(error)
+    is_whole = len(text) >= lines and text[0].startswith("v")
+    return "" if is_whole else f"{len(data)} bytes that begin with {data[:20]!r}"
+
+
+def damaged_objects(
+    place: str, store: StateStore, storage_options: Mapping[str, Any]
+) -> Sequence[tuple[str, str]]:
+    """The names of objects of the host's log above a state that cannot be read, and why."""
+    log = _log_above(place, store, storage_options)
+    if log is None:
+        return ()
+    names = [f"{folder}/{n}" for folder in ("offsets", "commits") for n in numbers(log, folder)]
+
+    def look(name: str) -> str:
+        try:
+            return _damage(log.read(name), lines=2)
+        except FileNotFoundError:
+            return ""  # A query that runs lets old batches go.
+
+    return [(name, why) for name, why in zip(names, in_parallel(look, names), strict=True) if why]
 
 
 def offsets_referred(
@@ -159,14 +194,46 @@ def under_way_in_spark(
 
     None where there is no such batch, or Spark's log is not above the state.
     """
+    batch = newest_batch(store, storage_options)
+    return None if batch is None or batch.is_finished else newest_in_spark(store, storage_options)
+
+
+@dataclass(frozen=True)
+class NewestBatch:
+    """The newest batch in the log of either host."""
+
+    number: int
+    is_finished: bool
+    """True if the sink has it."""
+
+
+def newest_batch(store: StateStore, storage_options: Mapping[str, Any]) -> NewestBatch | None:
+    """The newest batch that a host has begun; None if its log is not above the state, or empty."""
     root, _, _ = store.location.rpartition("/sluice/")
     if not root:
         return None
     log = open_store(root, storage_options)
-    # Spark writes the offsets of a batch before it runs, and the commit after it.
-    if numbers(log, "commits")[-1:] == numbers(log, "offsets")[-1:]:
-        return None
-    return newest_in_spark(store, storage_options)
+    # A host writes the offsets of a batch before it runs, and the commit after it.
+    begun = numbers(log, "offsets")
+    return NewestBatch(begun[-1], numbers(log, "commits")[-1:] == begun[-1:]) if begun else None
+
+
+def splits_of_batch(log: StateStore, store: StateStore, number: int) -> int:
+    """The number of splits that a batch of a query with one source reads."""
+    history = CheckpointHistory(store)
+    ends = [
+        each.ref
+        for batch in (number - 1, number)
+        if batch >= 0
+        for each in _offsets(log.read(f"offsets/{batch}"))
+    ]
+    seed, splits = find_seed(store), 0
+    start = ends[0] if len(ends) > 1 else seed.ref if seed else NO_CHECKPOINT
+    ref = ends[-1]
+    while ref.checkpoint > start.checkpoint:
+        header = history.header(ref)
+        splits, ref = splits + header.assigned_splits, header.parent
+    return splits
 
 
 def batch_under_way(

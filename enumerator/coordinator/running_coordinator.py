@@ -377,7 +377,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     def _figures(self) -> dict[str, Any]:
         """For the heartbeat: what of the report the state says nowhere else."""
-        names = ("failingUpkeep", "filesSkipped")
+        names = ("failingUpkeep", "filesSkipped", "listingError")
         return {name: value for name, value in self.report().items() if name in names}
 
     def _is_decided(self) -> bool:

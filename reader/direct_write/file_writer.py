@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -248,6 +248,17 @@ class DataFileWriter:
         return self._partitioning.mapping(values), self._partitioning.metadata(values)
 
 
+@contextlib.contextmanager
+def _naming(draft: Draft) -> Iterator[None]:
+    """Give errors of the operating system, as of a full disk, the name that Arrow does not know."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = getattr(draft.sink, "name", None)
+        raise
+
+
 class _DataFile:
     """One Parquet file that is being written.
 
@@ -295,7 +306,8 @@ class _DataFile:
                 store_schema=False,
                 metadata_collector=self._footers,
             )
-        self._opened.write_table(table, row_group_size=_ROW_GROUP)
+        with _naming(self._draft):
+            self._opened.write_table(table, row_group_size=_ROW_GROUP)
 
     def close(
         self, mapping: Mapping[str, str | None], metadata: Mapping[bytes, str]
@@ -303,13 +315,15 @@ class _DataFile:
         """The file is whole, durable and visible."""
         assert self._opened is not None
         self._opened.add_key_value_metadata(metadata)
-        self._opened.close()
+        with _naming(self._draft):
+            self._opened.close()
         # After the footer was written, and before `publish` closes the sink.
         size = self.size
         (footer,) = self._footers
         # Before `publish`: an error must not leave a file under its name.
         statistics = statistics_of(footer, self._schema, self._nulls, self._nulls)
-        path = self._draft.publish()
+        with _naming(self._draft):
+            path = self._draft.publish()
         return WrittenFile(
             path=path, rows=footer.num_rows, bytes=size, partition=mapping, statistics=statistics
         )

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from ....errors import OptionError, SluiceError
+from ....errors import OptionError, not_installed
 from ...options.call import inferred_types
 from ..arguments import Json
 from ..output import Exit, plainly, print_json
 from ..state_argument import parsed, parsed_options
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from ...host.embedded_query import BatchReport
+    from ....checkpoint_meta.documents.run_summary import RunSummary
+    from ...host.run_record import BatchReport
     from ...query.ownership import OwnerTerms
 
 
@@ -114,13 +115,28 @@ def run(arguments: RunArguments) -> None:
     Ends with 0, with 1 after an error, with 2 if the call is wrong, and with 75 if another run on
     this checkpoint is at work.
     """
-    with plainly(Exit.FOUND):
+    with plainly(Exit.FOUND, lambda text: _as_flags(text, arguments.checkpoint)):
         if arguments.dry_run:
             _show_plan(arguments)
         elif arguments.spark:
             _run_in_spark(arguments)
         else:
             _run_here(arguments)
+
+
+_FLAGS: Final = (
+    (re.compile(r"""\.option\(["'](\w+)["'], ["'](.*?)["']\)"""), r"--option '\1=\2'"),
+    (re.compile(r" or a StructType before \.load\(\)(; or writeSchema)?| before \.load\(\)"), ""),
+    (re.compile(r"""\.schema\(["'](.*?)["']\)"""), r"--schema '\1'"),
+    (re.compile(r"\.schema\(\.\.\.\)|\bwriteSchema\b"), "--schema"),
+)
+
+
+def _as_flags(text: str, checkpoint: str) -> str:
+    """Write options as this command takes them, and commands with the checkpoint of the call."""
+    for pattern, replacement in _FLAGS:
+        text = pattern.sub(replacement, text)
+    return text.replace(" CHECKPOINT", f" {shlex.quote(checkpoint)}")
 
 
 def _seconds(arguments: RunArguments) -> float | None:
@@ -178,8 +194,11 @@ def _run_here(arguments: RunArguments) -> None:
             terms=_terms(arguments),
             task_timeout=_duration("--task-timeout", arguments.task_timeout),
         )
-        for report in run.batches(wait):
-            _print_batch(report, as_json=arguments.as_json)
+        try:
+            for report in run.batches(wait):
+                _print_batch(report, as_json=arguments.as_json)
+        finally:
+            _print_end(run.summary, as_json=arguments.as_json)
 
 
 @contextmanager
@@ -215,6 +234,18 @@ def _print_batch(report: BatchReport, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
+def _print_end(summary: RunSummary | None, *, as_json: bool) -> None:
+    from ...views.run_text import run_text
+
+    if summary is None:
+        return  # Not even begun: the error says why.
+    if as_json:
+        print_json(summary.model_dump(exclude={"format"}))
+    else:
+        typer.echo(f"run {run_text(summary)}")
+    sys.stdout.flush()
+
+
 def _show_plan(arguments: RunArguments) -> None:
     from ...host.dry_run import planned_batch
     from ...host.run import checked_with_target
@@ -234,34 +265,29 @@ def _show_plan(arguments: RunArguments) -> None:
 
 
 def _run_in_spark(arguments: RunArguments) -> None:
-    from pyspark.errors import StreamingQueryException
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
+    try:
+        from .spark_run import spark_run
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise not_installed("--spark cannot run", "", "pyspark", "spark") from error
     from ...host.run import checked_with_target
+    from ...host.run_record import RunRecord
     from ...query.ownership import await_owner
-    from ...session.restart_on_evolution import run_with_evolution
     from ...source.rehearsal import check_sink
-    from ...spark.file_stream import FileStream
 
     options, target = checked_with_target(arguments.options, arguments.to)
     # Spark asks the sink once a batch is planned.
     check_sink(options, target.sink)
     await_owner(options, _terms(arguments))
-    path, place, every = options.pop("path"), arguments.checkpoint, _seconds(arguments)
-    session = (
-        SparkSession.builder.master(arguments.spark).appName(f"sluice run {path}").getOrCreate()
-    )
 
-    def start() -> StreamingQuery:
-        files = session.readStream.format("sluice").options(**options).load(path)
-        writer = FileStream(session, path, place, options).writer(files, every)
-        # A sink of `tables` takes what either host passes.
-        return writer.foreachBatch(cast("Callable[[DataFrame, int], None]", target.sink)).start()
+    def on_batch(report: BatchReport) -> None:
+        _print_batch(report, as_json=arguments.as_json)
 
+    every, record = _seconds(arguments), RunRecord()
     try:
-        run_with_evolution(start)
-    except StreamingQueryException as error:
-        raise SluiceError("the query failed in Spark", place, str(error)) from error
-    finally:
-        session.stop()
+        spark_run(arguments.spark, options, target, every, record, on_batch)
+    except BaseException as error:
+        _print_end(record.end(error), as_json=arguments.as_json)
+        raise
+    _print_end(record.end(), as_json=arguments.as_json)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow.compute as pc
@@ -14,22 +16,53 @@ from ....checkpoint_meta.documents.heartbeat import figures_of
 from ....checkpoint_meta.documents.layout import BASES, INDEX
 from ....checkpoint_meta.documents.orders import Orders
 from ....checkpoint_meta.documents.reader_assignment import readers_of
+from ....checkpoint_meta.documents.run_summary import RunSummary, last_runs
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.files.event_time_batches import event_time_figures
 from ...query.owner import owner_of
+from ...query.spark_checkpoint import newest_batch
 from ...views.amounts import counted, format_bytes, format_duration
 from ...views.files_as_of import FilesAsOf
 from ...views.protocol import checkpoints_in_flight
 from ...views.quarantine import quarantined_splits
+from ...views.run_text import run_text
 from ...views.state_view import StateView, look_at
 
 _RECENT: Final = 10
 """Checkpoints of which the rate is taken."""
 
 
-def status_of(store: StateStore) -> dict[str, Any]:
+def status_of(
+    store: StateStore, storage_options: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
     """Return what `sluice status --json` prints."""
-    return look_at(store, _status)
+    status = look_at(store, _status)
+    batch, runs = newest_batch(store, storage_options), last_runs(store)
+    run = runs[0] if runs else None
+    status["batch"] = batch and asdict(batch)
+    status["last_run"] = run and run.model_dump(exclude={"format"})
+    if run is not None:
+        # Short runs end before their second heartbeat.
+        status["files_skipped"] = status["files_skipped"] or run.left_out
+        status["failing_upkeep"] = status["failing_upkeep"] or run.failing_upkeep
+    return {**status, "attention": list(_problems(status))}
+
+
+def _problems(status: dict[str, Any]) -> Iterator[str]:
+    """Yield everything that a person has to look at."""
+    if quarantined := status["quarantined"]:
+        yield f"{counted(quarantined, 'split')} in quarantine"
+    if not is_dead(status):
+        return
+    batch, run = status["batch"], status["last_run"]
+    if batch is not None and not batch["is_finished"]:
+        yield f"batch {batch['number']} was begun and is not finished, and no query runs"
+    if (
+        run is not None
+        and run["end"] == "failed"
+        and run["newest_epoch"] >= status["owner"]["epoch"]
+    ):
+        yield "the last run failed"
 
 
 def _status(view: StateView) -> dict[str, Any]:
@@ -39,6 +72,7 @@ def _status(view: StateView) -> dict[str, Any]:
     files = _of_files(view) if view.source in ("", "files") else None
     seed, orders = find_seed(view.store), Orders(view.store).newest()
     figures = figures_of(view.store, owner.epoch) if owner.epoch else {}
+    listing = {"listing": figures["listingError"]} if "listingError" in figures else {}
     quarantined = files.pop("quarantined") if files else len(quarantined_splits(view))
     return {
         "state": view.store.location,
@@ -54,7 +88,7 @@ def _status(view: StateView) -> dict[str, Any]:
         "rate": _rate(links),
         "quarantined": quarantined,
         # Of the last heartbeat, up to a minute old.
-        "failing_upkeep": figures.get("failingUpkeep", {}),
+        "failing_upkeep": {**figures.get("failingUpkeep", {}), **listing},
         "files_skipped": figures.get("filesSkipped", {}),
         # If orders are lost, `sluice verify` reports it.
         "orders_waiting": orders and orders - view.orders_done,
@@ -199,12 +233,26 @@ def status_lines(status: dict[str, Any], owner: str) -> dict[str, str]:
     lines |= _event_time_lines(status["event_time"]) | _data_file_lines(status["written_schema"])
     lines |= _rate_lines(status)
     lines["quarantined"] = counted(status["quarantined"], "split")
+    lines |= _run_lines(status)
     if skipped := status["files_skipped"]:
         lines["skipped"] = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
     for work, error in status["failing_upkeep"].items():
         lines[f"fails: {work}"] = error
     if status["orders_waiting"]:
         lines["orders"] = f"{status['orders_waiting']:,}, carried out at the next start"
+    return lines
+
+
+def _run_lines(status: dict[str, Any]) -> dict[str, str]:
+    lines, run = dict[str, str](), status["last_run"]
+    if run is not None:
+        summary = RunSummary(**run)
+        ago = format_duration(time.time() - summary.ended)
+        lines["last run"] = f"ended {ago} ago, {run_text(summary)}"
+        if summary.error:
+            lines["last error"] = summary.error
+    if problems := status["attention"]:
+        lines["attention"] = "; ".join(problems)
     return lines
 
 

@@ -198,8 +198,9 @@ class Verification:
             claim = self._json(layout.epoch_object(epoch))
             if claim is not None and claim.get("epoch") != epoch:
                 self._damaged(layout.epoch_object(epoch), f"it claims epoch {claim.get('epoch')}")
-        for leaf in self._store.list(layout.HEARTBEATS):
-            self._json(f"{layout.HEARTBEATS}/{leaf}")
+        for folder in (layout.HEARTBEATS, layout.RUNS):
+            for leaf in self._store.list(folder):
+                self._json(f"{folder}/{leaf}")
 
     # How they belong together ---------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from rich.console import Group, RenderableType
@@ -60,7 +60,12 @@ class Backlog:
 
 
 def watch_state(
-    find: Callable[[], StateStore], interval: float, count: int, *, as_json: bool
+    find: Callable[[], StateStore],
+    interval: float,
+    count: int,
+    storage_options: Mapping[str, Any],
+    *,
+    as_json: bool,
 ) -> None:
     """Until the user has seen enough, or after `count` looks.
 
@@ -70,16 +75,17 @@ def watch_state(
         find: looks for the state; raises StateMissingError where it is not there yet.
         interval: seconds between two looks.
         count: looks; 0 is no limit.
+        storage_options: of the query.
         as_json: one document a look, instead of the live view.
     """
     if as_json:
-        for look in _looks(find, interval, count):
+        for look in _looks(find, interval, count, storage_options):
             print_json({"waiting": str(look)} if isinstance(look, StateMissingError) else look[1])
         return
     backlog = Backlog()
     # No thread that redraws: between two looks nothing changes.
     with Live(console=console(), auto_refresh=False) as live:
-        for look in _looks(find, interval, count):
+        for look in _looks(find, interval, count, storage_options):
             if isinstance(look, StateMissingError):
                 live.update(Text(f"waiting for a state: {look}", style="yellow"), refresh=True)
                 continue
@@ -88,7 +94,7 @@ def watch_state(
 
 
 def _looks(
-    find: Callable[[], StateStore], interval: float, count: int
+    find: Callable[[], StateStore], interval: float, count: int, storage_options: Mapping[str, Any]
 ) -> Iterator[Look | StateMissingError]:
     store: StateStore | None = None
     looked = 0
@@ -96,7 +102,7 @@ def _looks(
         try:
             # Once found, it stays the one that is watched.
             store = store or find()
-            yield time.monotonic(), status_of(store), store
+            yield time.monotonic(), status_of(store, storage_options), store
         except StateMissingError as error:
             # A state that was there and is gone does not come back by waiting.
             if store is not None:

@@ -26,7 +26,7 @@ from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ....enumerator.files.discovery.selection.criteria import PlaceBounds
 from ....enumerator.files.discovery.selection.event_times import EventTimes
 from ....enumerator.files.ledger.byte_ranges import ByteRanges, byte_ranges_of
-from ....errors import OptionError
+from ....errors import OptionError, SourceUnavailable
 from ...options.validation import instant, instant_in
 from ...views.path_pattern import matching
 from ...views.quarantine import split_of
@@ -159,4 +159,18 @@ def in_event_time(text: str, pattern: str, time_zone: str) -> Callable[[str], bo
             "a range such as 2026-01-02..2026-01-09T12:00, and a pattern such as "
             "{yyyy}/{MM}/{dd}/{HH}",
         ) from error
-    return bounds.takes
+
+    def takes(path: str) -> bool:
+        try:
+            return bounds.takes(path)
+        except SourceUnavailable as error:
+            raise OptionError(
+                f"--event-time: {error.what}",
+                error.where,
+                error.found,
+                error.expected,
+                "Pass --event-time-pattern with the place of the time in paths, such as "
+                "--event-time-pattern '{yyyy}-{MM}-{dd}', or select files with --matching.",
+            ) from error
+
+    return takes

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileVersion
 from ....checkpoint_meta.storage.open_storage import open_storage
+from ....checkpoint_meta.storage.storage_errors import MissingBucket
 from ....checkpoint_meta.storage.urls import LoadedPath
 from ....errors import MissingPathError, SourceUnavailable
 from .api import Discovery, FoundFiles, KnownFiles, SkipCounter, Skipped, SkippedFile, Tree
@@ -146,7 +147,7 @@ class TreeDiscovery(Discovery):
             yield from loaded.tree.list_files(ledger, skips, after)
         except (FileNotFoundError, NotADirectoryError) as error:
             if self._fail_on_missing_path:
-                raise _missing(path_as_written) from error
+                raise _missing(path_as_written, error) from error
         except OSError as error:
             raise SourceUnavailable(
                 "the path cannot be listed",
@@ -228,7 +229,16 @@ def _near(scope: Scope, others: Sequence[Scope]) -> list[Scope]:
     return [other for other, base in bases if base.startswith(own) or own.startswith(base)]
 
 
-def _missing(path: str) -> MissingPathError:
+def _missing(path: str, error: OSError) -> MissingPathError:
+    if isinstance(error, MissingBucket):
+        return MissingPathError(
+            "the bucket of the path does not exist",
+            path,
+            error.strerror or str(error),
+            "a bucket of this store",
+            "Correct the path, the endpoint or the account in storageOptions, create the bucket, "
+            "or set failOnMissingPath=false to wait for it.",
+        )
     hint = ""
     if set(path) & set("*?[]{},"):
         hint = r" A * ? [ ] { } or , in a name must be escaped with a \ before it."

@@ -34,11 +34,17 @@ class NewColumnsSeen(Exception):
 
 
 def refuse_unrelated(
-    where: str, names: Iterable[str], schema_names: Iterable[str], *, accept: bool
+    where: str,
+    names: Iterable[str],
+    schema_names: Iterable[str],
+    *,
+    accept: bool,
+    hint: str = "It may be an error page",
 ) -> None:
     """Refuse a file with the columns `names` if none of them is one of `schema_names`, in any case.
 
-    `accept` is the option acceptUnrelatedFiles, with which every file is read.
+    `accept` is the option acceptUnrelatedFiles, with which every file is read; `hint` says what the
+    file may be.
 
     Raises:
         SchemaMismatchError: names both.
@@ -51,8 +57,9 @@ def refuse_unrelated(
             where,
             ", ".join(file_names)[:500],
             f"at least one of {', '.join(expected)[:500]}",
-            "It may be an error page, or have another separator: repair or remove the file. To "
-            "read it, set acceptUnrelatedFiles.",
+            f"{hint}. Replace it by a repaired file of the same name. Or remove it, stop the "
+            "query, run `sluice waive CHECKPOINT --yes`, and start it again. To read it, set "
+            "acceptUnrelatedFiles.",
         )
 
 

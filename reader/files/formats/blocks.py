@@ -132,12 +132,13 @@ def _remedy(field: pa.Field, other: pa.DataType) -> str:
         "interval day to second": pa.duration("us"),
         "binary": pa.binary(),
     }
+    if any(map(pa.types.is_fixed_size_binary, both)):
+        # The 16 bytes of a UUID, for one, are no text.
+        del hints["string"]
     for ddl, target in hints.items():
         if _are_read_as(both, target):
             hint = f"{quoted(field.name)} {ddl}"
-            return (
-                f"Set its type: .option('schemaHints', '{hint}'); or leave it out of .schema(...)."
-            )
+            return f"Set its type: schemaHints='{hint}'; or leave it out of .schema(...)."
     return "Leave the column out of .schema(...), or read these files by a query of their own."
 
 

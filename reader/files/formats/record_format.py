@@ -358,6 +358,18 @@ def _nullable_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+_MISFIT = re.compile(r"(?:column )?([^:'\"]+): .* where \S+ is expected")
+
+
+def _wider(problem: str) -> str:
+    """Name the hint that reads a value which does not fit the type of its column."""
+    match = _MISFIT.match(problem)
+    if match is None:
+        return ""
+    hint = f"schemaHints='{match[1]} string'"
+    return f"If the value is right, read the column as text, if the table takes that: {hint}. "
+
+
 def malformed(where: str, problem: str, expected: str) -> MalformedDataError:
     """Return the error for a record that does not parse, under `FAILFAST`."""
     return MalformedDataError(
@@ -365,6 +377,9 @@ def malformed(where: str, problem: str, expected: str) -> MalformedDataError:
         where,
         problem if len(problem) <= 200 else problem[:200] + "...",
         expected,
-        f"Repair the record, or set mode to {ParseMode.PERMISSIVE} (nulls) "
+        f"{_wider(problem)}Repair the record, or start the query with one of these options: "
+        "badRecordsPath (keeps such records in a directory), rescuedDataColumn (keeps the value in "
+        "a column), onSplitError=return (puts the file aside, to be read later), or set mode to "
+        f"{ParseMode.PERMISSIVE} (nulls) "
         f"or {ParseMode.DROPMALFORMED} (dropped and counted).",
     )

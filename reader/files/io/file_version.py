@@ -34,7 +34,9 @@ def naming(file: FileVersion) -> Iterator[None]:
             file.path,
             "no such file",
             f"{file.size} bytes, as discovered",
-            "Put it back and restart, or set ignoreMissingFiles to skip and count it.",
+            "Put it back and restart. Or give up this file alone: stop the query, run "
+            "`sluice waive CHECKPOINT --yes`, and start it again. Or set ignoreMissingFiles=true "
+            "to skip and count each deleted file.",
         ) from err
     except OSError as err:
         # Arrow reports torn data as an OSError without errno; that is for the format to name.

@@ -36,6 +36,7 @@ class CsvRows(RecordRows):
         super().__init__(schema, data, options)
         self._null = options.null_value or ""
         self._quote, self._is_line = options.quote, not options.multi_line
+        self._may_be_doubled = bool(options.quote) and options.escape != options.quote
         self._widens = options.mode_of_evolution.widens
         self._types = TextTypes(temporal)
         self._converters = {f.name: converter(f.type, options, temporal) for f in data}
@@ -75,6 +76,8 @@ class CsvRows(RecordRows):
                 problem += "; a quote is open: if values contain line breaks, set multiLine"
             # Spark's names for columns without a name.
             rescued |= {f"_c{i}": tokens[i] for i in range(len(names), len(tokens))}
+        if problem and self._may_be_doubled and 2 * self._quote in text:
+            problem += f"; quotes are doubled: set escape={self._quote}"
         if self._rescued:
             return RecordOutcome((self.rescue(row, rescued, json_text),))
         if problem:

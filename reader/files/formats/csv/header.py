@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Final
 
 from .....checkpoint_meta.documents.file_split import FileVersion
 from .....errors import SchemaMismatchError
@@ -28,8 +29,8 @@ def field_names(tokens: Sequence[Token], file: FileVersion) -> list[str]:
         raise SchemaMismatchError(
             "the header names a column twice",
             f"{file.path}, byte 0",
-            ", ".join(names)[:500],
-            "names that differ in more than case",
+            ", ".join(map(repr, tokens))[:500],
+            "names that differ in more than case and blanks",
             "Rename one of the two in the file. To read by position, give .schema(...) and leave "
             "enforceSchema true.",
         )
@@ -82,7 +83,9 @@ class CsvHeader:
         spelling = {name.lower(): name for name in self.columns}
         if self._may_lack:
             accept = self._options.accept_unrelated_files
-            refuse_unrelated(f"{file.path}, byte 0", names, self.columns, accept=accept)
+            hint = separator_hint(names, self.columns, self._options.sep)
+            where = f"{file.path}, byte 0"
+            refuse_unrelated(where, names, self.columns, accept=accept, hint=hint)
         else:
             folded = {name.lower() for name in names}
             if missing := [name for name in self.columns if name.lower() not in folded]:
@@ -94,6 +97,22 @@ class CsvHeader:
             if any(name.lower() not in query_columns for name in names):
                 raise NewColumnsSeen(file.path)
         return [spelling.get(name.lower(), name) for name in names]
+
+
+_SEPARATORS: Final = {",": "','", ";": "';'", "\t": r"'\t'", "|": "'|'"}
+
+
+def separator_hint(names: Sequence[str], columns: Sequence[str], used: str) -> str:
+    """Say with which separator a header has columns of the schema, if with any."""
+    wanted, line = {name.lower() for name in columns}, used.join(names)
+    for other, shown in _SEPARATORS.items():
+        parts = {part.strip().strip('"').lower() for part in line.split(other)}
+        if other != used and parts & wanted:
+            return (
+                f"Its columns fit with sep={shown}, and a query reads one separator: convert the "
+                "file, or leave it out with pathGlobFilter and read it by a query of its own"
+            )
+    return "It may be an error page"
 
 
 def header_misfit(

@@ -65,7 +65,7 @@ def test_a_late_file_in_quarantine_survives_a_restart_and_is_read_when_a_person_
     (row,) = quarantine(StateView(ordered.store)).to_pylist()
     assert row["path"].endswith("h08.json")
     assert "came after files of 2026-01-02T10:00:00Z" in row["reason"]
-    assert run(capsys, "status", ordered.state)["quarantined"] == 1
+    assert run(capsys, "status", ordered.state, code=1)["quarantined"] == 1
     run(capsys, "requeue", ordered.state, "--quarantined", "--yes")
     assert drained(ordered) == [8]
     assert run(capsys, "status", ordered.state)["quarantined"] == 0
@@ -76,7 +76,7 @@ def test_a_late_file_alone_is_durable_in_quarantine_though_no_batch_has_rows(ord
     ordered.restart()
     land(ordered, h08=8)
     assert ordered.batch() == []
-    assert run(capsys, "status", ordered.state)["quarantined"] == 1
+    assert run(capsys, "status", ordered.state, code=1)["quarantined"] == 1
 
 
 def test_a_week_is_read_and_then_the_rest_with_other_bounds(query):
