@@ -89,6 +89,11 @@ class DeltaSink(TableSink):
             return None
 
     @override
+    def identity(self) -> str:
+        table = self.opened()
+        return "" if table is None else f"delta:{table.metadata().id}"
+
+    @override
     def columns(self) -> str:
         table = self.opened()
         if table is None:

@@ -35,6 +35,10 @@ class IcebergSink(TableSink):
         self._table = table
 
     @override
+    def identity(self) -> str:
+        return f"iceberg:{self.opened().metadata.table_uuid}"
+
+    @override
     def columns(self) -> str:
         return to_text(with_demands(columns_of(self.opened().metadata), self._name))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FOLDER = "manifests"
+_IDENTITY = "identity"
 
 
 class Manifests:
@@ -67,6 +70,14 @@ class Manifests:
         """True if there is a manifest of this batch of a query, or of a later one."""
         name = _manifest_of(lineage, checkpoint)
         return any(leaf >= name for leaf in self._store.list(_FOLDER) if leaf[:16] == name[:16])
+
+    def identity(self) -> str:
+        """Drawn for the directory when it has manifests; empty before."""
+        if not self._store.list(_FOLDER):
+            return ""
+        with contextlib.suppress(FileExistsError):
+            self._store.publish(_IDENTITY, f"{uuid.uuid4()}\n".encode())
+        return f"manifests:{self._store.read(_IDENTITY).decode().strip()}"
 
     def paths(self) -> Sequence[str]:
         """All data files of all batches."""

@@ -45,6 +45,10 @@ class TableSink(ABC):
         return
 
     @abstractmethod
+    def identity(self) -> str:
+        """What stays the same for the life of the table; empty without a table."""
+
+    @abstractmethod
     def opened(self) -> Any:
         """The table as it is now."""
 

@@ -22,6 +22,7 @@ SEED = "seed.json"
 ORDERS = "orders"
 RUNS = "runs"
 SCHEMAS = "schemas"
+ENDS = "ends"
 
 ALIGNMENT = "_alignment"
 """Next to the state directories of a query's sources, not below one. No source has such a name."""

@@ -224,6 +224,17 @@ def take_over(arguments: ViewArguments, yes: Yes = False) -> None:
     carry_out(lambda: take_over_plan(store), yes=yes, as_json=arguments.as_json)
 
 
+def rebind(arguments: EditArguments) -> None:
+    """Let the next start of a query have another input and another table.
+
+    It records those that it finds. `sluice run` has flags for that.
+    """
+    from .commands.rebind import rebind_plan
+    from .offline_edit import edit
+
+    edit(arguments, rebind_plan)
+
+
 def report(
     arguments: ViewArguments,
     output: Annotated[
@@ -275,7 +286,7 @@ for _command in (
     *(run.run, status, watch, files, checkpoints, inspect, diff, verify, report),
     *(bootstrap.fork, bootstrap.import_spark, bootstrap.import_auto_loader),
     *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.reread),
-    *(reprocess.orders, take_over, take_back_schema, compact),
+    *(reprocess.orders, take_over, rebind, take_back_schema, compact),
     *(compact_table.compact_table, sweep.sweep),
     *(queue_setup.queue_setup, doctor, runbook),
 ):

@@ -26,8 +26,9 @@ from ...tables.table_sink import TableSink
 from ...tables.written_batch import FileBatch
 from ..options.model import SluiceOptions, parse_options
 from ..query.driver import StreamDriver
-from ..query.ownership import Ownership, OwnerTerms
+from ..query.ownership import Ownership, StartTerms
 from ..query.partitions import ReaderPartition
+from ..source.query_ends import EndsCheck
 from ..source.rehearsal import checked_schema
 from ..source.schemas import canonical
 from ..source.state_location import open_state
@@ -39,7 +40,7 @@ from .worker_pool import WorkerPool
 _SMALL_BATCH: Final = 8 * 1024 * 1024
 """Bytes that the host reads itself sooner than a process would have started."""
 
-_REFUSES: Final = OwnerTerms()
+_REFUSES: Final = StartTerms()
 
 Sink = Callable[[FileBatch, int], None]
 
@@ -56,6 +57,11 @@ class SinkTarget:
         """See `TableSink.check_place`."""
         if isinstance(self.sink, TableSink | Manifests):
             self.sink.check_place()
+
+    @property
+    def identity(self) -> Callable[[], str] | None:
+        """Returns the identity of the table; None if it is a sink of the user's own."""
+        return self.sink.identity if isinstance(self.sink, TableSink | Manifests) else None
 
     def columns(self) -> str | None:
         """The columns of the table for the writers of data files; None without a table."""
@@ -85,7 +91,7 @@ class EmbeddedQuery:
         record: RunRecord,
         *,
         is_bounded: bool,
-        terms: OwnerTerms,
+        terms: StartTerms,
         wait: Callable[[float], None],
     ) -> None:
         """`is_bounded`: the query ends with the files that are there at its start.
@@ -105,6 +111,8 @@ class EmbeddedQuery:
         # Before the log is read, which the owner writes, and before a schema is stored.
         ownership = Ownership(open_state(options), terms, wait=wait)
         ownership.await_end()
+        self._ends = EndsCheck(ownership.store, options, target.identity, terms.ends)
+        self._ends.check()
         # What the table refuses leaves no trace, either.
         schema, self._inferred = checked_schema(options, target.sink)
         self._schema = canonical(schema)
@@ -126,8 +134,10 @@ class EmbeddedQuery:
         partitions = self._loop.begin()
         if partitions is None:
             return None
+        self._ends.record()
         rows = self._read(partitions)
         self._target.sink(FileBatch(rows, self._options.storage_options), self.log.newest)
+        self._ends.record()
         self._loop.end()
         splits = [count for partition in partitions for count, _ in sizes_of(partition)]
         report = BatchReport(
@@ -228,7 +238,7 @@ class EmbeddedRun:
         workers: int | None,
         every: float | None,
         on_task: Callable[[int, int], None] = lambda *_: None,
-        terms: OwnerTerms = _REFUSES,
+        terms: StartTerms = _REFUSES,
         task_timeout: float | None = None,
     ) -> None:
         """`every`: seconds between two looks for new files; None to end with what is there.
@@ -290,7 +300,7 @@ class EmbeddedRun:
             finally:
                 query.close()
 
-    def _query(self, terms: OwnerTerms, wait: Callable[[float], None]) -> EmbeddedQuery:
+    def _query(self, terms: StartTerms, wait: Callable[[float], None]) -> EmbeddedQuery:
         return EmbeddedQuery(
             self._texts,
             self._target,

@@ -11,7 +11,7 @@ from ...errors import OptionError, TableError
 from ...reader.files.options.values import json_or_none
 from ...tables import delta, iceberg, manifest
 from ..options.call import checked
-from ..query.ownership import OwnerTerms
+from ..query.ownership import StartTerms
 from .embedded_query import EmbeddedRun, RunReport, Sink, SinkTarget
 
 MANIFESTS: Final = "_sluice"
@@ -66,7 +66,7 @@ def run(
         to,
         every=None if once else every,
         workers=workers,
-        terms=OwnerTerms(wait or 0.0, take_over=wait is None),
+        terms=StartTerms(wait or 0.0, take_over=wait is None),
         task_timeout=task_timeout,
     )
     batches = list(run.batches())

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+from typing_extensions import override
 
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.heartbeat import ALIVE_SECONDS, parent_process
@@ -30,6 +31,7 @@ from ..session.processes import is_process_of_spark, leave_pandas_out
 from ..source.direct_write import written_places
 from ..source.file_source import driver_cores
 from ..source.loading import load_source
+from ..source.query_ends import EndsCheck
 from ..source.schemas import resolved
 from ..source.state_location import (
     logged_offsets,
@@ -40,7 +42,7 @@ from ..source.state_location import (
     state_root,
 )
 from .offsets import Offsets
-from .ownership import Ownership, OwnerTerms
+from .ownership import Ownership, StartTerms
 from .partitions import ReaderPartition, partitions_of
 from .savepoint import savepoint_at
 
@@ -53,7 +55,7 @@ _LAYOUT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 # later; while it has batches nothing waits.
 _IDLE_SECONDS = 0.05
 
-_TERMS_IN_SPARK = OwnerTerms(patience=ALIVE_SECONDS + 5.0)
+_TERMS_IN_SPARK = StartTerms(patience=ALIVE_SECONDS + 5.0)
 
 
 class BatchDriver:
@@ -129,6 +131,11 @@ class StreamDriver(BatchDriver):
         self._store = rehearsal or open_state(self._options)
         if rehearsal is None:
             _check_places(self._options)
+        self._ends = EndsCheck(self._store, self._options)
+        self._is_in_spark = rehearsal is None and ownership is None
+        if self._is_in_spark:
+            # The embedded host, which has the table as well, does so itself.
+            self._ends.check()
         source = load_source(self._options, schema, schema_is_inferred=inferred)
         settings = _settings(self._options)
         settings = replace(settings, sink_has=sink_has)
@@ -148,6 +155,15 @@ class StreamDriver(BatchDriver):
             settings = replace(settings, starting_state=self._savepoint)
         coordinator = Coordinator(source, self._store, settings)
         super().__init__(coordinator, self._store.location, query_id)
+
+    @override
+    def partitions(
+        self, start: Mapping[str, Any], end: Mapping[str, Any]
+    ) -> Sequence[ReaderPartition]:
+        partitions = super().partitions(start, end)
+        if self._is_in_spark:
+            self._ends.record()
+        return partitions
 
     def _ownership_in_spark(self) -> Ownership:
         # Spark ends the process of a query before this one has started, or soon after. A driver

@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ...checkpoint_meta.documents.epochs import claim_epoch
@@ -20,6 +20,7 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.coordinator.start_position import TAKE_OVER
 from ...errors import QueryRunningError
 from ..options.model import parse_options
+from ..source.query_ends import EndTerms
 from ..source.state_location import open_state
 from .owner import Owner, owner_of
 
@@ -30,8 +31,8 @@ _PAUSE: Final = 1.0
 
 
 @dataclass(frozen=True)
-class OwnerTerms:
-    """What a start does about an owner of its state that lives."""
+class StartTerms:
+    """What a start does about an owner that lives, and what it changes on purpose."""
 
     patience: float = 0.0
     """Seconds to wait for the owner to end."""
@@ -39,8 +40,10 @@ class OwnerTerms:
     take_over: bool = False
     """Claim the state all the same; the owner ends with FencedError."""
 
+    ends: EndTerms = field(default_factory=EndTerms)
 
-_REFUSES: Final = OwnerTerms()
+
+_REFUSES: Final = StartTerms()
 
 
 class Ownership:
@@ -49,7 +52,7 @@ class Ownership:
     def __init__(
         self,
         store: StateStore,
-        terms: OwnerTerms = _REFUSES,
+        terms: StartTerms = _REFUSES,
         *,
         is_host: bool = True,
         wait: Callable[[float], None] = time.sleep,
@@ -66,7 +69,8 @@ class Ownership:
             progress: what the host has read of its log before it claims. If it is another value
                 after a wait, the host has to read its log again.
         """
-        self._store, self._is_host = store, is_host
+        self.store = self._store = store
+        self._is_host = is_host
         self._patience, self._take_over = terms.patience, terms.take_over
         self._wait, self._progress = wait, progress
         self._epoch: int | None = None
@@ -138,7 +142,7 @@ class Ownership:
         )
 
 
-def await_owner(options: Mapping[str, str], terms: OwnerTerms) -> None:
+def await_owner(options: Mapping[str, str], terms: StartTerms) -> None:
     """Do for a query of Spark what an `Ownership` of these terms does at the claim.
 
     Raises:

@@ -24,7 +24,7 @@ from ..state_argument import parsed, parsed_options
 if TYPE_CHECKING:
     from ....checkpoint_meta.documents.run_summary import RunSummary
     from ...host.run_record import BatchReport
-    from ...query.ownership import OwnerTerms
+    from ...query.ownership import StartTerms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +80,20 @@ class RunArguments:
         typer.Option(
             "--take-over", help="Start although another run is at work, which ends with an error."
         ),
+    ] = False
+    new_input: Annotated[
+        bool,
+        typer.Option("--new-input", help="Read another input than before, from its beginning."),
+    ] = False
+    new_table: Annotated[
+        bool,
+        typer.Option(
+            "--new-table", help="Write to another table than before, which gets the new rows only."
+        ),
+    ] = False
+    append: Annotated[
+        bool,
+        typer.Option("--append", help="Read an input again that the table has from another query."),
     ] = False
     task_timeout: Annotated[
         str,
@@ -156,12 +170,14 @@ def _duration(option: str, text: str) -> float | None:
     return milliseconds / 1000
 
 
-def _terms(arguments: RunArguments) -> OwnerTerms:
-    from ...query.ownership import OwnerTerms
+def _terms(arguments: RunArguments) -> StartTerms:
+    from ...query.ownership import StartTerms
+    from ...source.query_ends import EndTerms
 
     if arguments.wait and arguments.take_over:
         raise OptionError("--wait and --take-over exclude each other", "", "both", "one of them")
-    return OwnerTerms(_duration("--wait", arguments.wait) or 0.0, arguments.take_over)
+    ends = EndTerms(arguments.new_input, arguments.new_table, arguments.append)
+    return StartTerms(_duration("--wait", arguments.wait) or 0.0, arguments.take_over, ends)
 
 
 def _run_here(arguments: RunArguments) -> None:

@@ -1,0 +1,64 @@
+"""What a query reads and the table that it writes to, recorded so that another call is noticed.
+
+The input is recorded before the first task of a start runs, and the table when it has a batch. A
+crash before the second leaves a state without a table: the next start records it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..stores.contract import StateStore, next_created
+from .checksummed_json import Document
+from .layout import ENDS, numbers_in
+
+
+class QueryEnds(Document):
+    """The two ends of a query."""
+
+    noun = "the record of a query's input and table"
+
+    input: Sequence[str] = ()
+    """The loaded paths, absolute, as the names of their files begin."""
+
+    table: str = ""
+    """The identity of the table; empty if the sink has none."""
+
+
+class TableInput(Document):
+    """The input of a query that writes to a table, next to that table."""
+
+    noun = "the record of an input of the table"
+
+    input: Sequence[str]
+    """The loaded paths, without symbolic links."""
+
+    state: str
+    """Where the state of the query was."""
+
+
+def recorded_ends(store: StateStore) -> QueryEnds:
+    """The newest record; an empty one before the first."""
+    numbers = numbers_in(store.list(ENDS))
+    return _read(store, numbers[-1]) if numbers else QueryEnds()
+
+
+def record_ends(store: StateStore, ends: QueryEnds) -> None:
+    """Create a record, unless it is the newest one."""
+
+    def created() -> None:
+        numbers = numbers_in(store.list(ENDS))
+        if numbers and _read(store, numbers[-1]) == ends:
+            return
+        number = numbers[-1] + 1 if numbers else 1
+        store.publish(_name(number), ends.to_bytes())
+
+    next_created(store, ENDS, created)
+
+
+def _read(store: StateStore, number: int) -> QueryEnds:
+    return QueryEnds.read(store, _name(number))
+
+
+def _name(number: int) -> str:
+    return f"{ENDS}/{number:010d}.json"

@@ -1,0 +1,122 @@
+"""A call with another input or another table than its state: refused, or meant."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+
+import pytest
+
+from pyspark_sluice import DefaultSource
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.errors import OptionError
+from pyspark_sluice.tests.connector.host.query import SCHEMA, Query
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def query(tmp_path):
+    query = Query(tmp_path)
+    query.land("0.json", range(10))
+    assert query.run_here()[0] == 0
+    query.land("1.json", range(10, 20))
+    return query
+
+
+def claims(query):
+    return sorted((query.checkpoint / "sluice/source/epochs").iterdir())
+
+
+def refused(query, word, *more, code=1, **how):
+    before = claims(query) if query.checkpoint.exists() else None
+    ended, output, errors = query.run_here(*more, **how)
+    assert (ended, output) == (code, "")
+    assert word in errors
+    assert before is None or claims(query) == before
+
+
+def through_a_link(query):
+    link = query.source.parent / "link"
+    link.symlink_to(query.source)
+    query.source = link
+
+
+def moved(query):
+    query.source = query.source.rename(query.source.parent / "moved")
+
+
+def linked_parent(query):
+    link = query.source.parent.parent / f"{query.source.parent.name}-link"
+    link.symlink_to(query.source.parent)
+    query.source = link / query.source.name
+
+
+@pytest.mark.parametrize("change", [through_a_link, moved, linked_parent])
+def test_an_input_by_another_name_is_refused_and_can_be_meant(query, change):
+    first = query.source
+    change(query)
+    refused(query, f"found {query.source}", code=2)
+    if change is moved:
+        # A link where the directory was makes the names what they were.
+        first.symlink_to(query.source)
+    query.source, other = first, query.source
+    assert query.run_here()[0] == 0
+    assert query.in_table() == query.landed
+    query.source = other
+    assert query.run_here("--new-input")[0] == 0
+    assert query.in_table() == query.landed + query.landed
+
+
+def test_further_paths_and_paths_above_and_below_are_the_same_input(query, tmp_path):
+    first, more = query.source, tmp_path / "more"
+    more.mkdir()
+    (first / "below").mkdir()
+    for path in (f"{first},{more}", first / "below", f"{first}/", more / ".." / "in"):
+        query.source = path
+        assert query.run_here()[0] == 0
+    assert query.in_table() == query.landed
+
+
+@pytest.mark.parametrize("kind", ["delta", "parquet"])
+def test_another_table_is_refused_and_can_be_meant(tmp_path, kind):
+    query = Query(tmp_path)
+    query.land("0.json", range(10))
+    right, wrong = f"{kind}:{query.table}", f"{kind}:{tmp_path}/misspelt"
+    assert query.run_here(to=right)[0] == 0
+    query.land("1.json", range(10, 20))
+    refused(query, "--new-table", to=wrong)
+    assert not (tmp_path / "misspelt").exists()
+    assert query.run_here(to=right)[0] == 0
+    shutil.rmtree(query.table)
+    query.land("2.json", range(20, 30))
+    refused(query, "found no table", to=right)
+    assert query.run_here("--new-table", to=right)[0] == 0
+    query.land("3.json", range(30, 40))
+    assert main(["rebind", str(query.checkpoint), "--yes"]) == 0
+    assert query.run_here(to=wrong)[0] == 0
+
+
+@pytest.mark.parametrize("change", [lambda _: None, through_a_link], ids=["same", "link"])
+def test_a_lost_checkpoint_does_not_double_the_table(query, change, tmp_path):
+    query.checkpoint.rename(tmp_path / "lost")
+    change(query)
+    refused(query, "--append")
+    refused(query, "--append")
+    # Another input may go into the same table.
+    second = Query(tmp_path / "second")
+    second.land("a.json", range(100, 110))
+    second.table = query.table
+    assert second.run_here()[0] == 0
+    assert query.in_table() == second.landed + Counter(range(10))
+    assert query.run_here("--append")[0] == 0
+
+
+def test_a_query_of_spark_is_refused_as_well(query):
+    moved(query)
+    options = {"path": str(query.source), "fileFormat": "json", "writeTo": str(query.table)}
+    options |= {"checkpointLocation": str(query.checkpoint), "writeSchema": SCHEMA}
+    source = DefaultSource(options)
+    reader = source.streamReader(source.schema())
+    with pytest.raises(OptionError, match="sluice rebind"):
+        reader.initialOffset()
