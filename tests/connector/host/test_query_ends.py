@@ -117,6 +117,8 @@ def test_a_query_of_spark_is_refused_as_well(query):
     options = {"path": str(query.source), "fileFormat": "json", "writeTo": str(query.table)}
     options |= {"checkpointLocation": str(query.checkpoint), "writeSchema": SCHEMA}
     source = DefaultSource(options)
-    reader = source.streamReader(source.schema())
+    schema = source.schema()
+    assert not isinstance(schema, str)
+    reader = source.streamReader(schema)
     with pytest.raises(OptionError, match="sluice rebind"):
         reader.initialOffset()
