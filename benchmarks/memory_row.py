@@ -71,13 +71,16 @@ rows = sum(batch.num_rows for batch in batches)
 print(json.dumps([rows, peak(), peak() - began]))
 """
 _WRITE = f"""{_PREPARED}
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
+    CheckpointIdentity,
+    CheckpointRef,
+)
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
 from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 from pyspark_sluice.reader.direct_write.place import Place
 
-name = FileName("0" * 16, CheckpointRef(1, 1), 0, "0" * 12)
+name = FileName(CheckpointIdentity(CheckpointRef(1, 1), "0" * 16, "0" * 16), 0, "0" * 12)
 with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
     writer = DataFileWriter(Place(folder, {{}}), name, schema, WriteOptions())
     for batch in batches:

@@ -17,7 +17,7 @@ from typing import Any, Generic
 import pyarrow as pa
 
 from ..checkpoint_meta.documents.checkpoint import Continuation, CustomEvent, PartBudget, Sent
-from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ..checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ..checkpoint_meta.documents.epochs import check_not_fenced
 from ..checkpoint_meta.documents.layout import EPOCHS
 from ..checkpoint_meta.documents.reader_assignment import resolved, stream_of, undecided
@@ -36,7 +36,7 @@ from .api import (
     SplitT,
 )
 from .budget import RemainingBudget
-from .written_files import SCHEMA, Recording, RowsWriter, rows_about
+from .written_files import NO_FILE, Recording, RowsWriter, rows_about
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,12 @@ class Assignment(Generic[SplitT]):
     reader: int
     splits: Sequence[SplitT]
     sent: Sequence[Sent] = ()
-    """The stream with numbers of splits in their places; empty for splits alone. A continuation
-    starts where this reader's commit for its origin ends."""
+    """The stream with numbers of splits in their places; empty for splits alone."""
 
     waived: frozenset[str] = frozenset()
     """Ids of splits that cannot be read (again) and were given up by an order: left out."""
 
     lineage: str = ""
-    """Lineage of the query that the task belongs to."""
-
     claim: int = 0
     """Epoch that must still be the newest once the commit is published; 0 if that is not asked."""
 
@@ -65,10 +62,19 @@ class Assignment(Generic[SplitT]):
     batch_start: int = 0
     """Id of the checkpoint after which the batch begins; 0 if it is not known."""
 
+    checksum: str = ""
+    previous: str = ""
+    """Mark of the batch that has to be in the table before this one."""
+
     @property
     def stream(self) -> Iterator[SplitT | Continuation | CustomEvent]:
         """Splits, continuations and events in the order in which they were sent."""
         return stream_of(self.sent, self.splits)
+
+    @property
+    def checkpoint(self) -> CheckpointIdentity:
+        """Return its identity."""
+        return CheckpointIdentity(self.ref, self.lineage, self.checksum)
 
     @property
     def place(self) -> str:
@@ -92,8 +98,7 @@ class DirectWrite(Generic[SplitT]):
     described: Callable[[pa.Schema], Mapping[str, Any]]
     """Spark's JSON of the struct with the columns of the rows in the files; goes into commits."""
 
-    rows: pa.Schema = SCHEMA
-    """The columns that Spark gets, about the files."""
+    looks: bool = False  # see `TABLE_LOOKS`
 
 
 @dataclass(frozen=True)
@@ -148,13 +153,8 @@ class ReaderTask(Generic[SplitT]):
         # With a commit nothing is written again: its files are there, and durable.
         counted = earlier or run.write(self.writes)
         self._check_claim(assignment)
-        yield from rows_about(
-            counted.written_files or (),
-            assignment.ref,
-            assignment.reader,
-            self.writes.rows,
-            assignment.lineage,
-        )
+        files = counted.written_files or ([NO_FILE] if self.writes.looks else ())
+        yield from rows_about(files, assignment.checkpoint, assignment.reader, assignment.previous)
 
     def _check_claim(self, assignment: Assignment[SplitT]) -> None:
         if assignment.claim:

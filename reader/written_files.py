@@ -10,7 +10,8 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ..checkpoint_meta.documents.batch_mark import BatchMark
+from ..checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity
 from ..checkpoint_meta.documents.written_file import BadRecordsFile, WrittenFile
 from .api import LeftOut
 
@@ -56,25 +57,35 @@ SCHEMA: Final = pa.schema(
         ("statistics", pa.string()),
         ("checkpoint", pa.int64()),
         ("reader", pa.int32()),
+        ("lineage", pa.string()),
+        ("mark", pa.string()),
+        ("previous", pa.string()),
     ]
 )
-SCHEMA_IN_PLACE: Final = SCHEMA.append(pa.field("lineage", pa.string()))
-"""Columns of files that a reader has not written: their names do not say whose they are."""
+"""The columns of the stream.
+
+The last three are for the sink: the query, the checkpoint of the file, and the batch that has to be
+in the table before this one.
+"""
+
+TABLE_LOOKS: Final = "sluice.write.tableLooks"
+"""Local property of Spark's jobs by which a sink asks for a row also of a reader without files."""
 
 
-def rows_schema(*, in_place: bool) -> pa.Schema:
-    """The columns of the stream; `in_place` if the files are those that were found."""
-    return SCHEMA_IN_PLACE if in_place else SCHEMA
-
+NO_FILE: Final = WrittenFile(path="", rows=0, bytes=0, statistics="")
+"""In the row of a reader without files, so that the sink of a batch without rows looks, too."""
 
 # With writeCopy=never a commit may list any number of files, which one batch need not hold.
 _AT_ONCE = 10_000
 
 
 def rows_about(
-    files: Sequence[WrittenFile], ref: CheckpointRef, reader: int, schema: pa.Schema, lineage: str
+    files: Sequence[WrittenFile], checkpoint: CheckpointIdentity, reader: int, previous: str
 ) -> Iterator[pa.RecordBatch]:
-    """The rows about the files of one reader commit, in their order."""
+    """The rows about the files of one reader commit, in their order.
+
+    `previous` is the mark of the batch that has to be in the table before this one.
+    """
     for start in range(0, len(files), _AT_ONCE):
         some = files[start : start + _AT_ONCE]
         columns = {
@@ -83,9 +94,10 @@ def rows_about(
             "bytes": [file.bytes for file in some],
             "partition": [list(file.partition.items()) for file in some],
             "statistics": [file.statistics for file in some],
-            "checkpoint": [ref.checkpoint] * len(some),
+            "checkpoint": [checkpoint.ref.checkpoint] * len(some),
             "reader": [reader] * len(some),
-            "lineage": [lineage] * len(some),
+            "lineage": [checkpoint.lineage] * len(some),
+            "mark": [str(BatchMark.of(checkpoint))] * len(some),
+            "previous": [previous] * len(some),
         }
-        chosen = {name: columns[name] for name in schema.names}
-        yield pa.RecordBatch.from_pydict(chosen, schema=schema)
+        yield pa.RecordBatch.from_pydict(columns, schema=SCHEMA)

@@ -1,8 +1,9 @@
 """Data files into a Delta table: one transaction a batch, recognized by application transactions.
 
-Each commit carries two `txn` actions of the Delta protocol: the query's lineage with the checkpoint
-id, and one with a digest of the list of files. delta-rs accepts a `txn` that is there already
-(delta-rs issue 2580), so the table is read again before every try.
+Each commit carries three `txn` actions of the Delta protocol: the query's lineage with the
+checkpoint id, one with digits of its checksum, and one with a digest of the list of files. delta-rs
+accepts a `txn` that is there already (delta-rs issue 2580), so the table is read again before every
+try.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from typing_extensions import override
 
+from ..checkpoint_meta.documents.batch_mark import BatchMark
 from ..checkpoint_meta.storage.client_options import client_config
 from ..checkpoint_meta.storage.providers import BY_SCHEME
 from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
@@ -23,6 +25,10 @@ from ..errors import OptionError, TableError
 from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.statistics import Path
 from ..reader.direct_write.table_fit import check_values, has_rules, with_demands
+from .batch_order import TableMark, mark_by_files
+from .compaction import one_compaction
+from .delta_removal import remove_files
+from .delta_types import both
 from .table_sink import TableSink
 from .written_batch import WrittenBatch
 
@@ -104,6 +110,17 @@ class DeltaSink(TableSink):
         rules = _rules(table, json.loads(table.schema().to_json())["fields"])
         return to_text(with_demands(columns, self._name, partitions, rules))
 
+    @override
+    def files(self, table: DeltaTable | None) -> Sequence[str]:
+        return [] if table is None else table.file_uris()
+
+    @override
+    def remove(
+        self, table: DeltaTable, paths: Sequence[str], lineage: str, newest: TableMark
+    ) -> None:
+        mark = zip(_names(lineage), _numbers(newest), strict=True)
+        remove_files(table, self._name, self._storage_options, paths, dict(mark))
+
     def compact(self, target_bytes: int) -> Mapping[str, int]:
         """Rewrite small files as files of about this size, in one commit; what was rewritten.
 
@@ -111,13 +128,19 @@ class DeltaSink(TableSink):
         leaves files that no version of the table names, and that a full VACUUM deletes.
 
         Raises:
-            TableError: there is no table, or it was changed meanwhile by more than new files.
+            TableError: there is no table, it was changed meanwhile by more than new files, or
+                another compaction works.
         """
-        table = self.opened()
+        from deltalake import DeltaTable
+
         try:
-            if table is None:
+            if self.opened() is None:
                 raise FileNotFoundError(self._name)
-            figures = table.optimize.compact(target_size=target_bytes)
+            with one_compaction(self._name, self._storage_options):
+                # Not the table from before the claim: another compaction may have ended meanwhile.
+                figures = DeltaTable(
+                    self._name, storage_options=self.client_options
+                ).optimize.compact(target_size=target_bytes)
         except self._conflicts() as error:
             raise TableError(
                 "the table was not compacted",
@@ -162,17 +185,17 @@ class DeltaSink(TableSink):
         ]
 
     @override
-    def newest(self, table: DeltaTable | None, lineage: str) -> int:
-        # A query that has added nothing yet has no transaction here; checkpoints begin with 1.
-        return 0 if table is None else table.transaction_version(lineage) or 0
-
-    @override
-    def _has_files(self, table: DeltaTable, batch: WrittenBatch) -> bool:
-        return table.transaction_version(_files_of(batch)) == _number(batch)
-
-    @override
-    def _version(self, table: DeltaTable) -> str:
-        return f", in version {table.version()}"
+    def newest(self, table: DeltaTable | None, lineage: str) -> TableMark | None:
+        if table is None:
+            return None
+        versions = [table.transaction_version(name) for name in _names(lineage)]
+        checkpoint, checksum, digest = versions
+        if checkpoint == 0:
+            return None  # See `remove`.
+        if checkpoint is None or checksum is None or digest is None:
+            # Spark deletes transactions that are older than delta.setTransactionRetentionDuration.
+            return mark_by_files(table.file_uris(), lineage)
+        return TableMark(BatchMark(checkpoint, f"{checksum:015x}"), f"{digest:015x}")
 
     def _with(self, present: Any, schemas: Sequence[pa.Schema]) -> Schema:
         """The columns of the table and those of the files, which become nullable there.
@@ -185,7 +208,7 @@ class DeltaSink(TableSink):
         whole = kinds[0] if present is None else present
         try:
             for kind in kinds:
-                whole = _both(whole, kind, "", of_table=present is not None)
+                whole = both(whole, kind, "", of_table=present is not None)
         except ValueError as error:
             raise TableError(
                 "the columns of the files do not fit the table's",
@@ -282,20 +305,28 @@ def _without_retries(*transactions: Any) -> CommitProperties:
 
 def _identity(batch: WrittenBatch) -> CommitProperties:
     """Return what identifies the batch in the table; conflicts wait for a look at it."""
+    return _marked(batch.lineage, TableMark(batch.mark, batch.digest))
+
+
+def _marked(lineage: str, newest: TableMark) -> CommitProperties:
     from deltalake import Transaction
 
-    return _without_retries(
-        Transaction(batch.lineage, batch.checkpoint), Transaction(_files_of(batch), _number(batch))
-    )
+    # Without a time, Spark's Delta deletes them at its next checkpoint if the table has
+    # delta.setTransactionRetentionDuration, however long that is.
+    now = int(time.time() * 1000)
+    pairs = zip(_names(lineage), _numbers(newest), strict=True)
+    return _without_retries(*(Transaction(name, version, now) for name, version in pairs))
 
 
-def _files_of(batch: WrittenBatch) -> str:
-    return f"{batch.lineage}-files"
+def _numbers(newest: TableMark) -> Sequence[int]:
+    """The versions of the applications that are a table's mark."""
+    mark = newest.batch
+    return mark.checkpoint, int(mark.checksum or "0", 16), int(newest.digest[:15], 16)
 
 
-def _number(batch: WrittenBatch) -> int:
-    # Versions of transactions are 64 bits with a sign.
-    return int(batch.digest[:15], 16)
+def _names(lineage: str) -> Sequence[str]:
+    """The applications under which a table has a mark: checkpoint, checksum, digest of files."""
+    return lineage, f"{lineage}-checksum", f"{lineage}-files"
 
 
 def _check_name(path: str, table: str) -> None:
@@ -311,9 +342,6 @@ def _check_name(path: str, table: str) -> None:
         )
 
 
-_INTEGERS: Final = ("byte", "short", "integer")
-"""Types that Parquet stores alike: files of one can be read as a wider one."""
-
 _RULES: Final = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
 """Metadata of columns by which a writer has to check or make values."""
 
@@ -325,55 +353,3 @@ def _columns(fields: Sequence[Any], outer: Path = ()) -> Iterator[tuple[Path, An
         yield path, field
         if isinstance(field["type"], dict) and field["type"]["type"] == "struct":
             yield from _columns(field["type"]["fields"], path)
-
-
-def _both(one: Any, other: Any, where: str, *, of_table: bool) -> Any:
-    """A type in Delta's JSON with what a file's has in addition; new fields are nullable.
-
-    Of a table (`of_table`) the fields stay nullable or not, otherwise both have to promise it.
-
-    Raises:
-        ValueError: the two do not fit; says where.
-    """
-    if one in (other, "void"):
-        return other
-    if isinstance(one, str) and isinstance(other, str):
-        if one in _INTEGERS and other in _INTEGERS[: _INTEGERS.index(one)]:
-            return one
-    elif isinstance(one, dict) and isinstance(other, dict) and one["type"] == other["type"]:
-        if one["type"] == "struct":
-            fields = _fields(one["fields"], other["fields"], where, of_table=of_table)
-            return {**one, "fields": fields}
-        # Keys of maps are compared as a whole below: they have to be equal.
-        inner = "elementType" if one["type"] == "array" else "valueType"
-        below = _both(one[inner], other[inner], f"{where}.{inner}", of_table=of_table)
-        both = {**one, inner: below}
-        nullable = [key for key in one if key.lower().endswith("containsnull")]
-        if all(both[key] == other[key] for key in both if key not in (inner, *nullable)):
-            return {**both, **dict.fromkeys(nullable, True)}
-    message = f"{where.lstrip('.') or 'the rows'} is {_name(other)}, and {_name(one)} in the table"
-    raise ValueError(message)
-
-
-def _fields(one: Sequence[Any], other: Sequence[Any], where: str, *, of_table: bool) -> list[Any]:
-    fields = {field["name"]: field for field in one}
-    new_fields = {field["name"]: field for field in other}
-    by_case = {name.lower(): name for name in fields}
-    for name, field in new_fields.items():
-        if name not in fields:
-            if name.lower() in by_case:
-                message = f"{where}.{name} is {by_case[name.lower()]} in the table"
-                raise ValueError(message.lstrip("."))
-            fields[name] = {**field, "nullable": True}
-            continue
-        kind = _both(fields[name]["type"], field["type"], f"{where}.{name}", of_table=of_table)
-        fields[name] = {**fields[name], "type": kind}
-    if not of_table:
-        for name, field in fields.items():
-            promised = name in new_fields and not new_fields[name]["nullable"]
-            fields[name] = {**field, "nullable": field["nullable"] or not promised}
-    return list(fields.values())
-
-
-def _name(kind: Any) -> str:
-    return kind if isinstance(kind, str) else str(kind["type"])

@@ -84,10 +84,14 @@ def _fits(schema: pa.Schema, footer: pq.FileMetaData, columns: pa.Schema) -> boo
     )
 
 
+def written_name(path: str) -> str:
+    """The name of a file of a query without what `_CopyName` puts before it."""
+    return path.rpartition("/")[2].removeprefix(_COPY)
+
+
 def is_in_place(file: WrittenFile) -> bool:
     """True if someone else wrote the file (`writeCopy=never`)."""
-    leaf = file.path.rpartition("/")[2]
-    return FileName.parse(leaf) is None and not leaf.startswith(_COPY)
+    return FileName.parse(written_name(file.path)) is None
 
 
 def keep_names(transaction: Transaction, before: str | None, batch: WrittenBatch) -> None:
@@ -173,7 +177,7 @@ def _rewritten(
     name = FileName.parse(file.path)
     assert name is not None
     token = hashlib.sha256(columns.serialize().to_pybytes() + file.path.encode()).hexdigest()[:12]
-    copies = _CopyName(name.lineage, name.ref, name.reader, token)
+    copies = _CopyName(name.checkpoint, name.reader, token)
     place = Place(file.path.rpartition("/")[0], batch.storage_options)
     codec = footer.row_group(0).column(0).compression.lower().replace("uncompressed", "none")
     options = WriteOptions.model_validate({"write_compression": codec})

@@ -7,21 +7,33 @@ Properties of snapshots would expire with them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 from typing_extensions import override
 
+from ..checkpoint_meta.documents.batch_mark import BatchMark
 from ..errors import TableError
 from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.partition_spec import paths_of
 from ..reader.direct_write.statistics import Path, leaves
 from ..reader.direct_write.table_fit import required, with_demands, with_promises
-from .iceberg_files import NAME_MAPPING, columns_of, data_files, is_in_place, keep_names, path_in
+from .batch_order import TableMark, mark_by_files
+from .iceberg_files import (
+    NAME_MAPPING,
+    columns_of,
+    data_files,
+    is_in_place,
+    keep_names,
+    path_in,
+    written_name,
+)
 from .table_sink import TableSink
 from .written_batch import WrittenBatch
 
 if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table, Transaction
 
 
@@ -32,7 +44,9 @@ class IcebergSink(TableSink):
 
     def __init__(self, table: Table, storage_options: Mapping[str, Any] | None = None) -> None:
         super().__init__(str(table.name()), storage_options or {})
-        self._table = table
+        # A copy: its catalog is ours.
+        self._table = copy(table)
+        self._table.catalog = cast("Catalog", _PatientCatalog(table.catalog))
 
     @override
     def identity(self) -> str:
@@ -88,16 +102,36 @@ class IcebergSink(TableSink):
         return self._table
 
     @override
-    def newest(self, table: Table, lineage: str) -> int:
-        return newest_checkpoint(table.properties, lineage)
+    def newest(self, table: Table, lineage: str) -> TableMark | None:
+        mark = mark_of(table.properties, lineage)
+        if mark is None:
+            paths = (task.file.file_path for task in table.scan().plan_files())
+            return mark_by_files(map(written_name, paths), lineage)
+        return mark
 
     @override
-    def _has_files(self, table: Table, batch: WrittenBatch) -> bool:
-        return table.properties.get(_files_of(batch)) == batch.digest
+    def files(self, table: Table) -> Sequence[str]:
+        return [task.file.file_path for task in table.scan().plan_files()]
 
     @override
-    def _version(self, table: Table) -> str:
-        return ""
+    def remove(self, table: Table, paths: Sequence[str], lineage: str, newest: TableMark) -> None:
+        chosen = {*paths}
+        values = str(newest.batch), newest.digest
+        try:
+            with table.transaction() as transaction:
+                transaction.set_properties(dict(zip(_names(lineage), values, strict=True)))
+                with transaction.update_snapshot().overwrite() as overwrite:
+                    for task in table.scan().plan_files():
+                        if task.file.file_path in chosen:
+                            overwrite.delete_data_file(task.file)
+        except self._conflicts() as error:
+            raise TableError(
+                "batches were not removed from the table",
+                self._name,
+                f"{type(error).__name__}: {error}",
+                "a table that others do not change meanwhile",
+                "Run the command again: it looks at the table first.",
+            ) from error
 
     @override
     def _commit(self, table: Table, batch: WrittenBatch) -> None:
@@ -113,10 +147,8 @@ class IcebergSink(TableSink):
         batch.check_never_null(never_null, self._name)
         for schema in batch.schemas:
             self._check_columns(table, schema)
-        properties = {
-            _checkpoint_of(batch.lineage): str(batch.checkpoint),
-            _files_of(batch): batch.digest,
-        }
+        values = str(batch.mark), batch.digest
+        properties = dict(zip(_names(batch.lineage), values, strict=True))
         names = table.properties.get(NAME_MAPPING)
         with table.transaction() as transaction:
             self._add_columns(transaction, batch, never_null)
@@ -133,7 +165,7 @@ class IcebergSink(TableSink):
         location = table.metadata.location
         paths = {path_in(location, file.path) for file in batch.files if is_in_place(file)}
         marks = {name for name in table.properties if name.startswith(_MARK)}
-        if paths and marks != {_checkpoint_of(batch.lineage), _files_of(batch)}:
+        if paths and marks != {*_names(batch.lineage)}:
             already_added = paths & {task.file.file_path for task in table.scan().plan_files()}
             if already_added:
                 raise TableError(
@@ -204,18 +236,42 @@ def _promises(schema: pa.Schema, path: Path, columns: pa.Schema) -> bool:
     return field is not None and not field.nullable
 
 
-def newest_checkpoint(properties: Mapping[str, str], lineage: str) -> int:
-    """The id of the newest batch of a query in a table with these properties; 0 without one."""
-    return int(properties.get(_checkpoint_of(lineage), 0))
+class _PatientCatalog:
+    """A catalog whose conflicts pyiceberg takes for a lost answer, so that it deletes no files.
+
+    With `commit.retry.num-retries` 0 it deletes the files of a commit at the first conflict,
+    without a look. But a request that a client or a gateway has sent twice meets the first copy,
+    and its files are those of the current snapshot. The sink looks at the table by itself.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def commit_table(self, *arguments: Any) -> Any:
+        """See `Catalog.commit_table`."""
+        from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+
+        try:
+            return self._catalog.commit_table(*arguments)
+        except CommitFailedException as error:
+            raise CommitStateUnknownException(str(error)) from error
+
+
+def mark_of(properties: Mapping[str, str], lineage: str) -> TableMark | None:
+    """The newest batch of a query in a table with these properties; None without one."""
+    values = [properties.get(name) for name in _names(lineage)]
+    batch, digest = values
+    mark = None if batch is None or digest is None else TableMark(BatchMark.parse(batch), digest)
+    return mark if mark and mark.batch.checkpoint else None  # See `remove`.
 
 
 _MARK: Final = "sluice."
 _NEWEST_VERSION: Final = 2
 
 
-def _checkpoint_of(lineage: str) -> str:
-    return f"{_MARK}{lineage}.checkpoint"
-
-
-def _files_of(batch: WrittenBatch) -> str:
-    return f"{_MARK}{batch.lineage}.files"
+def _names(lineage: str) -> Sequence[str]:
+    """The properties that are a table's mark."""
+    return f"{_MARK}{lineage}.checkpoint", f"{_MARK}{lineage}.files"

@@ -7,70 +7,100 @@ import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from typing_extensions import override
+
+from ..checkpoint_meta.documents.batch_mark import BatchMark
 from ..checkpoint_meta.storage.urls import absolute, hadoop_pattern
 from ..checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
 from ..checkpoint_meta.stores.open_store import open_store
 from ..errors import TableError
-from .written_batch import FileBatch, WrittenBatch, not_next
+from .batch_order import TableMark
+from .table_sink import TableSink
+from .written_batch import WrittenBatch, digest_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_FOLDER = "manifests"
-_IDENTITY = "identity"
+MANIFESTS: Final = "_sluice"
+"""Directory of the manifests below a `parquet:` target; Spark's listings leave out its name."""
+
+_FOLDER: Final = "manifests"
+_IDENTITY: Final = "identity"
 
 
-class Manifests:
+class Manifests(TableSink):
     """The manifests of one directory; call it with a batch, as `foreachBatch` does."""
 
+    format = "manifests"
+
     def __init__(self, directory: str, storage_options: Mapping[str, Any]) -> None:
-        self._directory = absolute(directory)
-        self._storage_options = storage_options
-        self._store = open_store(self._directory, storage_options)
+        super().__init__(absolute(directory), storage_options)
+        self._store = open_store(self._name, storage_options)
 
+    @override
     def check_place(self) -> None:
-        """See `TableSink.check_place`."""
-        check_exclusive_creates(self._directory, self._storage_options, "the manifests")
+        check_exclusive_creates(self._name, self._storage_options, "the manifests")
 
-    def __call__(self, frame: DataFrame | FileBatch, _: int) -> None:
-        """Publish the manifest of a batch, unless it is there.
+    @override
+    def opened(self) -> Sequence[str]:
+        return self._store.list(_FOLDER)
 
-        Raises:
-            TableError: it is there with other files, or the files are gone.
-        """
-        self.check_place()
-        batch = WrittenBatch.of(frame, self._storage_options)
-        if batch is not None:
-            self.add(batch)
+    @override
+    def columns(self) -> None:
+        return None
 
-    def add(self, batch: WrittenBatch) -> None:
-        """See `__call__`."""
-        batch.check_there()
-        name = f"{_FOLDER}/{_manifest_of(batch.lineage, batch.checkpoint)}"
+    @override
+    def newest(self, table: Sequence[str], lineage: str) -> TableMark | None:
+        # Names sort by checkpoint.
+        name = max((leaf for leaf in table if leaf.startswith(f"{lineage}-")), default=None)
+        if name is None:
+            return None
+        manifest = self._manifest(name)
+        mark = BatchMark(manifest["checkpoint"], manifest["checksum"])
+        return TableMark(mark, digest_of(file["path"] for file in manifest["files"]))
+
+    @override
+    def files(self, table: Sequence[str]) -> Sequence[str]:
+        return [str(file["path"]) for leaf in table for file in self._manifest(leaf)["files"]]
+
+    @override
+    def remove(
+        self, table: Sequence[str], paths: Sequence[str], lineage: str, newest: TableMark
+    ) -> None:
+        # The newest first: a crash between two leaves the table ahead by fewer batches.
+        for leaf in sorted(table, reverse=True):
+            if leaf.startswith(f"{lineage}-") and {*self.files([leaf])} <= {*paths}:
+                self._store.delete(f"{_FOLDER}/{leaf}")
+
+    @override
+    def _commit(self, table: Sequence[str], batch: WrittenBatch) -> None:
+        name = f"{_FOLDER}/{batch.lineage}-{batch.mark.checkpoint:010d}.json"
+        self._store.publish(name, batch.to_json())
         try:
-            # The same bytes are this batch again: Spark repeats a batch that it did not log as
-            # complete.
-            self._store.publish(name, batch.to_json())
-            # Nothing else says that the batch is in the table, and no later batch looks at it.
+            # Nothing else says that the batch is in the table.
             self._store.read(name)
         except FileNotFoundError as error:
             raise TableError(
                 "the manifest of a batch is missing directly after it was written",
-                f"{self._directory}/{name}",
+                f"{self._name}/{name}",
                 "an answer of success, and no such object",
                 "a store that keeps what it has confirmed",
                 "Check the store, then start the query again: it repeats the batch.",
             ) from error
-        except FileExistsError:
-            raise not_next(batch, self._directory, f"{name} with other files") from None
 
-    def has(self, lineage: str, checkpoint: int) -> bool:
-        """True if there is a manifest of this batch of a query, or of a later one."""
-        name = _manifest_of(lineage, checkpoint)
-        return any(leaf >= name for leaf in self._store.list(_FOLDER) if leaf[:16] == name[:16])
+    @override
+    def _conflicts(self) -> tuple[type[Exception], ...]:
+        # Another driver has published the manifest of this checkpoint: the next look says whether
+        # it has the same files.
+        return (FileExistsError,)
 
+    def _manifest(self, leaf: str) -> Mapping[str, Any]:
+        manifest: Mapping[str, Any] = json.loads(self._store.read(f"{_FOLDER}/{leaf}"))
+        return manifest
+
+    @override
     def identity(self) -> str:
         """Drawn for the directory when it has manifests; empty before."""
         if not self._store.list(_FOLDER):
@@ -85,7 +115,7 @@ class Manifests:
 
     def _files(self) -> Iterator[Mapping[str, Any]]:
         for leaf in self._store.list(_FOLDER):
-            yield from json.loads(self._store.read(f"{_FOLDER}/{leaf}"))["files"]
+            yield from self._manifest(leaf)["files"]
 
     def frame(self, spark: SparkSession | None = None) -> DataFrame:
         """The rows of exactly these files; columns of all of them, and of partitions, as strings.
@@ -105,7 +135,7 @@ class Manifests:
         if session is None or not paths:
             raise TableError(
                 "nothing to read: no manifests, or no session of Spark",
-                self._directory,
+                self._name,
                 "no session of Spark" if paths else "no manifests",
                 "a session, and a directory that tables.manifest has written to",
             )
@@ -120,10 +150,6 @@ class Manifests:
             StructField(f.name, StringType()) if f.name in partitions else f for f in rows.schema
         ]
         return reader.schema(StructType(schema)).parquet(*names)
-
-
-def _manifest_of(lineage: str, checkpoint: int) -> str:
-    return f"{lineage}-{checkpoint:010d}.json"
 
 
 def _base(paths: Sequence[str]) -> str:

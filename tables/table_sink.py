@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
@@ -14,7 +14,9 @@ from ..errors import TableError
 from ..reader.direct_write.field_ids import TABLE_COLUMNS, from_text
 from ..reader.direct_write.table_fit import check_fit
 from ..reader.direct_write.write_options import WriteOptions
-from .written_batch import FileBatch, WrittenBatch, not_next
+from ..reader.written_files import TABLE_LOOKS
+from .batch_order import TableMark, has_batch
+from .written_batch import FileBatch, WrittenBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,7 +58,7 @@ class TableSink(ABC):
         """Make the files of a batch part of the table, unless they are.
 
         Raises:
-            TableError: the table has another batch in its place or a later one, or does not fit.
+            TableError: the table is ahead of the checkpoint or behind it, or does not fit.
         """
         self.check_place()
         # Spark Connect has no context on this side of the wire; its files have no field ids.
@@ -64,18 +66,20 @@ class TableSink(ABC):
         context = getattr(getattr(frame, "sparkSession", None), "_sc", None)
         if context is not None:
             context.setLocalProperty(TABLE_COLUMNS, self.columns())
+            context.setLocalProperty(TABLE_LOOKS, "true")
         try:
             # The readers run here, and write the files.
             batch = WrittenBatch.of(frame, self._storage_options)
         finally:
             if context is not None:
                 context.setLocalProperty(TABLE_COLUMNS, None)
+                context.setLocalProperty(TABLE_LOOKS, None)
         if batch is not None:
             self.add(batch)
 
     @abstractmethod
-    def columns(self) -> str:
-        """The columns of the table and what it demands, for `field_ids.from_text`."""
+    def columns(self) -> str | None:
+        """The columns of the table and what it demands, for `field_ids.from_text`; None: any."""
 
     def check_fit(self, schema: pa.Schema, options: WriteOptions) -> None:
         """Check that the table takes rows of this schema; asked before anything is read.
@@ -84,7 +88,9 @@ class TableSink(ABC):
             TableError: names each column that does not fit, with both types.
             OptionError: such rows cannot be partitioned or sorted as the options say.
         """
-        check_fit(schema, from_text(self.columns()), options)
+        columns = self.columns()
+        if columns is not None:
+            check_fit(schema, from_text(columns), options)
 
     def add(self, batch: WrittenBatch) -> None:
         """See `__call__`."""
@@ -95,7 +101,9 @@ class TableSink(ABC):
                 # Again for each try: the transaction of the other writer may have been this very
                 # batch.
                 table = self.opened()
-                if self._has(table, batch):
+                if has_batch(self.newest(table, batch.lineage), batch, self._name):
+                    return
+                if not batch.files:
                     return
                 try:
                     # Only for a batch that is not in the table: once it is, its files may have been
@@ -129,30 +137,24 @@ class TableSink(ABC):
 
     def has(self, lineage: str, checkpoint: int) -> bool:
         """True if the table has a query's batch that ends with this checkpoint, or a later one."""
-        return self.newest(self.opened(), lineage) >= checkpoint
-
-    def _has(self, table: Any, batch: WrittenBatch) -> bool:
-        newest = self.newest(table, batch.lineage)
-        if newest < batch.checkpoint:
-            return False
-        # An id alone does not tell a repeated batch from one after a restore to an earlier state.
-        if newest == batch.checkpoint and self._has_files(table, batch):
-            return True
-        others = ", with other files" if newest == batch.checkpoint else ""
-        state = f"checkpoint {newest} of the query{others}{self._version(table)}"
-        raise not_next(batch, self._name, state)
+        newest = self.newest(self.opened(), lineage)
+        return newest is not None and newest.batch.checkpoint >= checkpoint
 
     @abstractmethod
-    def newest(self, table: Any, lineage: str) -> int:
-        """The checkpoint of the newest batch of a query in the table; 0 without one."""
+    def newest(self, table: Any, lineage: str) -> TableMark | None:
+        """The newest batch of a query in the table; None without one."""
 
     @abstractmethod
-    def _has_files(self, table: Any, batch: WrittenBatch) -> bool:
-        """True if the newest batch in the table has the files of this one."""
+    def files(self, table: Any) -> Sequence[str]:
+        """The paths of all data files that the table names now."""
 
     @abstractmethod
-    def _version(self, table: Any) -> str:
-        """Return which version of the table was looked at, as errors say it; empty without one."""
+    def remove(self, table: Any, paths: Sequence[str], lineage: str, newest: TableMark) -> None:
+        """Remove data files from the table, and make `newest` the query's mark, in one commit.
+
+        Raises:
+            TableError: the table cannot remove whole files, or was changed meanwhile.
+        """
 
     @abstractmethod
     def _commit(self, table: Any, batch: WrittenBatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
 from ..checkpoint_meta.documents.file_split import FileVersion
 from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
 from ..checkpoint_meta.storage.contract import Storage
@@ -31,14 +32,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class WrittenBatch:
-    """The batch that a sink is given: at least one file."""
+    """The batch that a sink is given; it may have no file."""
 
     files: Sequence[WrittenFile]
     lineage: str
-    """Names the query: each of its batches has a higher checkpoint than the one before."""
+    """Names the query."""
 
-    checkpoint: int
-    """The newest one of the batch."""
+    mark: BatchMark
+    """Names the batch in the table: the newest checkpoint with files; NO_BATCH without a file."""
+
+    previous: BatchMark
+    """The batch that has to be the query's newest in the table before this one."""
 
     storage_options: Mapping[str, Any]
     _typical: Sequence[WrittenFile]
@@ -48,7 +52,7 @@ class WrittenBatch:
     def of(
         cls, frame: DataFrame | FileBatch, storage_options: Mapping[str, Any]
     ) -> WrittenBatch | None:
-        """The batch that `foreachBatch` hands over; None if it has no files.
+        """The batch that `foreachBatch` hands over; None if nothing says whose it is.
 
         Raises:
             TableError: the rows are not about data files, or those of one query.
@@ -62,49 +66,51 @@ class WrittenBatch:
                 "the unchanged rows of a stream with writeTo",
             )
         rows = frame.collect()
-        files = [WrittenFile(**{n: row[n] for n in WrittenFile.model_fields}) for row in rows]
-        if not files:
+        if not rows:
+            if isinstance(frame, FileBatch) and frame.lineage:
+                previous = BatchMark.parse(frame.previous)
+                return cls([], frame.lineage, NO_BATCH, previous, storage_options, [])
             return None
-        # Files that were there before: each may have its own part of the columns.
-        is_in_place = "lineage" in frame.columns
-        owners = [(row["lineage"], row["checkpoint"]) for row in rows] if is_in_place else None
-        return cls.of_files(files, storage_options, owners)
+        batches = {(row["lineage"], row["previous"]) for row in rows}
+        if len(batches) != 1:
+            raise TableError(
+                "a batch has files of several queries",
+                rows[0]["path"],
+                f"files of {len(batches)} queries or batches",
+                "a stream with one source, whose rows are not joined with others",
+            )
+        ((lineage, previous),) = batches
+        fields = WrittenFile.model_fields
+        files = [
+            (WrittenFile(**{name: row[name] for name in fields}), BatchMark.parse(row["mark"]))
+            for row in rows
+            if row["path"]
+        ]
+        return cls.of_files(files, lineage, BatchMark.parse(previous), storage_options)
 
     @classmethod
     def of_files(
         cls,
-        files: Sequence[WrittenFile],
+        files: Sequence[tuple[WrittenFile, BatchMark]],
+        lineage: str,
+        previous: BatchMark,
         storage_options: Mapping[str, Any],
-        owners: Sequence[tuple[str, int]] | None = None,
     ) -> WrittenBatch:
-        """The batch of these files; `owners` has lineages and checkpoints if names do not."""
-        typical = files
-        if owners is None:
-            names = [(file, FileName.parse(file.path)) for file in files]
-            owners = [(name.lineage, name.ref.checkpoint) for _, name in names if name is not None]
-            # A reader has one schema for all files that it writes.
-            schemas = {(n.ref.checkpoint, n.reader): file for file, n in names if n is not None}
-            typical = list(schemas.values())
-        lineages = {lineage for lineage, _ in owners}
-        if len(owners) < len(files) or len(lineages) != 1:
-            raise TableError(
-                "a batch has files of several queries",
-                files[0].path,
-                f"{len(lineages)} queries, {len(files) - len(owners)} names of others",
-                "a stream with one source, whose rows are not joined with others",
-            )
+        """The batch of these files, each with the mark of its checkpoint."""
+        # A reader has one schema for all files that it writes. Files that were there before may
+        # each have their own part of the columns.
+        typical = {_writer_of(file): file for file, _ in files}
         # The rows of a repeated batch may come in another order; digest and manifest must not
         # change.
-        ordered = sorted(files, key=lambda file: file.path)
+        ordered = sorted((file for file, _ in files), key=lambda file: file.path)
         # With asynchronous progress tracking, one batch of Spark's may span several checkpoints.
-        newest = max(checkpoint for _, checkpoint in owners)
-        return cls(ordered, lineages.pop(), newest, storage_options, typical)
+        mark = max((mark for _, mark in files), key=lambda mark: mark.checkpoint, default=NO_BATCH)
+        return cls(ordered, lineage, mark, previous, storage_options, list(typical.values()))
 
     @cached_property
     def digest(self) -> str:
         """A digest of the list of files: 64 hex digits, the same for the same files."""
-        listed = "\n".join(file.path for file in self.files)
-        return hashlib.sha256(listed.encode()).hexdigest()
+        return digest_of([file.path for file in self.files])
 
     @cached_property
     def schemas(self) -> Sequence[pa.Schema]:
@@ -197,7 +203,8 @@ class WrittenBatch:
         """The files as JSON, the same bytes for the same files."""
         document = {
             "lineage": self.lineage,
-            "checkpoint": self.checkpoint,
+            "checkpoint": self.mark.checkpoint,
+            "checksum": self.mark.checksum,
             "files": [file.model_dump(mode="json") for file in self.files],
         }
         return (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()
@@ -229,17 +236,16 @@ def _version(file: WrittenFile) -> FileVersion:
     return FileVersion(file.path, file.bytes, -1)
 
 
-def not_next(batch: WrittenBatch, table: str, state: str) -> TableError:
-    """The error for a batch that the table has otherwise, or has gone beyond."""
-    return TableError(
-        "the last batch in the table is not the one before this batch",
-        table,
-        state,
-        f"checkpoint {batch.checkpoint} of query {batch.lineage} to be new, or there with the "
-        "same files",
-        "Either the query was restored to an earlier state, or two queries share one state. "
-        "Restore the table to the version before, or write into another table.",
-    )
+def digest_of(paths: Iterable[str]) -> str:
+    """A digest of data files; of those that readers named, the directory does not count."""
+    # Only their names: a table lists its files relative to itself.
+    names = (path.rpartition("/")[2] if FileName.parse(path) else path for path in paths)
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()
+
+
+def _writer_of(file: WrittenFile) -> object:
+    name = FileName.parse(file.path)
+    return file.path if name is None else (name.checkpoint, name.reader)
 
 
 @dataclass(frozen=True)
@@ -250,6 +256,11 @@ class FileBatch:
     """One row for each data file, with the columns that the stream has under Spark."""
 
     storage_options: Mapping[str, Any]
+    lineage: str = ""
+    """Names the query."""
+
+    previous: str = ""
+    """Mark of the batch that has to be in the table before this one."""
 
     @property
     def columns(self) -> Sequence[str]:

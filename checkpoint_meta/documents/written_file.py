@@ -1,8 +1,9 @@
 """Files that a reader has written: rows that do not go to Spark, and bad records.
 
 Its name says whose it is, so that an unreferenced file can be distinguished from one that is
-still being written: lineage of the query, checkpoint, epoch, reader, a token of the attempt, a
-number.
+still being written: lineage of the query, checkpoint, epoch, digits of the checkpoint's checksum,
+reader, a token of the attempt, a number. After a restore from a backup the same checkpoint and
+epoch exist twice, and only the digits tell them apart.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from .checkpoint_ref import CheckpointRef
+from .checkpoint_ref import CheckpointIdentity, CheckpointRef
 
 SUFFIX: Final = ".parquet"
 BAD_RECORDS_SUFFIX: Final = ".json"
 _NAME = re.compile(
-    r"(?P<lineage>[0-9a-f]{16})-(?P<checkpoint>\d{10})-(?P<epoch>\d{10})-(?P<reader>\d{6})"
-    r"-(?P<token>[0-9a-f]{12})-(?P<number>\d{6})(?P<suffix>\.parquet|\.json)\Z"
+    r"(?P<lineage>[0-9a-f]{16})-(?P<checkpoint>\d{10})-(?P<epoch>\d{10})"
+    r"-(?P<checksum>[0-9a-f]{16})-(?P<reader>\d{6})-(?P<token>[0-9a-f]{12})"
+    r"-(?P<number>\d{6})(?P<suffix>\.parquet|\.json)\Z"
 )
 
 
@@ -57,8 +59,7 @@ class BadRecordsFile(BaseModel):
 class FileName:
     """The parts of such a file's name."""
 
-    lineage: str
-    ref: CheckpointRef
+    checkpoint: CheckpointIdentity
     reader: int
     token: str
     """Names one attempt, since attempt numbers repeat."""
@@ -67,10 +68,10 @@ class FileName:
     suffix: str = SUFFIX
 
     def __str__(self) -> str:
-        ref = self.ref
+        checkpoint = self.checkpoint
         return (
-            f"{self.lineage}-{ref.checkpoint:010d}-{ref.epoch:010d}-{self.reader:06d}"
-            f"-{self.token}-{self.number:06d}{self.suffix}"
+            f"{checkpoint.lineage}-{checkpoint.ref.name}-{checkpoint.checksum}"
+            f"-{self.reader:06d}-{self.token}-{self.number:06d}{self.suffix}"
         )
 
     @classmethod
@@ -82,8 +83,7 @@ class FileName:
             return None
         ref = CheckpointRef(int(match["checkpoint"]), int(match["epoch"]))
         return cls(
-            match["lineage"],
-            ref,
+            CheckpointIdentity(ref, match["lineage"], match["checksum"]),
             int(match["reader"]),
             match["token"],
             int(match["number"]),

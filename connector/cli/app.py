@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from .arguments import EditArguments, Matching, ViewArguments, Yes, register
-from .commands import bootstrap, compact_table, queue_setup, reprocess, run, sweep
+from .commands import bootstrap, compact_table, queue_setup, reprocess, run, sweep, table_batches
 from .doctor.patient import Patient
 from .output import Ended, Exit, print_json, print_pairs, print_rows, print_table
 from .typer_app import new_app, run_app
@@ -288,6 +288,7 @@ for _command in (
     *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.reread),
     *(reprocess.orders, take_over, rebind, take_back_schema, compact),
     *(compact_table.compact_table, sweep.sweep),
+    *(table_batches.add_batches, table_batches.remove_batches),
     *(queue_setup.queue_setup, doctor, runbook),
 ):
     register(app, _command)

@@ -20,8 +20,7 @@ from ...checkpoint_meta.storage.urls import hadoop_path
 from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.files.ledger.index_merge import give_back
 from ...errors import OptionError, QueryRunningError, SchemaEvolvedError
-from ...reader.written_files import rows_schema
-from ...tables.manifests import Manifests
+from ...reader.written_files import SCHEMA
 from ...tables.table_sink import TableSink
 from ...tables.written_batch import FileBatch
 from ..options.model import SluiceOptions, parse_options
@@ -55,13 +54,13 @@ class SinkTarget:
 
     def check_place(self) -> None:
         """See `TableSink.check_place`."""
-        if isinstance(self.sink, TableSink | Manifests):
+        if isinstance(self.sink, TableSink):
             self.sink.check_place()
 
     @property
     def identity(self) -> Callable[[], str] | None:
         """Returns the identity of the table; None if it is a sink of the user's own."""
-        return self.sink.identity if isinstance(self.sink, TableSink | Manifests) else None
+        return self.sink.identity if isinstance(self.sink, TableSink) else None
 
     def columns(self) -> str | None:
         """The columns of the table for the writers of data files; None without a table."""
@@ -72,7 +71,7 @@ class SinkTarget:
 
         False for a function, which cannot be asked.
         """
-        return isinstance(self.sink, TableSink | Manifests) and self.sink.has(lineage, checkpoint)
+        return isinstance(self.sink, TableSink) and self.sink.has(lineage, checkpoint)
 
 
 class EmbeddedQuery:
@@ -136,7 +135,7 @@ class EmbeddedQuery:
             return None
         self._ends.record()
         rows = self._read(partitions)
-        self._target.sink(FileBatch(rows, self._options.storage_options), self.log.newest)
+        self._target.sink(self._batch(partitions, rows), self.log.newest)
         self._ends.record()
         self._loop.end()
         splits = [count for partition in partitions for count, _ in sizes_of(partition)]
@@ -170,9 +169,14 @@ class EmbeddedQuery:
             self._record.on_task(done, len(tasks))
             batches += answer
         self._record.on_task(len(tasks), len(tasks))
-        return pa.Table.from_batches(
-            batches, rows_schema(in_place=self._options.write_copy == "never")
+        return pa.Table.from_batches(batches, SCHEMA)
+
+    def _batch(self, partitions: Sequence[ReaderPartition], rows: pa.Table) -> FileBatch:
+        # Each reader's part has them: a batch without rows looks at the table, too.
+        lineage, previous = next(
+            ((p.parts[0].checkpoint.lineage, p.previous) for p in partitions), ("", "")
         )
+        return FileBatch(rows, self._options.storage_options, lineage, previous)
 
     def _is_small(self, partitions: Sequence[ReaderPartition]) -> bool:
         if not self._pool.is_default or self._pool.is_running:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from ...checkpoint_meta.storage.storage_errors import patiently
 from ...errors import OptionError, TableError
 from ...reader.files.options.values import json_or_none
 from ...tables import delta, iceberg, manifest
+from ...tables.manifests import MANIFESTS
 from ..options.call import checked
 from ..query.ownership import StartTerms
 from .embedded_query import EmbeddedRun, RunReport, Sink, SinkTarget
-
-MANIFESTS: Final = "_sluice"
-"""Directory of the manifests below a `parquet:` target; Spark's listings leave out its name."""
 
 
 def run(

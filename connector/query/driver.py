@@ -13,12 +13,14 @@ from typing_extensions import override
 
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.heartbeat import ALIVE_SECONDS, parent_process
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.documents.written_file import FileName
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.open_storage import open_storage
 from ...checkpoint_meta.storage.storage_errors import patiently
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
+from ...checkpoint_meta.written_batches import newest_written
 from ...enumerator.batch_budget import BatchLimits
 from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings, StartingState
@@ -88,7 +90,12 @@ class BatchDriver:
             self.coordinator.waived,
             self.coordinator.claim_to_check,
             self.coordinator.rereads,
+            self._previous(between[0]),
         )
+
+    def _previous(self, start: CheckpointRef) -> str:  # noqa: ARG002 - rows go to the host
+        """Mark of the newest batch with data files up to `start`; empty if rows go to the host."""
+        return ""
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """See `Coordinator.commit`."""
@@ -171,10 +178,21 @@ class StreamDriver(BatchDriver):
         log_of_batches = partial(logged_offsets, self._options)
         return Ownership(self._store, _TERMS_IN_SPARK, is_host=False, progress=log_of_batches)
 
+    @override
+    def _previous(self, start: CheckpointRef) -> str:
+        if not self._options.write_to:
+            return ""
+        return str(newest_written(self.coordinator.history, ReaderCommits(self._store), start))
+
     def _swept(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
         """Files of attempts that lost go before the commits that tell them from others."""
+        # Only here: it imports the libraries of tables.
+        from ...tables.table_files import named_by_tables_of
+
+        storage = self._options.storage_options
+        in_table = named_by_tables_of(self._options.write_to, storage)
         for place in written_places(self._options):
-            sweep(place, self._store, refs, delete=True)
+            sweep(place, self._store, refs, in_table=in_table, delete=True)
         return refs
 
     def _delete_written(self, paths: Collection[str]) -> None:

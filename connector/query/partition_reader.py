@@ -94,6 +94,8 @@ def read_parts(
             partition.claim,
             part.budget,
             partition.batch_start,
+            part.checkpoint.checksum,
+            partition.previous,
         )
         # In order: a continuation starts where this reader's commit for an earlier part says.
         yield from task.read(assignment, attempt)

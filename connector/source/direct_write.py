@@ -20,8 +20,9 @@ from ...reader.files.evolution.type_growth import is_variant
 from ...reader.files.formats.record_format import METADATA
 from ...reader.files.formats.registry import attribute_of
 from ...reader.task import Assignment, DirectWrite
-from ...reader.written_files import Recording, RowsWriter, rows_schema
+from ...reader.written_files import TABLE_LOOKS, Recording, RowsWriter
 from ..options.model import SluiceOptions
+from ..session.task_properties import task_property
 from .schema_json import json_of
 from .schemas import described, table_columns
 
@@ -64,7 +65,7 @@ def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[An
         name = _name(assignment, SUFFIX)
         return DataFileWriter(place, name, schema, options, transform, columns)
 
-    return DirectWrite(begin, json_of, rows_schema(in_place=is_in_place))
+    return DirectWrite(begin, json_of, looks=task_property(TABLE_LOOKS) is not None)
 
 
 def written_schema(options: SluiceOptions, schema: pa.Schema) -> pa.Schema:
@@ -128,7 +129,7 @@ def written_places(options: SluiceOptions) -> Iterator[Place]:
 def _name(assignment: Assignment[Any], suffix: str) -> FileName:
     # Attempts of one task may run at once, and their numbers repeat after a restart.
     token = secrets.token_hex(6)
-    return FileName(assignment.lineage, assignment.ref, assignment.reader, token, suffix=suffix)
+    return FileName(assignment.checkpoint, assignment.reader, token, suffix=suffix)
 
 
 def _holds_variant(kind: pa.DataType) -> bool:

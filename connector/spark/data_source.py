@@ -49,7 +49,7 @@ class SluiceDataSource(DataSource):
         Raises:
             OptionError: everything that is wrong with the options, or that a schema is needed.
         """
-        from ...reader.written_files import rows_schema
+        from ...reader.written_files import SCHEMA
         from ..options.model import parse_options
         from ..source.schemas import schema_of_rows
         from ..views.view_reader import columns_of, wanted_view
@@ -64,7 +64,7 @@ class SluiceDataSource(DataSource):
         schema, self._inferred = schema_of_rows(options)
         if options.write_to:
             self._written_schema = schema
-            schema = rows_schema(in_place=options.write_copy == "never")
+            schema = SCHEMA
         return spark_schema(schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802

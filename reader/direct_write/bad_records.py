@@ -89,14 +89,14 @@ class BadRecordsWriter:
         name, own = FileName.parse(path), self._name
         if name is None or name.token == own.token:
             return False
-        return (name.lineage, name.ref, name.reader) == (own.lineage, own.ref, own.reader)
+        return (name.checkpoint, name.reader) == (own.checkpoint, own.reader)
 
     def _file(self, kind: str) -> _OpenFile:
         if kind not in self._open:
             own = self._name
             # One directory per checkpoint and epoch, so that a task lists only what attempts at its
             # own work left.
-            checkpoint = f"{own.lineage}-{own.ref.checkpoint:010d}-{own.ref.epoch:010d}"
+            checkpoint = f"{own.checkpoint.lineage}-{own.checkpoint.ref.name}"
             name = f"{checkpoint}/{kind}/{replace(own, number=self._begun)}"
             self._open[kind] = _OpenFile(self._place.begin(name))
             self._begun += 1

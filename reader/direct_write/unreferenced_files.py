@@ -1,21 +1,25 @@
 """Deletes files of attempts that lost, data or bad records: named by no reader commit.
 
-A file may go only where its reader's commit exists and names others: from then on nothing can name
-it any more.
+A file may go only if its checkpoint is one of this state, by number, epoch and digits of the
+checksum, and its reader's commit exists and names other files: from then on no commit can name it.
+After a restore from a backup, files of another history have the same number and epoch; their
+batches may be in the table. A file that the table names is never deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.documents.written_file import FileName
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.local_storage import PARTIAL
 from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import StateMissingError
 from .place import Place
 
 
@@ -30,11 +34,17 @@ class Swept:
     """Files of attempts that count."""
 
     undecided: list[str] = field(default_factory=list)
-    """Their reader has no commit: it is at work, or its checkpoint is gone. Never deleted."""
+    """Their reader has no commit: it is at work, or its checkpoint is gone or of another history.
+    Never deleted."""
 
 
 def sweep(
-    place: Place, store: StateStore, refs: Collection[CheckpointRef] | None = None, *, delete: bool
+    place: Place,
+    store: StateStore,
+    refs: Collection[CheckpointRef] | None = None,
+    *,
+    in_table: Callable[[], Callable[[str], bool]] = lambda: lambda _: False,
+    delete: bool,
 ) -> Swept:
     """Look at all files of one query, or of some of its checkpoints.
 
@@ -42,6 +52,8 @@ def sweep(
         place: what `writeTo` or `badRecordsPath` names.
         store: the query's state.
         refs: of which checkpoints; None for all.
+        in_table: opens the table of the files, if a file may have to be deleted; the result says
+            whether the table names a file.
         delete: whether files of attempts that lost are deleted.
 
     Raises:
@@ -58,6 +70,13 @@ def sweep(
         commit = commits.find(ref, reader)
         return None if commit is None else set(commit.written)
 
+    @cache
+    def is_of_this_state(checkpoint: CheckpointIdentity) -> bool:
+        with suppress(StateMissingError):
+            return history.load(checkpoint.ref).identity == checkpoint
+        return False
+
+    names_file = cache(in_table)
     swept = Swept()
     for path in place.files():
         folder, slash, leaf = path.rpartition("/")
@@ -65,13 +84,17 @@ def sweep(
         published = folder + slash + leaf.removeprefix(".").removesuffix(PARTIAL)
         name = FileName.parse(published)
         # Other files in the directory are the table's, or those of other queries.
-        if name is None or name.lineage != lineage or (refs is not None and name.ref not in refs):
+        if name is None or name.checkpoint.lineage != lineage:
             continue
-        named_paths = named(name.ref, name.reader)
-        if named_paths is None:
-            swept.undecided.append(path)
-        elif path in named_paths:
+        if refs is not None and name.checkpoint.ref not in refs:
+            continue
+        named_paths = named(name.checkpoint.ref, name.reader)
+        if named_paths is not None and path in named_paths:
             swept.named.append(path)
+        elif (
+            named_paths is None or not is_of_this_state(name.checkpoint) or names_file()(published)
+        ):
+            swept.undecided.append(path)
         else:
             swept.superseded.append(path)
             if delete:

@@ -18,6 +18,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSeria
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalDraft
 from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
@@ -27,10 +28,9 @@ from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 from pyspark_sluice.reader.task import Assignment, Attempt, DirectWrite, ReaderTask
 from pyspark_sluice.tables.delta_table import DeltaSink
-from pyspark_sluice.tables.written_batch import WrittenBatch
 from pyspark_sluice.tests.protocol.row_reader import SCHEMA, reader_maker
 from pyspark_sluice.tests.protocol.rows import Row
-from pyspark_sluice.tests.tables.sinks import LINEAGE
+from pyspark_sluice.tests.tables.sinks import LINEAGE, written_batch
 
 REF: Final = CheckpointRef(1, 1)
 FILES: Final = [FileSplit(FileVersion(name, 4, 0), 0, 4) for name in ("a", "b")]
@@ -74,12 +74,13 @@ class OneBatch:
             may_return=False,
             writes=DirectWrite(self._writer, json_of),
         )
-        list(task.read(Assignment(REF, 0, FILES, lineage=LINEAGE), Attempt()))
+        (checkpoint,) = CheckpointHistory(self.store).checkpoints()
+        checksum = CheckpointHistory(self.store).load(checkpoint).identity.checksum
+        assigned = Assignment(REF, 0, FILES, lineage=LINEAGE, checksum=checksum)
+        list(task.read(assigned, Attempt()))
         commit = commits.find(REF, 0)
         assert commit is not None
-        DeltaSink(str(self.root / "table"), {}).add(
-            WrittenBatch.of_files(commit.written_files or (), {})
-        )
+        DeltaSink(str(self.root / "table"), {}).add(written_batch(commit.written_files or ()))
 
     def files(self) -> list[str]:
         """The files that the table names."""
@@ -91,7 +92,7 @@ class OneBatch:
         return sorted((row["file"], row["row"]) for rows in found for row in rows)
 
     def _writer(self, assignment: Assignment[FileSplit]) -> DataFileWriter:
-        name = FileName(LINEAGE, assignment.ref, assignment.reader, secrets.token_hex(6))
+        name = FileName(assignment.checkpoint, assignment.reader, secrets.token_hex(6))
         return DataFileWriter(self.place, name, SCHEMA, WriteOptions(), None, None)
 
     def _kill_at(self, step: str) -> None:

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import signal
+from collections.abc import Sequence
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from threading import Thread
@@ -15,7 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
+    CheckpointIdentity,
+    CheckpointRef,
+)
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName, WrittenFile
 from pyspark_sluice.reader.direct_write.field_ids import from_text
@@ -32,11 +37,13 @@ def batch_of(
     url: str | Path, checkpoint: int, table: pa.Table, *, storage: Any = None, **options: Any
 ) -> WrittenBatch:
     """One batch of one reader whose rows are `table`; `columns` as an Iceberg sink passes them."""
-    lineage = options.pop("lineage", LINEAGE)
+    identity = options.pop("identity", None) or identity_of(checkpoint, **options)
+    options = {name: value for name, value in options.items() if name not in ("lineage", "epoch")}
     token = options.pop("token", f"{checkpoint:012x}")
-    reader = options.pop("reader", 0)
-    ref = CheckpointRef(checkpoint, options.pop("epoch", 1))
-    name = FileName(lineage, ref, reader, token)
+    previous = options.pop("previous", None)
+    if previous is None:
+        previous = BatchMark.of(identity_of(checkpoint - 1)) if checkpoint > 1 else NO_BATCH
+    name = FileName(identity, options.pop("reader", 0), token)
     text = options.pop("columns", None)
     chosen = WriteOptions.model_validate({f"write_{k}": v for k, v in options.items()})
     columns = from_text(text) if text else None
@@ -44,13 +51,31 @@ def batch_of(
     writer = DataFileWriter(place, name, table.schema, chosen, None, columns)
     for batch in table.to_batches():
         writer.write(batch)
-    return WrittenBatch.of_files(writer.finish(), storage or {})
+    return written_batch(writer.finish(), previous, storage)
+
+
+def identity_of(
+    checkpoint: int, *, lineage: str = LINEAGE, epoch: int = 1, **_: Any
+) -> CheckpointIdentity:
+    """The identity of a checkpoint whose digits say its number."""
+    return CheckpointIdentity(CheckpointRef(checkpoint, epoch), lineage, f"{checkpoint:015x}0")
+
+
+def written_batch(
+    files: Sequence[WrittenFile], previous: BatchMark = NO_BATCH, storage: Any = None
+) -> WrittenBatch:
+    """The batch of files that readers have named."""
+    names = [FileName.parse(file.path) for file in files]
+    marks = [BatchMark.of(name.checkpoint) for name in names if name is not None]
+    (lineage,) = {name.checkpoint.lineage for name in names if name is not None}
+    pairs = list(zip(files, marks, strict=True))
+    return WrittenBatch.of_files(pairs, lineage, previous, storage or {})
 
 
 def commit_of(batch: WrittenBatch, reader: int = 0, epoch: int = 1) -> ReaderCommit:
     """By which the files of a batch count."""
     return ReaderCommit(
-        checkpoint=batch.checkpoint,
+        checkpoint=batch.mark.checkpoint,
         epoch=epoch,
         reader=reader,
         attempt=0,
@@ -68,7 +93,8 @@ def in_place(path: Path, rows: pa.Table, lineage: str = LINEAGE) -> WrittenBatch
     file = WrittenFile(
         path=str(path), rows=len(rows), bytes=path.stat().st_size, statistics=json.dumps(statistics)
     )
-    return WrittenBatch.of_files([file], {}, [(lineage, 1)])
+    mark = BatchMark.of(identity_of(1))
+    return WrittenBatch.of_files([(file, mark)], lineage, NO_BATCH, {})
 
 
 def files_of(table: str | Path) -> set[str]:

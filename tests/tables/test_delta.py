@@ -12,15 +12,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from pyspark_sluice.checkpoint_meta.documents.batch_mark import NO_BATCH
 from pyspark_sluice.errors import OptionError, TableError
 from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.tables import table_sink
 from pyspark_sluice.tables.delta_table import DeltaSink
-from pyspark_sluice.tables.written_batch import WrittenBatch
 from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import chain
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.tables.one_batch import ROWS, STEPS, OneBatch
-from pyspark_sluice.tests.tables.sinks import batch_of, ids, in_place, processes
+from pyspark_sluice.tests.tables.sinks import batch_of, ids, in_place, processes, written_batch
 
 
 @pytest.fixture
@@ -41,13 +41,6 @@ def test_a_missing_table_is_made_and_a_batch_is_added_in_one_version_however_oft
     assert DeltaTable(str(tmp_path)).version() == 1
 
 
-def test_other_files_under_a_checkpoint_that_is_there_are_refused_by_name(tmp_path, sink):
-    sink.add(batch_of(tmp_path, 1, ids(0)))
-    with pytest.raises(TableError, match="checkpoint 1 of the query, with other files"):
-        sink.add(batch_of(tmp_path, 1, ids(0), token="f" * 12))
-    assert rows_of(tmp_path) == [0, 1, 2]
-
-
 def test_the_recipe_of_a_refused_wider_type_lets_the_batch_in(tmp_path):
     sink, table = DeltaSink(str(tmp_path), {}), str(tmp_path)
     sink.add(batch_of(tmp_path, 1, ids(0, v=pa.scalar(1, pa.int32()))))
@@ -64,7 +57,7 @@ def test_the_recipe_of_a_refused_wider_type_lets_the_batch_in(tmp_path):
 
 
 def test_two_queries_may_write_to_one_table(tmp_path, sink):
-    sink.add(batch_of(tmp_path, 5, ids(0)))
+    sink.add(batch_of(tmp_path, 5, ids(0), previous=NO_BATCH))
     sink.add(batch_of(tmp_path, 1, ids(3), lineage="f" * 16))
     assert rows_of(tmp_path) == [*range(6)]
 
@@ -117,7 +110,7 @@ def test_new_columns_and_their_files_are_in_one_version_that_removes_nothing(
 def test_a_file_without_statistics_stays_when_columns_are_added(tmp_path, sink):
     first = batch_of(tmp_path, 1, ids(0))
     plain = [file.model_copy(update={"statistics": "{}"}) for file in first.files]
-    sink.add(WrittenBatch.of_files(plain, {}))
+    sink.add(written_batch(plain))
     sink.add(batch_of(tmp_path, 2, ids(3, text="new")))
     assert rows_of(tmp_path) == [*range(6)]
 

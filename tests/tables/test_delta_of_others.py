@@ -15,8 +15,7 @@ from deltalake import DeltaTable
 
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
-from pyspark_sluice.tables.written_batch import WrittenBatch
-from pyspark_sluice.tests.tables.sinks import batch_of, ids
+from pyspark_sluice.tests.tables.sinks import batch_of, ids, written_batch
 
 pytestmark = pytest.mark.slow
 
@@ -193,7 +192,7 @@ def test_a_table_is_made_not_null_only_where_all_files_promise_it(tmp_path):
     other = batch_of(
         tmp_path, 1, pa.table({"id": [2]}, schema=pa.schema([sure.field("id")])), reader=1
     )
-    both = WrittenBatch.of_files([*one.files, *other.files], {})
+    both = written_batch([*one.files, *other.files])
     DeltaSink(str(tmp_path), {}).add(both)
     fields = {f.name: f.nullable for f in DeltaTable(str(tmp_path)).schema().fields}
     assert fields == {"id": False, "a": True}

@@ -6,12 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from pyspark_sluice.errors import TableError
+from pyspark_sluice.reader.written_files import rows_about
 from pyspark_sluice.tables.manifests import Manifests
-from pyspark_sluice.tables.written_batch import WrittenBatch
-from pyspark_sluice.tests.tables.sinks import batch_of, ids
+from pyspark_sluice.tables.written_batch import FileBatch, WrittenBatch
+from pyspark_sluice.tests.tables.sinks import batch_of, identity_of, ids
 
 
 @pytest.fixture
@@ -23,20 +25,6 @@ def rows_of(manifests):
     paths = manifests.paths()
     assert max(Counter(paths).values()) == 1
     return sorted(pl.read_parquet(list(paths))["id"].to_list())
-
-
-def test_a_batch_that_is_repeated_changes_nothing(tmp_path, manifests):
-    for number in (1, 2, 2, 1):
-        manifests.add(batch_of(tmp_path / "data", number, ids(3 * number)))
-    assert rows_of(manifests) == [*range(3, 9)]
-    assert len(list((tmp_path / "manifests" / "manifests").iterdir())) == 2
-
-
-def test_other_files_under_a_checkpoint_that_is_there_are_refused_by_name(tmp_path, manifests):
-    manifests.add(batch_of(tmp_path / "data", 1, ids(0)))
-    with pytest.raises(TableError, match=r"0000000001\.json with other files"):
-        manifests.add(batch_of(tmp_path / "data", 1, ids(0), token="f" * 12))
-    assert rows_of(manifests) == [0, 1, 2]
 
 
 def test_a_file_that_is_gone_is_named_before_there_is_a_manifest(tmp_path, manifests):
@@ -68,7 +56,9 @@ def test_a_manifest_that_was_confirmed_and_not_stored_is_an_error_and_written_ag
 
 
 def test_a_batch_has_files_of_one_query_only(tmp_path):
-    one = batch_of(tmp_path, 1, ids(0))
-    other = batch_of(tmp_path, 1, ids(0), lineage="f" * 16)
-    with pytest.raises(TableError, match="2 queries"):
-        WrittenBatch.of_files([*one.files, *other.files], {})
+    batches = [batch_of(tmp_path, 1, ids(0), lineage=lineage * 16) for lineage in "ef"]
+    rows = [
+        r for b in batches for r in rows_about(b.files, identity_of(1, lineage=b.lineage), 0, "0-")
+    ]
+    with pytest.raises(TableError, match="files of 2 queries"):
+        WrittenBatch.of(FileBatch(pa.Table.from_batches(rows), {}), {})

@@ -69,7 +69,7 @@ class _Import(SharedArguments):
         carry_out(decide, yes=self.yes, as_json=self.as_json)
 
 
-def fork(
+def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
     arguments: ViewArguments,
     new: New,
     at: Annotated[
@@ -89,6 +89,13 @@ def fork(
             "state knows count as seen."
         ),
     ] = "",
+    at_table: Annotated[
+        str,
+        typer.Option(
+            help="Start after the query's newest batch in this table, as --to names it: after the "
+            "table was restored."
+        ),
+    ] = "",
     continue_query: ContinueQuery = False,
     yes: Yes = False,
 ) -> None:
@@ -100,9 +107,12 @@ def fork(
     from ..bootstrap.fork import chosen_fork
     from ..bootstrap.new_state import target_at
     from ..offline_edit import Plan, carry_out
+    from .table_batches import checkpoint_of_table
 
     store = arguments.opened()
     options = parsed_storage_options(arguments.storage_options)
+    if at_table:
+        at = checkpoint_of_table(store, at_table, options)
     continued = continued_at(store, options) if continue_query else None
     target = target_at(new, arguments.source_name, options, continued)
     if continued is not None and not (at or at_time):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..arguments import ViewArguments, Yes
 from ..output import print_json, print_pairs
+
+if TYPE_CHECKING:
+    from ....tables.table_files import TableFiles
 
 _SHOWN = 20
 
@@ -39,15 +41,23 @@ def sweep(
     from ....checkpoint_meta.storage.urls import absolute
     from ....reader.direct_write.place import Place
     from ....reader.direct_write.unreferenced_files import sweep as look
+    from ....tables.table_files import named_by_tables_of
     from ..state_argument import parsed_storage_options
 
     storage = parsed_storage_options(arguments.storage_options)
     store = arguments.opened()
     place = Place(absolute(write_to), storage)
-    files = look(place, store, delete=yes)
+    around = named_by_tables_of(write_to, storage)
+    tables = [_opened(one, storage) for one in table]
+
+    def in_table() -> Callable[[str], bool]:
+        is_named = around()
+        return lambda path: is_named(path) or any(one.has(path) for one in tables)
+
+    files = look(place, store, in_table=in_table, delete=yes)
     # A batch may become part of a table meanwhile.
-    tables = [_membership(one, storage) for one in table]
-    outside = [path for path in files.named if tables and not any(has(path) for has in tables)]
+    tables = [_opened(one, storage) for one in table]
+    outside = [path for path in files.named if tables and not any(one.had(path) for one in tables)]
     if arguments.as_json:
         print_json(
             {
@@ -74,45 +84,16 @@ def sweep(
         typer.echo("deleted" if yes else "nothing was deleted: add --yes to do it")
 
 
-def _membership(table: str, storage_options: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return a function that says of a data file's path if it is, or was, part of a table."""
-    from ....checkpoint_meta.documents.written_file import FileName
+def _opened(table: str, storage_options: Mapping[str, Any]) -> TableFiles:
     from ....errors import TableError
-    from ....tables.manifests import Manifests
+    from ....tables.table_files import TableFiles
 
-    newest = _newest(table, storage_options)
-    if newest is None:
-        paths = set(Manifests(table, storage_options).paths())
-        if not paths:
-            raise TableError(
-                "no table to compare data files with",
-                table,
-                "neither a Delta table nor manifests",
-                "a Delta table, the directory of tables.manifest, or an Iceberg *.metadata.json",
-            )
-        return paths.__contains__
-    newest_of = cache(newest)
-
-    def is_within(path: str) -> bool:
-        name = FileName.parse(path)
-        # Files of older batches may have been rewritten or deleted there since, but were part of
-        # the table, too.
-        return name is not None and name.ref.checkpoint <= newest_of(name.lineage)
-
-    return is_within
-
-
-def _newest(table: str, storage_options: Mapping[str, Any]) -> Callable[[str], int] | None:
-    """Lineage -> checkpoint of the newest batch, 0 without one; None for other tables."""
-    if table.endswith(".metadata.json"):
-        from pyiceberg.table import StaticTable
-
-        from ....tables.iceberg_table import newest_checkpoint
-
-        properties = StaticTable.from_metadata(table).properties
-        return partial(newest_checkpoint, properties)
-    from ....tables.delta_table import DeltaSink
-
-    sink = DeltaSink(table, storage_options)
-    opened = sink.opened()
-    return None if opened is None else partial(sink.newest, opened)
+    files = TableFiles.of(table, storage_options)
+    if not files.names:
+        raise TableError(
+            "no table to compare data files with",
+            table,
+            "neither a Delta table nor manifests, or no data files in it",
+            "a Delta table, the directory of tables.manifest, or an Iceberg *.metadata.json",
+        )
+    return files

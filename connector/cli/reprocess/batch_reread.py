@@ -11,8 +11,8 @@ from ....checkpoint_meta.documents.file_columns import FileSplitSerializer
 from ....checkpoint_meta.documents.reader_assignment import splits_of
 from ....errors import OptionError, TableError
 from ....tables.delta_table import DeltaSink
-from ....tables.manifests import Manifests
-from ...host.run import MANIFESTS, target_of
+from ....tables.manifests import MANIFESTS, Manifests
+from ...host.run import target_of
 from ...query.spark_checkpoint import batch_under_way
 from ...views.amounts import counted
 from ...views.state_view import StateView

@@ -16,7 +16,7 @@ import pyspark_sluice
 from pyspark_sluice import tables
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
 from pyspark_sluice.connector.cli.app import app
-from pyspark_sluice.connector.host.run import MANIFESTS
+from pyspark_sluice.tables.manifests import MANIFESTS
 from pyspark_sluice.tests.pages import blocks, pages
 from pyspark_sluice.tests.repository import ROOT
 

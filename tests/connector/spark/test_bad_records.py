@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import new_lineage
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.written_file import BAD_RECORDS_SUFFIX, FileName
 from pyspark_sluice.connector.options.model import parse_options
@@ -189,7 +189,7 @@ def _batch(*records):
 
 def test_files_are_closed_at_their_size(tmp_path, monkeypatch):
     monkeypatch.setattr(bad_records, "_FILE_BYTES", 1000)
-    name = FileName("0" * 16, CheckpointRef(1, 1), 0, "a" * 12, suffix=BAD_RECORDS_SUFFIX)
+    name = FileName(new_lineage(), 0, "a" * 12, suffix=BAD_RECORDS_SUFFIX)
     writer = bad_records.BadRecordsWriter(Place(str(tmp_path), {}), name)
     for number in range(100):
         writer.write(LeftOut("bad_records", _batch(f"record {number}")))

@@ -18,7 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
+    CheckpointIdentity,
+    CheckpointRef,
+)
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalDraft
 from pyspark_sluice.errors import OptionError
@@ -30,7 +33,7 @@ from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
 
-NAME = FileName("0123456789abcdef", CheckpointRef(7, 2), 3, "a" * 12)
+NAME = FileName(CheckpointIdentity(CheckpointRef(7, 2), "0123456789abcdef", "b" * 16), 3, "a" * 12)
 PLAIN = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
 

@@ -90,6 +90,11 @@ def test_new_directories_are_durable_before_a_file_in_them_counts(tmp_path, monk
     assert {*map(str, expected)} < {*synced}
 
 
+def identities(store):
+    history = CheckpointHistory(store)
+    return [history.load(ref).identity for ref in history.checkpoints()]
+
+
 @pytest.mark.parametrize("kind", ["local", "bucket"])
 def test_only_files_of_attempts_that_lost_to_a_commit_are_swept(tmp_path, request, kind):
     url, storage = str(tmp_path / "table"), {}
@@ -99,18 +104,23 @@ def test_only_files_of_attempts_that_lost_to_a_commit_are_swept(tmp_path, reques
     store = open_store(str(tmp_path / "state"))
     chain(store, 2)
     commits = ReaderCommits(store)
-    won = batch_of(url, 1, ids(0), storage=storage, token="a" * 12)
-    lost = batch_of(url, 1, ids(0), storage=storage, token="b" * 12)
-    at_work = batch_of(url, 2, ids(3), storage=storage)
+    one, two = identities(store)
+    won = batch_of(url, 1, ids(0), storage=storage, token="a" * 12, identity=one)
+    lost = batch_of(url, 1, ids(0), storage=storage, token="b" * 12, identity=one)
+    in_table = batch_of(url, 1, ids(0), storage=storage, token="c" * 12, identity=one)
+    # Before the state was restored from a backup, it had another checkpoint of this number.
+    before = batch_of(url, 1, ids(0), storage=storage, identity=replace(one, checksum="0" * 16))
+    at_work = batch_of(url, 2, ids(3), storage=storage, identity=two)
     other = batch_of(url, 1, ids(0), storage=storage, lineage="f" * 16)
     commits.publish(commit_of(won))
-    where = Place(url, storage)
+    where, named = Place(url, storage), in_table.files[0].path
+    kept = (in_table, before, at_work)
     for delete in (False, True):
-        found = sweep(where, store, delete=delete)
-        assert found.named == [file.path for file in won.files]
-        assert found.superseded == [file.path for file in lost.files]
-        assert found.undecided == [file.path for file in at_work.files]
-    left = {file.path for batch in (won, at_work, other) for file in batch.files}
+        swept = sweep(where, store, in_table=lambda: named.__eq__, delete=delete)
+        assert swept.named == [file.path for file in won.files]
+        assert swept.superseded == [file.path for file in lost.files]
+        assert {*swept.undecided} == {file.path for batch in kept for file in batch.files}
+    left = {file.path for batch in (won, *kept, other) for file in batch.files}
     assert set(where.files()) == left
 
 
@@ -118,8 +128,9 @@ def test_a_file_that_was_never_finished_is_swept_once_its_reader_has_a_commit(tm
     store = open_store(str(tmp_path / "state"))
     chain(store, 2)
     commits = ReaderCommits(store)
-    won = batch_of(tmp_path / "table", 1, ids(0), token="a" * 12)
-    torn = batch_of(tmp_path / "table", 1, ids(0), token="b" * 12).files[0].path
+    one, _ = identities(store)
+    won = batch_of(tmp_path / "table", 1, ids(0), token="a" * 12, identity=one)
+    torn = batch_of(tmp_path / "table", 1, ids(0), token="b" * 12, identity=one).files[0].path
     place = Place(str(tmp_path / "table"), {})
     folder, _, name = torn.rpartition("/")
     half = f"{folder}/.{name}.partial"
@@ -135,11 +146,10 @@ def test_only_the_checkpoints_that_are_pruned_are_swept(tmp_path):
     chain(store, 3)
     history = CheckpointHistory(store)
     first, second, _ = history.checkpoints()
-    lineage = history.header(first).lineage
-    table = tmp_path / "table"
-    lost = [batch_of(table, number, ids(0), lineage=lineage, token="f" * 12) for number in (1, 2)]
-    for number in (1, 2):
-        won = batch_of(table, number, ids(0), lineage=lineage)
+    table, lost = tmp_path / "table", []
+    for number, identity in enumerate(identities(store)[:2], 1):
+        lost.append(batch_of(table, number, ids(0), identity=identity, token="f" * 12))
+        won = batch_of(table, number, ids(0), identity=identity)
         ReaderCommits(store).publish(commit_of(won))
     place = Place(str(table), {})
     assert sweep(place, store, [first], delete=True).superseded == [lost[0].files[0].path]
@@ -154,8 +164,10 @@ def test_files_of_the_query_that_was_begun_last_are_swept_however_far_the_one_be
     first = CheckpointHistory(store).load(CheckpointHistory(store).checkpoints()[0])
     known = {"epoch": 9, "lineage": "f" * 16, "checksum": "unsigned" * 8}
     header = first.header.model_copy(update=known)
-    CheckpointHistory(store).publish(replace(first, header=header, visibility=None, file=None))
-    table, new = tmp_path / "table", {"lineage": "f" * 16, "epoch": 9}
+    last = CheckpointHistory(store).publish(
+        replace(first, header=header, visibility=None, file=None)
+    )
+    table, new = tmp_path / "table", {"identity": last.identity}
     won = batch_of(table, 1, ids(0), token="a" * 12, **new)
     lost = batch_of(table, 1, ids(0), token="b" * 12, **new)
     ReaderCommits(store, "f" * 16).publish(commit_of(won, epoch=9))

@@ -8,8 +8,14 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from deltalake.table import TableOptimizer
 
+from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
+from pyspark_sluice.checkpoint_meta.documents.layout import epoch_object
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.errors import TableError
+from pyspark_sluice.tables.compaction import check_library
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.tables.sinks import batch_of, compact_until, files_of, ids, processes
@@ -29,6 +35,27 @@ def table(tmp_path):
     for number in range(1, 9):
         add(tmp_path / "table", number, **({"v": 1.5} if number > 4 else {}))
     return tmp_path / "table"
+
+
+def test_a_compaction_excludes_another_one_that_works_and_no_dead_one(table, capsys):
+    store = open_store(f"{table}/_sluice_compaction")
+    claim_epoch(store)
+    assert compact(table)
+    assert "another compaction of the table is at work" in capsys.readouterr().err
+    assert contents(table) == expected(8)
+    store.delete(epoch_object(1))
+    dead = processes().Process(target=claim_epoch, args=(store,))
+    dead.start()
+    dead.join(PATIENCE)
+    assert compact(table) == 0
+    assert contents(table) == expected(8)
+    assert store.list("epochs") == []
+
+
+def test_a_library_that_lets_a_second_compaction_pass_is_refused(monkeypatch):
+    monkeypatch.setattr(TableOptimizer, "compact", lambda *_, **__: {})
+    with pytest.raises(TableError, match="doubles rows if two compactions meet"):
+        check_library.__wrapped__()
 
 
 def contents(table):

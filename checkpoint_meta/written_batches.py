@@ -1,0 +1,76 @@
+"""Which checkpoints of a chain have data files, by their reader commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..errors import StateMissingError
+from .documents.batch_mark import NO_BATCH, BatchMark
+from .documents.checkpoint import Checkpoint
+from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from .documents.reader_assignment import readers_of
+from .documents.reader_commit import ReaderCommit, ReaderCommits
+from .documents.written_file import WrittenFile
+from .history import CheckpointHistory
+
+
+def newest_written(
+    history: CheckpointHistory, commits: ReaderCommits, ref: CheckpointRef
+) -> BatchMark:
+    """The newest batch with data files on the chain that ends with `ref`; NO_BATCH without one.
+
+    A mark without digits if the chain has none as far as it is retained.
+    """
+    return next(
+        (mark for mark, checkpoint in _chain(history, ref) if _has_files(commits, checkpoint)),
+        NO_BATCH,
+    )
+
+
+def written_batches(
+    history: CheckpointHistory, commits: ReaderCommits, ref: CheckpointRef
+) -> Iterator[tuple[BatchMark, Sequence[WrittenFile]]]:
+    """Yield the batches with data files on the chain that ends with `ref`, newest first.
+
+    The last one is a mark without digits if the chain below it is not retained.
+    """
+    for mark, checkpoint in _chain(history, ref):
+        files = [] if checkpoint is None else _files(commits, checkpoint)
+        if files or checkpoint is None:
+            yield mark, files
+
+
+def _chain(
+    history: CheckpointHistory, ref: CheckpointRef
+) -> Iterator[tuple[BatchMark, Checkpoint | None]]:
+    while ref != NO_CHECKPOINT:
+        try:
+            checkpoint = history.load(ref)
+        except StateMissingError:
+            yield BatchMark(ref.checkpoint), None
+            return
+        yield BatchMark.of(checkpoint.identity), checkpoint
+        ref = checkpoint.header.parent
+
+
+def _has_files(commits: ReaderCommits, checkpoint: Checkpoint | None) -> bool:
+    if checkpoint is None:
+        return True  # Not retained: it may have had some.
+    # Mostly the first commit says so, and no other one is read.
+    own, readers = commits.of_lineage(checkpoint.identity.lineage), readers_of(checkpoint)
+    late = []
+    for reader in readers:
+        commit = own.find(checkpoint.ref, reader)
+        if commit is None:
+            late.append(reader)
+        elif commit.written_files:
+            return True
+    # A client of a network file system may see a commit later than the one that published it.
+    awaited = (own.wait_for(checkpoint.ref, reader) for reader in late)
+    return any(commit is not None and commit.written_files for commit in awaited)
+
+
+def _files(commits: ReaderCommits, checkpoint: Checkpoint) -> Sequence[WrittenFile]:
+    own = commits.of_lineage(checkpoint.identity.lineage)
+    all_commits: list[ReaderCommit] = own.find_all(checkpoint.ref, readers_of(checkpoint))
+    return [file for commit in all_commits for file in commit.written_files or ()]

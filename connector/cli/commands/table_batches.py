@@ -1,0 +1,213 @@
+"""The commands that make a table and a checkpoint agree after one of them was restored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..arguments import EditArguments
+from ..state_argument import parsed_storage_options
+
+if TYPE_CHECKING:
+    from ....checkpoint_meta.documents.batch_mark import BatchMark
+    from ....checkpoint_meta.documents.written_file import WrittenFile
+    from ....checkpoint_meta.stores.contract import StateStore
+    from ....tables.table_sink import TableSink
+    from ..offline_edit import Plan
+
+TableArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE", help="Use this table, as --to names it: delta:URL, iceberg:CATALOG.TABLE."
+    ),
+]
+
+
+def add_batches(arguments: EditArguments, table: TableArgument) -> None:
+    """Add batches to a table that it lacks after it was restored.
+
+    Their data files must still be there. Reads no input.
+    """
+    _edit(arguments, table, _Comparison.addition)
+
+
+def remove_batches(arguments: EditArguments, table: TableArgument) -> None:
+    """Remove batches from a table that a restored checkpoint does not have.
+
+    The next run reads their input files again, so these must still be there.
+    """
+    _edit(arguments, table, _Comparison.removal)
+
+
+def _edit(arguments: EditArguments, table: str, decide: Any) -> None:
+    from ..offline_edit import edit
+
+    storage = parsed_storage_options(arguments.storage_options)
+    edit(arguments, lambda store: decide(_Comparison.of(store, table, storage)))
+
+
+def checkpoint_of_table(store: StateStore, table: str, storage: Mapping[str, Any]) -> str:
+    """The checkpoint of the newest batch of a query in a table, as `--at` names it.
+
+    Raises:
+        OptionError: the state does not have that checkpoint.
+    """
+    from ....errors import OptionError
+
+    comparison = _Comparison.of(store, table, storage)
+    newest = comparison.newest
+    for mark, _ in comparison.batches:
+        if mark == newest:
+            return str(mark.checkpoint)
+    raise OptionError(
+        "--at-table: the state does not have the table's newest batch",
+        table,
+        f"checkpoint {newest}" if newest else "no batch of this query",
+        "a batch of one of the retained checkpoints: "
+        + ", ".join(str(mark) for mark, _ in comparison.batches[:5]),
+        "If the checkpoint was restored, see 'sluice remove-batches'. For a table without a batch "
+        "of the query, start a query with a new checkpointLocation, which reads all files.",
+    )
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """The batches of a query's checkpoint, and those of its table."""
+
+    sink: TableSink
+    opened: Any
+    table: str
+    lineage: str
+    batches: Sequence[tuple[BatchMark, Sequence[WrittenFile]]]
+    """Batches of the checkpoint, the newest first; the last may be a mark without files."""
+
+    storage: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, store: StateStore, table: str, storage: Mapping[str, Any]) -> _Comparison:
+        from ....checkpoint_meta.written_batches import written_batches
+        from ....tables.table_sink import TableSink
+        from ...host.run import target_of
+        from ...views.state_view import StateView
+
+        sink = target_of(table, storage).sink
+        assert isinstance(sink, TableSink)
+        view = StateView(store)
+        lineage = view.history.load(view.head).identity.lineage
+        batches = list(written_batches(view.history, view.commits, view.head))
+        return cls(sink, sink.opened(), table, lineage, batches, storage)
+
+    @property
+    def newest(self) -> BatchMark | None:
+        """The query's newest batch in the table."""
+        mark = self.sink.newest(self.opened, self.lineage)
+        return None if mark is None else mark.batch
+
+    def addition(self) -> Plan:
+        """Plan to add the batches after the table's newest one."""
+        from ....checkpoint_meta.documents.batch_mark import NO_BATCH
+
+        newest = self.newest or NO_BATCH
+        missing = []
+        for mark, files in self.batches:
+            if mark == newest:
+                break
+            if not mark.checksum or mark.checkpoint <= newest.checkpoint:
+                raise self._apart(newest, "the table's newest batch, or none, on the chain")
+            missing.append((mark, files))
+
+        def write() -> None:
+            previous = newest
+            # One transaction a batch: a crash leaves the table behind by fewer batches.
+            for mark, files in reversed(missing):
+                pairs = [(file, mark) for file in files]
+                self.sink.add(_batch(pairs, self.lineage, previous, self.storage))
+                previous = mark
+
+        rows = sum(file.rows for _, files in missing for file in files)
+        count = sum(len(files) for _, files in missing)
+        return self._plan("added", [mark for mark, _ in missing], count, rows, write)
+
+    def removal(self) -> Plan:
+        """Plan to remove what no reader commit of the checkpoint names."""
+        from ....checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
+        from ....checkpoint_meta.documents.written_file import FileName
+        from ....tables.batch_order import TableMark
+        from ....tables.iceberg_files import written_name
+        from ....tables.written_batch import digest_of
+
+        own = {written_name(file.path) for _, files in self.batches for file in files}
+        retained = [mark for mark, _ in self.batches]
+        oldest = retained[-1].checkpoint if retained and not retained[-1].checksum else 0
+        paths, others, present = [], set(), set()
+        for path in self.sink.files(self.opened):
+            name = FileName.parse(written_name(path))
+            if name is None or name.checkpoint.lineage != self.lineage:
+                continue
+            mark = BatchMark.of(name.checkpoint)
+            if written_name(path) in own or mark.checkpoint <= oldest:
+                present.add(mark)
+            else:
+                paths.append(path)
+                others.add(mark)
+        newest = self.newest or NO_BATCH
+        if newest.checksum and newest not in others | present:
+            raise self._apart(newest, "data files of that batch in the table, as they were added")
+        kept = next((batch for batch in self.batches if batch[0] in present), (NO_BATCH, []))
+        left = TableMark(kept[0], digest_of(file.path for file in kept[1]))
+
+        def write() -> None:
+            self.sink.remove(self.opened, paths, self.lineage, left)
+
+        return self._plan("removed", sorted(others, key=str), len(paths), None, write)
+
+    def _apart(self, newest: BatchMark, expected: str) -> Exception:
+        from ....errors import TableError
+
+        return TableError(
+            "table and checkpoint cannot be brought together batch by batch",
+            self.table,
+            f"checkpoint {newest} as the query's newest batch",
+            expected,
+            "Restore the table and the checkpoint from backups of the same moment, or start a "
+            "query with a new checkpoint that writes into a new table.",
+        )
+
+    def _plan(
+        self, verb: str, marks: Sequence[BatchMark], files: int, rows: int | None, write: Any
+    ) -> Plan:
+        from ..offline_edit import Plan
+        from ..output import print_pairs
+
+        report: dict[str, Any] = {
+            "table": self.table,
+            "batches": [str(m) for m in marks],
+            "files": files,
+        }
+        report |= {} if rows is None else {"rows": rows}
+
+        def show(report: Mapping[str, Any]) -> None:
+            done = verb if report["written"] else f"to be {verb}"
+            print_pairs(
+                {
+                    f"batches {done}": ", ".join(report["batches"]) or "none",
+                    **{name: f"{report[name]:,}" for name in ("files", "rows") if name in report},
+                }
+            )
+
+        def written() -> Mapping[str, Any]:
+            write()
+            return {}
+
+        return Plan(report, show, written if marks else None)
+
+
+def _batch(
+    files: Sequence[Any], lineage: str, previous: BatchMark, storage: Mapping[str, Any]
+) -> Any:
+    from ....tables.written_batch import WrittenBatch
+
+    return WrittenBatch.of_files(files, lineage, previous, storage)

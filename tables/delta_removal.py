@@ -1,0 +1,98 @@
+"""Removes whole files from a Delta table, in one commit that nobody else can come between.
+
+The commit is an object of the log, created only if it does not exist: if another writer has
+committed since the table was read, nothing happens. delta-rs removes files by path only in some
+releases, and commits such a removal next to a compaction of the same files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from ..checkpoint_meta.stores.open_store import open_store
+from ..errors import TableError
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_FEATURES: Final = {
+    *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"),
+    *("columnMapping", "timestampNtz", "v2Checkpoint"),
+}
+"""Features of tables under which a commit that only removes files needs nothing else."""
+
+_PLAIN: Final = re.compile(r"[\w.=/-]+", re.ASCII)
+"""Paths that the log has as they are; it escapes other characters."""
+
+
+def remove_files(
+    table: DeltaTable,
+    name: str,
+    storage_options: Mapping[str, Any],
+    paths: Sequence[str],
+    mark: Mapping[str, int],
+) -> None:
+    """Remove files, and set the versions of application transactions.
+
+    A crash before the commit changes nothing; after it, everything is done.
+
+    Raises:
+        TableError: another writer was first, or the table has features that forbid it.
+    """
+    names = {path.rpartition("/")[2] for path in paths}
+    rows = pa.table(table.get_add_actions()).to_pylist()
+    chosen = [row for row in rows if row["path"].rpartition("/")[2] in names]
+    protocol = table.protocol()
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())} - _FEATURES
+    is_append_only = table.metadata().configuration.get("delta.appendOnly") == "true"
+    odd = [row["path"] for row in chosen if not _PLAIN.fullmatch(row["path"])]
+    if features or is_append_only or odd or len(chosen) < len(names):
+        problem = ", ".join(sorted(features) or (["delta.appendOnly"] if is_append_only else odd))
+        raise _not_removed(name, problem or "files of these batches are not in the table any more")
+    now = int(time.time() * 1000)
+    actions: list[Mapping[str, Any]] = [
+        {"commitInfo": {"timestamp": now, "operation": "DELETE", "operationParameters": {}}},
+        *(
+            {"txn": {"appId": application, "version": version, "lastUpdated": now}}
+            for application, version in mark.items()
+        ),
+        *(
+            {
+                "remove": {
+                    "path": row["path"],
+                    "deletionTimestamp": now,
+                    "dataChange": True,
+                    "extendedFileMetadata": True,
+                    "partitionValues": {
+                        column: None if value is None else str(value)
+                        for column, value in (row.get("partition") or {}).items()
+                    },
+                    "size": row["size_bytes"],
+                }
+            }
+            for row in chosen
+        ),
+    ]
+    text = "".join(json.dumps(action) + "\n" for action in actions)
+    log = open_store(f"{name.rstrip('/')}/_delta_log", storage_options)
+    try:
+        log.publish(f"{table.version() + 1:020}.json", text.encode())
+    except FileExistsError as error:
+        raise _not_removed(name, "a commit of another writer at the same moment") from error
+
+
+def _not_removed(table: str, problem: str) -> TableError:
+    return TableError(
+        "batches were not removed from the table",
+        table,
+        problem,
+        "a table of which whole files can be removed, and that others do not change meanwhile",
+        "Nothing has changed. If another writer was first, run the command again. Otherwise "
+        "restore the table and the checkpoint from backups of the same moment.",
+    )

@@ -1,0 +1,125 @@
+"""Table and checkpoint apart, after one was restored: the commands make the rows exact again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
+from pyiceberg.schema import Schema
+
+from pyspark_sluice import tables
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.tests.patience import PATIENCE
+
+pytestmark = pytest.mark.slow
+
+
+class Pipeline:
+    """A landing directory, a checkpoint and a table."""
+
+    def __init__(self, kind, folder, monkeypatch):
+        self.folder, self.kind = folder, kind
+        self.to = f"{kind}:{folder}/table"
+        (folder / "in").mkdir()
+        if kind == "iceberg":
+            for name, value in (("URI", f"sqlite:///{folder}/c.db"), ("WAREHOUSE", str(folder))):
+                monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name}", value)
+            monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__TYPE", "sql")
+            self.to = "iceberg:lake.db.orders"
+            load_catalog("lake").create_namespace("db")
+            load_catalog("lake").create_table("db.orders", Schema())
+
+    def run(self, *numbers, checkpoint="ck", refused=""):
+        for number in numbers:
+            (self.folder / "in" / f"{number}.json").write_text(json.dumps({"id": number}))
+        places = str(self.folder / "in"), "--checkpoint", str(self.folder / checkpoint)
+        # A process of its own: commands refuse the state of a query that may be running.
+        arguments = ["run", *places, "--to", self.to, "--schema", "id BIGINT"]
+        command = [sys.executable, "-m", "pyspark_sluice", *arguments]
+        ended = subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=PATIENCE
+        )
+        assert refused in ended.stderr
+        assert bool(ended.returncode) == bool(refused), ended.stderr
+
+    def command(self, name, *more):
+        return main([name, str(self.folder / "ck"), *more, "--yes"])
+
+    def rows(self):
+        if self.kind == "iceberg":
+            return sorted(self.table.scan().to_arrow()["id"].to_pylist())
+        if self.kind == "delta":
+            return sorted(
+                DeltaTable(str(self.folder / "table")).to_pyarrow_table()["id"].to_pylist()
+            )
+        paths = tables.manifest(str(self.folder / "table/_sluice")).paths()
+        return sorted(i for path in paths for i in pq.read_table(path)["id"].to_pylist())
+
+    @property
+    def table(self):
+        return load_catalog("lake").load_table("db.orders")
+
+    @property
+    def log(self):
+        """What says which files are in the table."""
+        names = {"delta": "table/_delta_log", "parquet": "table/_sluice", "iceberg": "c.db"}
+        return self.folder / names[self.kind]
+
+
+def copy(source, target):
+    if source.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target)
+    else:
+        shutil.copy(source, target)
+
+
+@pytest.fixture(params=["delta", "iceberg", "parquet"])
+def pipeline(request, tmp_path, monkeypatch):
+    return Pipeline(request.param, tmp_path, monkeypatch)
+
+
+def test_batches_that_a_restored_checkpoint_lacks_are_removed_and_read_again(pipeline):
+    pipeline.run(1)
+    copy(pipeline.folder / "ck", pipeline.folder / "backup")
+    pipeline.run(2)
+    pipeline.run(3)
+    copy(pipeline.folder / "backup", pipeline.folder / "ck")
+    pipeline.run(refused="'sluice remove-batches CHECKPOINT TABLE'")
+    assert pipeline.command("remove-batches", pipeline.to) == 0
+    assert pipeline.rows() == [1]
+    pipeline.run(4)
+    assert pipeline.rows() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("newest", [0, 1])
+def test_batches_that_a_restored_table_lacks_are_added_from_their_data_files(pipeline, newest):
+    if newest:
+        pipeline.run(1)
+    elif pipeline.kind != "iceberg":
+        pipeline.log.mkdir(parents=True)
+    copy(pipeline.log, pipeline.folder / "backup")
+    pipeline.run(2)
+    pipeline.run(3)
+    copy(pipeline.folder / "backup", pipeline.log)
+    pipeline.run(4, refused="'sluice add-batches CHECKPOINT TABLE'")
+    assert pipeline.command("add-batches", pipeline.to) == 0
+    pipeline.run()
+    assert pipeline.rows() == [1, 2, 3, 4][1 - newest :]
+
+
+def test_a_fork_at_the_table_reads_again_what_a_restored_table_lacks(pipeline):
+    pipeline.run(1)
+    copy(pipeline.log, pipeline.folder / "backup")
+    pipeline.run(2)
+    copy(pipeline.folder / "backup", pipeline.log)
+    new = str(pipeline.folder / "new")
+    assert pipeline.command("fork", new, "--at-table", pipeline.to) == 0
+    pipeline.run(3, checkpoint="new")
+    assert pipeline.rows() == [1, 2, 3]

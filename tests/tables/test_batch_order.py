@@ -1,0 +1,144 @@
+"""A batch follows the query's newest batch in the table, or is refused by name; on every sink."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyiceberg.schema import Schema
+
+from pyspark_sluice.checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
+from pyspark_sluice.errors import TableError
+from pyspark_sluice.tables.delta_table import DeltaSink
+from pyspark_sluice.tables.manifests import Manifests
+from pyspark_sluice.tests.tables.iceberg_lake import IcebergLake
+from pyspark_sluice.tests.tables.sinks import batch_of, identity_of, ids
+
+OTHER = replace(identity_of(2), checksum="f" * 16)
+"""Checkpoint 2 of the state before it was restored from a backup."""
+
+RESTORED = BatchMark.of(OTHER)
+
+
+class Table:
+    """A sink with its table, and the ids in it."""
+
+    def __init__(self, kind, folder):
+        self.folder = folder
+        self._lake = IcebergLake(folder, Schema()) if kind == "iceberg" else None
+        plain = {"delta": DeltaSink, "manifests": Manifests}
+        self.sink = self._lake.sink if self._lake else plain[kind](str(folder / "table"), {})
+
+    def batch(self, number, rows=None, **options):
+        url = self.folder / "table"
+        rows = ids(3 * number, number > 0) if rows is None else rows
+        if self._lake:
+            return self._lake.batch(number, rows, **options)
+        return batch_of(url, number, rows, **options)
+
+    def add(self, number, **options):
+        self.sink.add(self.batch(number, **options))
+
+    def look(self, previous):
+        """A batch without files."""
+        self.sink.add(replace(self.batch(1), files=[], mark=NO_BATCH, previous=previous))
+
+    def ids(self):
+        if self._lake:
+            return self._lake.ids()
+        if isinstance(self.sink, Manifests):
+            paths = self.sink.paths()
+            return sorted(i for p in paths for i in pa.parquet.read_table(p)["id"].to_pylist())
+        return sorted(self.delta.to_pyarrow_table()["id"].to_pylist())
+
+    @property
+    def delta(self):
+        return DeltaTable(str(self.folder / "table"))
+
+
+@pytest.fixture(params=["delta", "iceberg", "manifests"])
+def table(request, tmp_path):
+    return Table(request.param, tmp_path)
+
+
+@pytest.fixture
+def delta(tmp_path):
+    return Table("delta", tmp_path)
+
+
+def test_a_batch_is_added_once_however_often_it_is_repeated(table):
+    for number in (1, 2):
+        for _ in range(2):
+            table.add(number)
+    assert table.ids() == [3, 6]
+    table.look(BatchMark.of(identity_of(2)))
+
+
+@pytest.mark.parametrize("number", [2, 3, 7])
+def test_a_table_ahead_of_a_restored_checkpoint_is_refused_at_any_number(table, number):
+    """Batches without files come between: the number of the next one is larger than the mark's."""
+    table.add(1)
+    table.add(2, identity=OTHER)
+    previous = BatchMark.of(identity_of(1))
+    found = re.escape(
+        f"found checkpoint {RESTORED} as the query's newest batch; expected checkpoint"
+    )
+    for attempt in (lambda: table.add(number, previous=previous), lambda: table.look(previous)):
+        with pytest.raises(TableError, match=rf"the table is ahead of the checkpoint.*{found}"):
+            attempt()
+    assert table.ids() == [3, 6]
+
+
+def test_other_files_under_a_checkpoint_that_is_there_are_refused_by_name(table):
+    table.add(1)
+    with pytest.raises(TableError, match=r"is ahead of the checkpoint.*, with other files"):
+        table.add(1, token="f" * 12)
+    with pytest.raises(TableError, match=r"is ahead .* expected no batch of query \w+ yet"):
+        table.look(NO_BATCH)
+    assert table.ids() == [3]
+
+
+def test_a_table_behind_the_checkpoint_is_refused_whether_it_has_batches_or_none(table):
+    first, second = BatchMark.of(identity_of(1)), BatchMark.of(identity_of(2))
+    for newest, found in ((NO_BATCH, "no batch of the query"), (first, f"checkpoint {first}")):
+        if newest == first:
+            table.add(1)
+        for attempt in (lambda: table.add(3), lambda: table.look(second)):
+            with pytest.raises(TableError, match=rf"the table is behind the checkpoint.*{found}"):
+                attempt()
+    assert table.ids() == [3]
+
+
+def test_a_chain_that_is_not_retained_that_far_follows_any_earlier_batch(table):
+    table.look(BatchMark(150))
+    table.add(1)
+    table.add(200, previous=BatchMark(150))
+    with pytest.raises(TableError, match=r"is ahead of the checkpoint"):
+        table.add(201, previous=BatchMark(150))
+
+
+def test_marks_in_delta_have_a_time_by_which_spark_keeps_them(delta):
+    delta.add(1)
+    log = (delta.folder / "table/_delta_log/00000000000000000000.json").read_text().splitlines()
+    marks = [json.loads(line)["txn"] for line in log if "txn" in json.loads(line)]
+    assert len(marks) == 3
+    assert min(mark["lastUpdated"] for mark in marks) > 1.7e12
+
+
+def test_a_delta_table_without_its_marks_proves_a_batch_by_its_files_or_refuses(delta, monkeypatch):
+    for number in (1, 2):
+        delta.add(number)
+    # As Spark leaves the log once the marks are older than delta.setTransactionRetentionDuration.
+    monkeypatch.setattr(DeltaTable, "transaction_version", lambda *_: None)
+    delta.add(2)
+    with pytest.raises(TableError, match=r"is ahead of the checkpoint.*with other files"):
+        delta.add(2, token="f" * 12)
+    delta.add(3)
+    assert delta.ids() == [3, 6, 9]
+    delta.sink.compact(1 << 20)
+    with pytest.raises(TableError, match=r"is behind the checkpoint.*found no batch of the query"):
+        delta.add(4)
