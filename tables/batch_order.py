@@ -81,7 +81,8 @@ def _behind(state: str, batch: WrittenBatch, table: str) -> TableError:
         "The table was restored or created again, or it is another table. 'sluice add-batches "
         "CHECKPOINT TABLE' adds the missing batches if their data files are still there. Otherwise "
         "'sluice fork CHECKPOINT NEW_CHECKPOINT --at-table TABLE' makes a checkpoint that "
-        "continues after the newest batch of the table.",
+        "continues after the newest batch of the table. If this table is to get the new rows only, "
+        "add --new-table.",
     )
 
 

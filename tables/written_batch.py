@@ -68,8 +68,8 @@ class WrittenBatch:
         rows = frame.collect()
         if not rows:
             if isinstance(frame, FileBatch) and frame.lineage:
-                previous = BatchMark.parse(frame.previous)
-                return cls([], frame.lineage, NO_BATCH, previous, storage_options, [])
+                after = BatchMark.parse(frame.previous)
+                return cls([], frame.lineage, NO_BATCH, after, storage_options, [])
             return None
         batches = {(row["lineage"], row["previous"]) for row in rows}
         if len(batches) != 1:
@@ -80,6 +80,8 @@ class WrittenBatch:
                 "a stream with one source, whose rows are not joined with others",
             )
         ((lineage, previous),) = batches
+        if isinstance(frame, FileBatch) and frame.lineage:
+            previous = frame.previous
         fields = WrittenFile.model_fields
         files = [
             (WrittenFile(**{name: row[name] for name in fields}), BatchMark.parse(row["mark"]))

@@ -15,6 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from ...checkpoint_meta.documents.batch_mark import BatchMark
 from ...checkpoint_meta.documents.run_summary import RunSummary
 from ...checkpoint_meta.storage.urls import hadoop_path
 from ...checkpoint_meta.stores.open_store import open_store
@@ -112,6 +113,7 @@ class EmbeddedQuery:
         ownership.await_end()
         self._ends = EndsCheck(ownership.store, options, target.identity, terms.ends)
         self._ends.check()
+        self._is_new_table = terms.ends.new_table
         # What the table refuses leaves no trace, either.
         schema, self._inferred = checked_schema(options, target.sink)
         self._schema = canonical(schema)
@@ -176,6 +178,9 @@ class EmbeddedQuery:
         lineage, previous = next(
             ((p.parts[0].checkpoint.lineage, p.previous) for p in partitions), ("", "")
         )
+        if self._is_new_table and previous:
+            # Any earlier batch may be the newest in a table that is to get the new rows only.
+            previous = str(BatchMark(BatchMark.parse(previous).checkpoint))
         return FileBatch(rows, self._options.storage_options, lineage, previous)
 
     def _is_small(self, partitions: Sequence[ReaderPartition]) -> bool:
