@@ -371,7 +371,7 @@ def test_a_new_column_and_a_wider_type_start_the_query_again_by_themselves(query
     assert [(row["id"], row["note"]) for row in rows] == [(0, None), (1, None), (2, "new")]
     (query.source / "2.json").write_text('{"id": 2.5, "text": "row 2"}\n')
     elsewhere = {"schema": "", "to": f"parquet:{tmp_path}/files"}
-    assert query.run_here(*widens, **elsewhere)[::2] == (0, "")
+    assert query.run_here(*widens, "--new-table", **elsewhere)[::2] == (0, "")
     assert query.logged("commits") == [0, 1, 2]
 
 
