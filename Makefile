@@ -12,7 +12,7 @@ DEMO := $(if $(wildcard $(READY)),$(READY),$(VENV)/.ready-demo)
 # Hundreds of Python processes start below; without bytecode each compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick thorough answers docs test-versions interop soak simulate prove fuzz format bench clean
+.PHONY: help demo test quick thorough answers docs test-versions interop soak restores simulate prove fuzz format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -47,6 +47,9 @@ interop:  ## Read and write tables together with Spark's Delta and Iceberg conne
 soak: $(READY)  ## Kill driver, coordinator and workers at random (SOAK="--kills 200 --minutes 120 --cluster-share 0.5")
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 		exec $(BIN)/python tests/spark/soak.py $(SOAK)
+
+restores: $(READY)  ## Kill runs, and restore their tables and checkpoints from backups at random (RESTORES="--kills 200")
+	@$(BIN)/python -m pyspark_sluice.tests.connector.host.restores $(RESTORES)
 
 format: $(READY)  ## Put every file into the house format
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
