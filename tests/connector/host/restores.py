@@ -92,6 +92,9 @@ class Restores:
         )
 
     def _back_up(self) -> None:
+        # Without a table there is nothing to restore.
+        if not self.query.logged("commits"):
+            return
         target = self.root / "backups" / str(self.backups)
         for place in self._places("both"):
             if place.exists():
