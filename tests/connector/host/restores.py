@@ -150,7 +150,7 @@ class Restores:
             exists = (self.query.table / "_delta_log").exists()
             paths = [*DeltaTable(str(self.query.table)).file_uris()] if exists else []
         else:
-            paths = [*Manifests(str(self.query.table), {}).paths()]
+            paths = [*Manifests(str(self.query.table / "_sluice"), {}).paths()]
         return Counter(i for p in paths for i in pq.read_table(p, columns=["id"])["id"].to_pylist())
 
 
