@@ -17,8 +17,8 @@ SCHEMA = pa.schema([("value", pa.string())])
 
 
 def _options(path: Path, source: str) -> SluiceOptions:
-    given = {"path": str(path), "checkpointlocation": str(path / "checkpoint"), "source": source}
-    return parse_options(given, streaming=True)
+    texts = {"path": str(path / "in"), "checkpointlocation": str(path / "checkpoint")}
+    return parse_options({**texts, "source": source}, streaming=True)
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.state_location import query_without_batches, starting_state
+from pyspark_sluice.enumerator.settings import StartingState
 from pyspark_sluice.tests.connector.queries import Query
 
 
@@ -25,7 +24,7 @@ def test_what_the_first_batch_after_a_savepoint_with_an_index_found_is_not_found
     start = {"startingState": f"{old.state}@{old.done.checkpoint}"}
     given = {**new.options, "checkpointLocation": "unused", **start}
     options = parse_options(given, streaming=True)
-    new.settings["starting_state"] = partial(starting_state, options)
+    new.settings["starting_state"] = lambda: StartingState(*starting_state(options))
     new.restart()
     new.land("c.json", rows=1)
     assert new.batch() == [0]
