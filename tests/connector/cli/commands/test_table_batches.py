@@ -10,11 +10,10 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 
 from pyspark_sluice import tables
-from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -32,8 +31,8 @@ class Pipeline:
                 monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name}", value)
             monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__TYPE", "sql")
             self.to = "iceberg:lake.db.orders"
-            load_catalog("lake").create_namespace("db")
-            load_catalog("lake").create_table("db.orders", Schema())
+            self.catalog.create_namespace("db")
+            self.catalog.create_table("db.orders", Schema())
 
     def run(self, *numbers, checkpoint="ck", refused=""):
         for number in numbers:
@@ -45,15 +44,17 @@ class Pipeline:
         ended = subprocess.run(
             command, check=False, capture_output=True, text=True, timeout=PATIENCE
         )
-        assert refused in ended.stderr
+        assert refused in " ".join(ended.stderr.split())
         assert bool(ended.returncode) == bool(refused), ended.stderr
 
     def command(self, name, *more):
-        return main([name, str(self.folder / "ck"), *more, "--yes"])
+        arguments = [name, str(self.folder / "ck"), *more, "--yes"]
+        command = [sys.executable, "-m", "pyspark_sluice", *arguments]
+        return subprocess.run(command, check=False, timeout=PATIENCE).returncode
 
     def rows(self):
         if self.kind == "iceberg":
-            return sorted(self.table.scan().to_arrow()["id"].to_pylist())
+            return sorted(self.catalog.load_table("db.orders").scan().to_arrow()["id"].to_pylist())
         if self.kind == "delta":
             return sorted(
                 DeltaTable(str(self.folder / "table")).to_pyarrow_table()["id"].to_pylist()
@@ -62,8 +63,10 @@ class Pipeline:
         return sorted(i for path in paths for i in pq.read_table(path)["id"].to_pylist())
 
     @property
-    def table(self):
-        return load_catalog("lake").load_table("db.orders")
+    def catalog(self):
+        # The configuration of catalogs is read once, at the import: only commands see it.
+        where = {"uri": f"sqlite:///{self.folder}/c.db", "warehouse": str(self.folder)}
+        return SqlCatalog("lake", **where)
 
     @property
     def log(self):
