@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..checkpoint_meta.documents.epochs import claim_epoch, claim_of
 from ..checkpoint_meta.documents.heartbeat import Heartbeat, look_at
-from ..checkpoint_meta.documents.layout import EPOCHS, epoch_object, numbers_in
+from ..checkpoint_meta.documents.layout import EPOCHS, HEARTBEATS, epoch_object, numbers_in
 from ..checkpoint_meta.stores.contract import StateStore
 from ..checkpoint_meta.stores.open_store import open_store
 from ..errors import TableError
@@ -40,6 +40,7 @@ def one_compaction(table: str, storage_options: Mapping[str, Any]) -> Iterator[N
     check_library()
     store = open_store(f"{table.rstrip('/')}/{_CLAIMS}", storage_options)
     own, ended = claim_epoch(store), Event()
+    _forget_beats(store, own)
     # Other hosts see by it that this one is at work.
     heartbeat = Heartbeat(store, own, time.time)
     heartbeat.beat()
@@ -53,7 +54,15 @@ def one_compaction(table: str, storage_options: Mapping[str, Any]) -> Iterator[N
     finally:
         ended.set()
         beating.join()
+        _forget_beats(store, own)
         store.delete(epoch_object(own))
+
+
+def _forget_beats(store: StateStore, number: int) -> None:
+    # The number of a claim that is gone is used again.
+    for leaf in store.list(HEARTBEATS):
+        if leaf.startswith(f"{number:010d}-"):
+            store.delete(f"{HEARTBEATS}/{leaf}")
 
 
 def _beat(heartbeat: Heartbeat, ended: Event) -> None:

@@ -131,16 +131,14 @@ class DeltaSink(TableSink):
             TableError: there is no table, it was changed meanwhile by more than new files, or
                 another compaction works.
         """
-        from deltalake import DeltaTable
-
         try:
             if self.opened() is None:
                 raise FileNotFoundError(self._name)
             with one_compaction(self._name, self._storage_options):
                 # Not the table from before the claim: another compaction may have ended meanwhile.
-                figures = DeltaTable(
-                    self._name, storage_options=self.client_options
-                ).optimize.compact(target_size=target_bytes)
+                table = self.opened()
+                assert table is not None
+                figures = table.optimize.compact(target_size=target_bytes)
         except self._conflicts() as error:
             raise TableError(
                 "the table was not compacted",

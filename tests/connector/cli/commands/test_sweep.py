@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from pyspark_sluice.checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tables.delta_table import DeltaSink
@@ -25,8 +27,14 @@ def landed(tmp_path):
     """Three batches that count, and the file of an attempt that lost to the second."""
     store = open_store(str(tmp_path / "sluice" / "source"))
     chain(store, 3)
-    batches = [batch_of(tmp_path / "table", number, ids(3 * number)) for number in (1, 2, 3)]
-    lost = batch_of(tmp_path / "table", 2, ids(6), token="f" * 12)
+    history, table = CheckpointHistory(store), tmp_path / "table"
+    chained = [history.load(ref).identity for ref in history.checkpoints()]
+    marks = [NO_BATCH, *map(BatchMark.of, chained)]
+    batches = [
+        batch_of(table, number, ids(3 * number), identity=identity, previous=previous)
+        for number, (identity, previous) in enumerate(zip(chained, marks, strict=False), 1)
+    ]
+    lost = batch_of(table, 2, ids(6), token="f" * 12, identity=chained[1])
     for batch in batches:
         ReaderCommits(store).publish(commit_of(batch))
     return batches, lost
