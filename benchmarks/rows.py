@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -48,17 +48,22 @@ def gzip(bench: Bench) -> list[Result]:
     return bench.throughput("gzip JSON lines, 4 M rows", read)
 
 
-def small20k(bench: Bench) -> list[Result]:
-    """20,000 one-line JSON files in 200 directories."""
-    return _small(bench, 20_000)
+def small(bench: Bench) -> Iterator[Result]:
+    """10,000 one-line JSON files in 200 directories, without a limit and with one; 30,000."""
+    for count, options, peers in (
+        (10_000, {}, True),
+        (10_000, {"maxFilesPerTrigger": "1000"}, True),
+        (30_000, {}, False),
+    ):
+        read = Input(bench.data.small_json(count), SMALL_SCHEMA, "json", options)
+        limit = "".join(f", {name}={value}" for name, value in options.items())
+        work = f"{count:,} one-line JSON files{limit}"
+        yield from bench.throughput(work, read, count, peer_once=True, peers=peers, warm_ups=2)
 
 
 def small100k(bench: Bench) -> list[Result]:
     """100,000 one-line JSON files in 200 directories; the peers take a quarter of an hour."""
-    return _small(bench, 100_000)
-
-
-def _small(bench: Bench, count: int) -> list[Result]:
+    count = 100_000
     options = {"maxFilesPerTrigger": "10000"}
     read = Input(bench.data.small_json(count), SMALL_SCHEMA, "json", options)
     work = f"{count:,} one-line JSON files"
@@ -164,7 +169,7 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "fixed": fixed,
     "growth": growth,
     "scale": scale,
-    "small20k": small20k,
+    "small": small,
     "memory": memory,
     "small100k": small100k,
     "readme": readme,
@@ -176,4 +181,4 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "types": types,
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }
-USUAL = ("csv", "json", "parquet", "gzip", "fixed", "small20k")
+USUAL = ("csv", "json", "parquet", "gzip", "fixed", "small")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar, overload
 
 import pyarrow as pa
+from typing_extensions import override
 
 from ...checkpoint_meta.checkpoint_snapshot import (
     CheckpointSnapshot,
@@ -19,6 +21,7 @@ from ...checkpoint_meta.checkpoint_snapshot import (
     snapshot_of,
     snapshots,
 )
+from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.file_columns import splits_in
 from ...checkpoint_meta.documents.file_split import FileSplit
@@ -76,6 +79,37 @@ def file_splits(link: CheckpointSnapshot, *outcomes: str) -> list[FileSplit]:
     ]
 
 
+class _RowsOnDemand(Sequence[T]):
+    """Rows of a checkpoint, read each time that they are asked for."""
+
+    def __init__(self, read: Callable[[], Sequence[T]]) -> None:
+        self._read = read
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[T]: ...
+    @override
+    def __getitem__(self, at: Any) -> Any:
+        return self._read()[at]
+
+
+class HeaderHistory(CheckpointHistory):
+    """Checkpoints that hold only their header: the rows of a whole chain may be millions."""
+
+    @override
+    def load(self, ref: CheckpointRef) -> Checkpoint:
+        load = super().load
+        return replace(
+            load(ref),
+            assigned=_RowsOnDemand(lambda: load(ref).assigned),
+            state=_RowsOnDemand(lambda: load(ref).state),
+        )
+
+
 class StateView:
     """One look at one state directory."""
 
@@ -86,7 +120,7 @@ class StateView:
             StateMissingError: there is no state directory; names the place.
         """
         self.store = store
-        self.history = CheckpointHistory(store)
+        self.history = HeaderHistory(store)
         self.commits = ReaderCommits(store)
         try:
             store.read(FORMAT)
