@@ -140,6 +140,8 @@ class Restores:
             assert not self._command("fork", checkpoint, str(new), "--at-table", self.to)
             shutil.rmtree(self.query.checkpoint)
             new.rename(self.query.checkpoint)
+            # The fork is another query: it knows nothing of batches that the old one added later.
+            self.backups = 0
 
     def _command(self, *arguments: str) -> int:
         command = [sys.executable, "-m", "pyspark_sluice", *arguments, "--yes"]
