@@ -41,7 +41,13 @@ def ran(call: Sequence[str]) -> tuple[float, PeakMemory]:
         output, _ = process.communicate(timeout=PATIENCE)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, call)
-    return sum(json.loads(line)["seconds"] for line in output.splitlines()), peak
+    return sum(_batch_seconds(output)), peak
+
+
+def _batch_seconds(output: str | bytes) -> list[float]:
+    # The last line is about the run.
+    documents = map(json.loads, output.splitlines())
+    return [document["seconds"] for document in documents if "run" not in document]
 
 
 def new_columns(bench: Bench) -> Iterator[Result]:
@@ -60,7 +66,7 @@ def new_columns(bench: Bench) -> Iterator[Result]:
                 os.utime(path, (number, number))
             call = _call(Input(home / "in", "", "json", options), home)
             output = subprocess.run(call, stdout=subprocess.PIPE, check=True).stdout
-            seconds = [json.loads(line)["seconds"] for line in output.splitlines()]
+            seconds = _batch_seconds(output)
             if len(seconds) != _BATCHES:
                 msg = f"{len(seconds)} batches instead of {_BATCHES}"
                 raise RuntimeError(msg)

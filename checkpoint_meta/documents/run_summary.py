@@ -42,7 +42,9 @@ class RunSummary(Document):
 
     batches: int = 0
     splits: int = 0
-    rows: int = 0
+    row_count: int = 0
+    """Not called as in the line of a batch: programs that add those up would count rows twice."""
+
     files: int = 0
     bytes: int = 0
     """The size of the data files that were added to the table."""

@@ -64,7 +64,8 @@ class RunRecord:
     def add(self, batch: BatchReport) -> None:
         """Count a batch that is in the table."""
         self._sums["batches"] += 1
-        for name in ("splits", "rows", "files", "bytes"):
+        self._sums["row_count"] += batch.rows
+        for name in ("splits", "files", "bytes"):
             self._sums[name] += getattr(batch, name)
 
     def look(self, epoch: int, figures: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ def _read(summary: RunSummary) -> str:
     seconds = summary.ended - summary.began
     took = f"{seconds:.1f} s" if seconds < 60 else format_duration(seconds)
     return (
-        f"{counted(summary.batches, 'batch')}, {counted(summary.rows, 'row')} in "
+        f"{counted(summary.batches, 'batch')}, {counted(summary.row_count, 'row')} in "
         f"{counted(summary.files, 'data file')} ({format_bytes(summary.bytes)}), {took}"
     )
 

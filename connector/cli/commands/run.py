@@ -256,7 +256,7 @@ def _print_end(summary: RunSummary | None, *, as_json: bool) -> None:
     if summary is None:
         return  # Not even begun: the error says why.
     if as_json:
-        print_json(summary.model_dump(exclude={"format"}))
+        print_json({"run": summary.model_dump(exclude={"format"})})
     else:
         typer.echo(f"run {run_text(summary)}")
     sys.stdout.flush()

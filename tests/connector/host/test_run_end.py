@@ -26,7 +26,8 @@ def end_of(query, *more, code=0):
     assert answer == code
     again, documents, _ = query.run_here(*more, "--json", schema="")
     assert again == code
-    return output.splitlines()[-1], json.loads(documents.splitlines()[-1])
+    assert not any("rows" in line for line in documents.splitlines() if '"run"' in line)
+    return output.splitlines()[-1], json.loads(documents.splitlines()[-1])["run"]
 
 
 def status_of(query, capsys, code):
