@@ -18,6 +18,7 @@ from .storage_errors import PASSING, AnotherVersion, MissingBucket, RefusedReque
 _NUMBERS: Final = {
     PermissionError: errno.EACCES,
     FileNotFoundError: errno.ENOENT,
+    MissingBucket: errno.ENOENT,
     AnotherVersion: errno.ESTALE,
     RefusedRequest: errno.EINVAL,
     OSError: errno.EIO,

@@ -225,7 +225,7 @@ def take_over(arguments: ViewArguments, yes: Yes = False) -> None:
 
 
 def rebind(arguments: EditArguments) -> None:
-    """Let the next start of a query have another input and another table.
+    """Forget the input and table; the next start sets them.
 
     It records those that it finds. `sluice run` has flags for that.
     """

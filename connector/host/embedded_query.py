@@ -113,7 +113,6 @@ class EmbeddedQuery:
         ownership.await_end()
         self._ends = EndsCheck(ownership.store, options, target.identity, terms.ends)
         self._ends.check()
-        self._is_new_table = terms.ends.new_table
         # What the table refuses leaves no trace, either.
         schema, self._inferred = checked_schema(options, target.sink)
         self._schema = canonical(schema)
@@ -178,7 +177,7 @@ class EmbeddedQuery:
         lineage, previous = next(
             ((p.parts[0].checkpoint.lineage, p.previous) for p in partitions), ("", "")
         )
-        if self._is_new_table and previous:
+        if self._ends.may_lack_batches and previous:
             # Any earlier batch may be the newest in a table that is to get the new rows only.
             previous = str(BatchMark(BatchMark.parse(previous).checkpoint))
         return FileBatch(rows, self._options.storage_options, lineage, previous)

@@ -55,6 +55,8 @@ class EndsCheck:
         self._store, self._options, self._table, self._terms = store, options, table, terms
         self._input = _roots(options)
         self._is_recorded = False
+        self.may_lack_batches = terms.new_table
+        """True if the table may lack earlier batches: the call says so, or `rebind` did."""
 
     def check(self) -> None:
         """Compare, before the claim.
@@ -71,6 +73,7 @@ class EndsCheck:
             return
         identity = self._table()
         if has_begun:
+            self.may_lack_batches |= not recorded.table
             if recorded.table not in ("", identity) and not self._terms.new_table:
                 raise self._another_table(recorded.table, identity)
         elif identity and not (self._terms.append or self._options.starting_state):

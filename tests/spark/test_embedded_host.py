@@ -13,6 +13,7 @@ from pyspark.errors import StreamingQueryException
 
 from pyspark_sluice import run, tables
 from pyspark_sluice.errors import SluiceError
+from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.soak import HostSoak
 from pyspark_sluice.tests.spark.soak_grounds import OneMachine
 
@@ -38,7 +39,8 @@ def by_spark(lake, sink=None, **more):
 
 
 def embedded(lake, sink=None, **more):
-    return run(options_of(lake, **more), to=sink or f"delta:{lake.sink}")
+    # The process of a query of Spark ends a moment after the query.
+    return run(options_of(lake, **more), to=sink or f"delta:{lake.sink}", wait=PATIENCE)
 
 
 def numbers(lake, log):

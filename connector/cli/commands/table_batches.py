@@ -27,7 +27,7 @@ TableArgument = Annotated[
 
 
 def add_batches(arguments: EditArguments, table: TableArgument) -> None:
-    """Add batches to a table that it lacks after it was restored.
+    """Add the batches that a restored table lacks.
 
     Their data files must still be there. Reads no input.
     """
@@ -35,7 +35,7 @@ def add_batches(arguments: EditArguments, table: TableArgument) -> None:
 
 
 def remove_batches(arguments: EditArguments, table: TableArgument) -> None:
-    """Remove batches from a table that a restored checkpoint does not have.
+    """Remove batches that a restored checkpoint lacks.
 
     The next run reads their input files again, so these must still be there.
     """

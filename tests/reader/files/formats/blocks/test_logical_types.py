@@ -100,11 +100,11 @@ OURS: dict[str, tuple[str, list[Any]] | type[Exception] | str] = {
     "parquet time in milliseconds": ("v time(6)", [dt.time(1, 2, 3)]),
     "parquet time in microseconds": ("v time(6)", [dt.time(1, 2, 3)]),
     # A number without its unit, and bytes without their meaning.
-    "parquet duration": "found duration.*of Arrow.*'schemaHints', 'v interval day to second'",
-    "spark-geo.parquet": "found geometry of Parquet.*'schemaHints', 'v binary'",
-    "spark-ymi.parquet": "found interval year to month.*'schemaHints', 'v int'",
-    "spark-ymi.orc": "found interval year to month.*'schemaHints', 'v int'",
-    "polars-int128.parquet": "found bytes of a type that pyarrow.*'schemaHints', 'big binary'",
+    "parquet duration": "found duration.*of Arrow.*schemaHints='v interval day to second'",
+    "spark-geo.parquet": "found geometry of Parquet.*schemaHints='v binary'",
+    "spark-ymi.parquet": "found interval year to month.*schemaHints='v int'",
+    "spark-ymi.orc": "found interval year to month.*schemaHints='v int'",
+    "polars-int128.parquet": "found bytes of a type that pyarrow.*schemaHints='big binary'",
     # Left out until it has a type.
     "parquet null in a struct": ("v struct<a:bigint>", [{"a": 1}]),
     # Spark shows the wall clock in its own zone, and reads other values next to a null.

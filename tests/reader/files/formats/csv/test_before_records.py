@@ -197,7 +197,7 @@ def test_columns_by_position_read_it_as_spark_does_and_inference_refuses_it(tmp_
     path = _file(tmp_path, "id,n,N")
     rows = read_rows([path], RESCUED, file_format="csv", header=True)
     assert [tuple(row.values()) for row in rows] == [(1, "x", "y"), (2, None, "z")]
-    with pytest.raises(SchemaMismatchError, match=r"twice: .*a\.csv.*found id, n, N"):
+    with pytest.raises(SchemaMismatchError, match=r"twice: .*a\.csv.*found 'id', 'n', 'N'"):
         CsvFormat.columns_of(version(path), ReaderOptions(file_format="csv", header=True), 1000)
 
 
