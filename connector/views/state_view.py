@@ -7,7 +7,7 @@ what it need not keep any longer between two looks; `consistent` then looks agai
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, TypeVar, overload
@@ -87,6 +87,10 @@ class _RowsOnDemand(Sequence[T]):
 
     def __len__(self) -> int:
         return len(self._read())
+
+    @override
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._read())
 
     @overload
     def __getitem__(self, at: int) -> T: ...
