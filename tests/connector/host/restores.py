@@ -142,6 +142,7 @@ class Restores:
             new.rename(self.query.checkpoint)
             # The fork is another query: it knows nothing of batches that the old one added later.
             self.backups = 0
+            shutil.rmtree(self.root / "backups")
 
     def _command(self, *arguments: str) -> int:
         command = [sys.executable, "-m", "pyspark_sluice", *arguments, "--yes"]
