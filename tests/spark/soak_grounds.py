@@ -36,6 +36,9 @@ _MACHINES = {
 }
 """What is killed -> what its command line contains."""
 
+_NO_DATA = ("_delta_log", "_sluice")
+"""Folders of a table that have no data files."""
+
 
 class OneMachine:
     """Spark in local mode; data, state and table in directories."""
@@ -110,7 +113,9 @@ class OneMachine:
         place = Place(self.table, self.storage_options)
         swept = sweep(place, self._state, delete=True)
         uris = {uri.rpartition("/")[2] for uri in self._delta().file_uris()}
-        left = {path.rpartition("/")[2] for path in place.files() if "_delta_log" not in path}
+        # Besides the table's log, a record of what was read into it is in the directory.
+        data = (path for path in place.files() if {*path.split("/")}.isdisjoint(_NO_DATA))
+        left = {path.rpartition("/")[2] for path in data}
         return len(swept.superseded), len(left - uris)
 
     def _delta(self) -> DeltaTable:
