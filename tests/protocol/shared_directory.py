@@ -57,6 +57,8 @@ class Directory:
     """When an object was published."""
     owner: Process | None = None
     """Has made the newest claim."""
+    authors: dict[bytes, str] = field(default_factory=dict)
+    """By object: the process that has published it first, also before a backup was restored."""
 
 
 class Client(StateStore):
@@ -86,6 +88,7 @@ class Client(StateStore):
                 raise FileExistsError(name)
             self._directory.objects[name] = data
             self._directory.born[name] = self._scheduler.now
+            self._directory.authors.setdefault(data, self._process.name)
             self._own.add(name)
             if name.startswith("epochs/"):
                 self._directory.owner = self._process
