@@ -75,6 +75,17 @@ class GoogleServer(S3Server):
 
         return super()._served(environ, responded)
 
+    @override
+    def _write(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
+        # moto has the condition of a PUT, and ignores that of a copy.
+        if {"HTTP_X_AMZ_COPY_SOURCE", "HTTP_IF_NONE_MATCH"} <= environ.keys():
+            _, bucket, key = unquote(environ["REQUEST_URI"]).split("/", 2)
+            if key in self.keys(bucket, key):
+                return self.refuse("412 Precondition Failed", "PreconditionFailed")(
+                    environ, respond
+                )
+        return super()._write(environ, respond)
+
 
 @lru_cache(maxsize=1)
 def service_account() -> dict[str, str]:

@@ -115,7 +115,11 @@ class S3Server(FaultyServer):
         # A client that sends slowly, or dies, does not delay others.
         give(environ, body_of(environ))
         with _ONE_WRITE:
-            return self._app(environ, respond)
+            return self._write(environ, respond)
+
+    def _write(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:
+        """One PUT, while there is no other."""
+        return self._app(environ, respond)
 
 
 def kind_of(environ: dict[str, Any]) -> str:

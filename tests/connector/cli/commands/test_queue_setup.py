@@ -72,7 +72,7 @@ def places_of(requests: list[str]) -> dict[str, set[str]]:
             place = places[re.split("/|%2F", key)[0]]
             if kind == "PUT":
                 written.add(path)
-            elif kind == "HEAD" and place != "Data" and path not in written:
+            elif kind in ("GET", "HEAD") and place != "Data" and path not in written:
                 # Of an object that is not there S3 says so only to those who may list.
                 found.setdefault(place, set()).add("s3:ListBucket")
         found.setdefault(place, set()).add(IAM[kind])
@@ -108,20 +108,13 @@ def run(server: Any, bucket: str, tmp_path: Path, monkeypatch: Any) -> Any:
         "sourceArchiveDir": f"s3://{bucket}/archive",
     }
 
-    deleted: list[str] = []
-
-    def look(environ: dict[str, Any], _: Any) -> None:
-        # Which objects are deleted at once is in the body.
-        if environ["REQUEST_METHOD"] == "POST" and environ.get("QUERY_STRING", "") == "delete":
-            body = body_of(environ)
-            give(environ, body)
-            deleted.extend(re.findall("<Key>(.*?)</Key>", body.decode()))
-
-    server.fault = look
+    deleted, refused = watched(server)
 
     def asked() -> list[str]:
         sent = zip(server.names[began:], server.headers[began:], strict=False)
         own = [name for name, header in sent if "HTTP_X_TEST" not in header]
+        for name in refused:
+            own.remove(name)
         one_by_one = [name for name in own if not name.endswith("?delete")]
         return one_by_one + [f"DELETE /{bucket}/{key}" for key in deleted]
 
@@ -148,7 +141,30 @@ def run(server: Any, bucket: str, tmp_path: Path, monkeypatch: Any) -> Any:
     until("DELETE", "/in/")
     until("DELETE", "/state/")
     stream.reader.stop()
+    assert refused
     return places_of(asked())
+
+
+def watched(server: Any) -> tuple[list[str], list[str]]:
+    """Keys that are deleted from now on, and the one request that was answered with 409."""
+    deleted: list[str] = []
+    refused: list[str] = []
+
+    def look(environ: dict[str, Any], respond: Any) -> Any:
+        path = environ["PATH_INFO"]
+        if environ["REQUEST_METHOD"] == "PUT" and "/archive/" in path and not refused:
+            # S3's answer to a create that met another one: it may have stored nothing.
+            refused.append(f"PUT {path}")
+            return server.refuse("409 Conflict", "ConditionalRequestConflict")(environ, respond)
+        # Which objects are deleted at once is in the body.
+        if environ["REQUEST_METHOD"] == "POST" and environ.get("QUERY_STRING", "") == "delete":
+            body = body_of(environ)
+            give(environ, body)
+            deleted.extend(re.findall("<Key>(.*?)</Key>", body.decode()))
+        return None
+
+    server.fault = look
+    return deleted, refused
 
 
 def marked(client: Any) -> Any:
