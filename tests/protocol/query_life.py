@@ -256,7 +256,7 @@ class QueryLife(Invariants):
 
         A driver that a restored backup has overtaken has the same lineage, and the next one counts
         its epochs from the backup on: what the first one's executors still write bears names of the
-        second one's checkpoints. The query refuses it. People are told to stop a query first.
+        second one's checkpoints. The query refuses it. The pages ask people to stop a query first.
         """
         named = re.search(r"checkpoint (\d+) of epoch (\d+), reader (\d+);", text)
         if named is None:
@@ -278,7 +278,7 @@ class QueryLife(Invariants):
         return foreign
 
     def _restored_with_all_stopped(self, query: Query, foreign: set[bytes]) -> None:
-        """A person stops what still runs, and restores the backup again, or begins anew."""
+        """A person stops what still runs, and restores the backup again, or starts a new query."""
         for running in [*self.zombies, query]:
             self.scheduler.kill(running.process)
             for executor in running.executors:

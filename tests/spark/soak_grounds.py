@@ -113,7 +113,7 @@ class OneMachine:
         place = Place(self.table, self.storage_options)
         swept = sweep(place, self._state, delete=True)
         uris = {uri.rpartition("/")[2] for uri in self._delta().file_uris()}
-        # Besides the table's log, a record of what was read into it is in the directory.
+        # Next to the table's log, a record of what was read into it is in the directory.
         data = (path for path in place.files() if {*path.split("/")}.isdisjoint(_NO_DATA))
         left = {path.rpartition("/")[2] for path in data}
         return len(swept.superseded), len(left - uris)
