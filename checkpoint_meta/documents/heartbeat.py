@@ -94,8 +94,10 @@ def _started(pid: int) -> str:
     """Ticks since the machine was started; empty where the process or the file is not there."""
     with contextlib.suppress(OSError, IndexError):
         # The name of the program, in brackets, may have spaces and brackets of its own.
-        # starttime is field 22 of proc(5), and the third is the first one after the name.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        # starttime is field 22 of proc(5), and the third, the state, is the first after the name.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        # A zombie has ended, and waits for a parent that may never ask.
+        return "" if fields[0] in "ZX" else fields[19]
     return ""
 
 

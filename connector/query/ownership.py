@@ -1,8 +1,9 @@
 """A start that finds a live owner of its state does not claim it: it is refused, or waits.
 
-An owner lives while its process runs on this host, or as long as it gives signs of life where
-processes are not visible. The look and the claim are one: a claim takes the number after the owner
-that was looked at, so a start that comes between has taken that number.
+An owner lives while its process runs on this host (some seconds are allowed for its death), or as
+long as it gives signs of life where processes are not visible. The look and the claim are one: a
+claim takes the number after the owner that was looked at, so a start that comes between has taken
+that number.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ log = logging.getLogger(__name__)
 _PAUSE: Final = 1.0
 """Seconds between two looks at an owner."""
 
+_DYING_SECONDS: Final = 5.0
+"""A process that was killed, with much memory or below a JVM that was, is seen for so long."""
+
 
 @dataclass(frozen=True)
 class StartTerms:
@@ -38,7 +42,7 @@ class StartTerms:
     """Seconds to wait for the owner to end."""
 
     take_over: bool = False
-    """Claim the state all the same; the owner ends with FencedError."""
+    """Claim the state although it lives; the owner ends with FencedError."""
 
     ends: EndTerms = field(default_factory=EndTerms)
 
@@ -101,6 +105,8 @@ class Ownership:
     def _await_end_of(self, owner: Owner) -> Owner:
         before, first_look = self._progress(), time.monotonic()
         beat, silent_since = newest_beat(self._store, owner.epoch), first_look
+        is_seen = owner.runs == "running" and owner.pid != os.getpid()
+        patience = max(self._patience, _DYING_SECONDS if is_seen else 0.0)
         if self._patience:
             log.warning(
                 "%s: waiting up to %.0f s for the owner to end: %s",
@@ -108,7 +114,7 @@ class Ownership:
                 self._patience,
                 owner,
             )
-        while time.monotonic() - first_look < self._patience:
+        while time.monotonic() - first_look < patience:
             self._wait(_PAUSE)
             newest = owner_of(self._store)
             latest_beat = newest_beat(self._store, newest.epoch)

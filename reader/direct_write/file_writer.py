@@ -179,7 +179,7 @@ class DataFileWriter:
                 for _, file in closing:
                     file.result()
             finally:
-                # If one failed, the others are noted all the same, to be discarded.
+                # If one failed, the others are noted too, to be discarded.
                 for partition, file in closing:
                     if file.exception() is None:
                         self._note(partition, file)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
 
+from pyspark_sluice.checkpoint_meta.documents import heartbeat
 from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
     with_checksum,
     without_checksum,
@@ -58,10 +60,23 @@ def test_a_start_next_to_a_live_owner_leaves_no_trace_and_a_dead_one_owns_nothin
     assert f"process {process.pid} on " in errors
     assert sorted((query.checkpoint / "sluice/source/epochs").iterdir()) == claims
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    # It dies while the start looks, and is a zombie then: nobody has asked how it ended.
     query.land("1.json", range(10, 20))
     assert query.run_here()[0] == 0
     assert query.in_table() == query.landed
+    process.communicate(timeout=60)
+
+
+def test_a_process_that_takes_its_time_to_die_is_waited_for(query):
+    store = open_store(str(query.checkpoint / "sluice/source"))
+    query.land("0.json", range(10))
+    with subprocess.Popen(["sleep", "2"]) as dying:
+        claim = claim_epoch(store)
+        place = query.checkpoint / f"sluice/source/epochs/{claim:010d}.json"
+        process = {"pid": dying.pid, "started": heartbeat._started(dying.pid)}
+        place.write_bytes(with_checksum({**without_checksum(place.read_bytes()), **process}))
+        assert owner_of(store).runs == "running"
+        assert query.run_here()[0] == 0
 
 
 def test_a_start_waits_for_the_owner_to_end(query):
