@@ -138,7 +138,7 @@ def test_pages_and_examples_name_public_modules_only():
     texts = {page: page.read_text(encoding="utf-8") for page in user_pages()}
     examples = (ROOT / "examples").rglob("*.py")
     # The demo looks into the state, as the command line does.
-    texts |= {p: p.read_text(encoding="utf-8") for p in examples if p.parent.name != "demo"}
+    texts |= {p: p.read_text(encoding="utf-8") for p in examples if "demo" not in p.parts}
     private = [
         f"{path.relative_to(ROOT)}: {name}"
         for path, text in texts.items()

@@ -30,6 +30,8 @@ _ROWS = 4_000
 
 def main() -> None:
     """Run a query whose backlog shrinks, and take pictures of what the commands show of it."""
+    from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+    from pyspark_sluice.examples.demo.report.html_page import write_report
     from pyspark_sluice.tests.patience import wait_until
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -50,7 +52,7 @@ def main() -> None:
                 _watched(state, 120, looks / "watch-120.svg", 5)
                 _watched(state, 50, looks / "watch-50.svg", 5)
             page = home / "report.html"
-            _sluice("report", str(state), "--output", str(page))
+            write_report(open_store(str(state)), page)
         finally:
             query.stop()
         _shot(browser, page, PICTURES / "report.png", 900, 1500, dark=False)
@@ -104,10 +106,6 @@ def _land(landing: Path, number: int) -> None:
     hidden = landing / f".order-{number:04}"
     hidden.write_text("\n".join(lines))
     hidden.rename(landing / f"order-{number:04}.json")
-
-
-def _sluice(*arguments: str) -> None:
-    subprocess.run([sys.executable, "-m", "pyspark_sluice", *arguments], check=True, timeout=120)
 
 
 def _watched(state: Path, columns: int, target: Path, looks: int) -> None:

@@ -235,28 +235,6 @@ def rebind(arguments: EditArguments) -> None:
     edit(arguments, rebind_plan)
 
 
-def report(
-    arguments: ViewArguments,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", help="Write the page to this file, and replace an existing one."
-        ),
-    ] = "sluice-report.html",
-) -> None:
-    """Write an HTML page about how ingestion went.
-
-    It shows throughput, backlog, batch durations, skew, files by state and quarantine.
-    """
-    from ..report.html_page import write_report
-
-    written = write_report(arguments.opened(), output)
-    if arguments.as_json:
-        print_json({"report": str(written.absolute())})
-    else:
-        typer.echo(str(written))
-
-
 def doctor(patient: Patient) -> None:
     """Check whether a query can start on this machine.
 
@@ -283,7 +261,7 @@ def runbook(
 
 # In the order of `sluice --help`.
 for _command in (
-    *(run.run, status, watch, files, checkpoints, inspect, diff, verify, report),
+    *(run.run, status, watch, files, checkpoints, inspect, diff, verify),
     *(bootstrap.fork, bootstrap.import_spark, bootstrap.import_auto_loader),
     *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.reread),
     *(reprocess.orders, take_over, rebind, take_back_schema, compact),

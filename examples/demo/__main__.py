@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-from pyspark_sluice.connector.report.html_page import write_report
 
 from . import flights
 from .comparison import compare
 from .driver import Driver
 from .lander import Lander
+from .report.html_page import write_report
 from .watch import Watch
 
 HOME = Path(__file__).resolve().parent.parent.parent / "build" / "demo"

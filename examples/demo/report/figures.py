@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...checkpoint_meta.stores.contract import StateStore
-from ..query.owner import Owner, owner_of
-from ..views.catalog import table_of
-from ..views.protocol import checkpoints_in_flight
-from ..views.state_view import look_at
+from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
+from pyspark_sluice.connector.query.owner import Owner, owner_of
+from pyspark_sluice.connector.views.catalog import table_of
+from pyspark_sluice.connector.views.protocol import checkpoints_in_flight
+from pyspark_sluice.connector.views.state_view import look_at
 
 _WAITING: Final = ("pending", "assigned", "unfinished", "returned")
 """States of files that are not read to their end."""

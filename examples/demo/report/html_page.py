@@ -9,9 +9,10 @@ from html import escape
 from pathlib import Path
 from typing import Final, Literal
 
-from ...checkpoint_meta.stores.contract import StateStore
-from ...masking import masked
-from ..views.amounts import counted, format_bytes
+from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
+from pyspark_sluice.connector.views.amounts import counted, format_bytes
+from pyspark_sluice.masking import masked
+
 from .charts import charts_of
 from .figures import Batch, Figures, figures_of
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.report import charts
-from pyspark_sluice.connector.report.figures import figures_of
 from pyspark_sluice.connector.views.catalog import table_of
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
+from pyspark_sluice.examples.demo.report import charts
+from pyspark_sluice.examples.demo.report.__main__ import main
+from pyspark_sluice.examples.demo.report.figures import figures_of
 from pyspark_sluice.tests.connector.queries import Query
 
 pytestmark = pytest.mark.slow
@@ -93,7 +93,7 @@ def test_the_figures_are_those_of_what_was_ingested(state):
 
 def test_the_page_needs_nothing_else_and_shows_its_input_as_text(state, tmp_path, capsys):
     target = tmp_path / "out.html"
-    assert main(["report", state.location, "-o", str(target)]) == 0
+    assert main([state.location, str(target)]) == 0
     assert capsys.readouterr().out == f"{target}\n"
     text = target.read_text()
     page = Page(text)
@@ -120,7 +120,7 @@ def test_the_page_needs_nothing_else_and_shows_its_input_as_text(state, tmp_path
     assert cells[at : at + 2] == ["7", str(newest["readers"][0]["reader"])]
     assert cells[at + 3] == "no"
     assert len(cells) == 5 * sum(len(link["readers"]) for link in figures.in_flight)
-    assert main(["report", str(tmp_path / "nothing"), "-o", str(target)]) == 3
+    assert main([str(tmp_path / "nothing"), str(target)]) == 1
     assert "no state of a sluice source" in capsys.readouterr().err
 
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pyspark_sluice.connector.query.owner import Owner
-from pyspark_sluice.connector.report.charts import TimeAxis, charts_of
-from pyspark_sluice.connector.report.figures import Batch, Figures
-from pyspark_sluice.connector.report.html_page import page_of, verdict_of
+from pyspark_sluice.examples.demo.report.charts import TimeAxis, charts_of
+from pyspark_sluice.examples.demo.report.figures import Batch, Figures
+from pyspark_sluice.examples.demo.report.html_page import page_of, verdict_of
 
 BEGIN = datetime(2026, 1, 2, 3, 0, 0, tzinfo=UTC)
 

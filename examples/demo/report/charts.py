@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ...errors import not_installed
+from pyspark_sluice.errors import OptionError
+
 from .figures import Batch, Figures
 
 _SCRIPT: Final = re.compile(r"<script\b.*?</script>", re.DOTALL)
@@ -157,7 +158,9 @@ def _pygal() -> Any:
     try:
         import pygal
     except ImportError as error:
-        raise not_installed("the report cannot be drawn", "", "pygal", "report") from error
+        raise OptionError(
+            "the report cannot be drawn", "", "no package pygal", "pygal", "pip install pygal"
+        ) from error
     # It puts a finder of plug-ins, which we do not use, before every import of the process: one of
     # the kind that Python gave up, so that each import that fails comes with a warning.
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
