@@ -1,4 +1,4 @@
-"""`python -m pyspark_sluice.examples.demo.report STATE [PAGE]` writes the page of a state."""
+"""`python -m examples.demo.report STATE [PAGE]` writes the page of a state."""
 
 from __future__ import annotations
 
