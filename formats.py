@@ -11,7 +11,7 @@ from .reader.files.formats.api import (
     TimeSpan,
 )
 from .reader.files.formats.blocks import BlockFormat
-from .reader.files.formats.record_format import METADATA, Origin, RecordFormat
+from .reader.files.formats.records.record_format import METADATA, Origin, RecordFormat
 from .reader.files.options import ReaderOptions
 
 __all__ = [

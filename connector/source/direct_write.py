@@ -17,7 +17,7 @@ from ...reader.direct_write.in_place import FilesInPlace
 from ...reader.direct_write.place import Place
 from ...reader.direct_write.table_fit import check_fit
 from ...reader.files.evolution.type_growth import is_variant
-from ...reader.files.formats.record_format import METADATA
+from ...reader.files.formats.records.record_format import METADATA
 from ...reader.files.formats.registry import attribute_of
 from ...reader.task import Assignment, DirectWrite
 from ...reader.written_files import TABLE_LOOKS, Recording, RowsWriter

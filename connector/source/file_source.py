@@ -252,7 +252,7 @@ def _cut_places(store: StateStore | None) -> CutPlaces | None:
 
 
 def _check_filter(options: SluiceOptions, schema: pa.Schema) -> None:
-    from ...reader.files.formats.record_format import METADATA
+    from ...reader.files.formats.records.record_format import METADATA
     from ...reader.files.row_filter import Predicate
 
     # The formats see the columns of one file each; only here is every name known.

@@ -32,7 +32,7 @@ from ...reader.direct_write.table_fit import misfits
 from ...reader.files.evolution.new_columns import NewColumnsSeen, refuse_unrelated
 from ...reader.files.evolution.type_growth import added_or_widened, aligned, differences, grown
 from ...reader.files.formats.json.json_values import without_nulls
-from ...reader.files.formats.record_format import METADATA
+from ...reader.files.formats.records.record_format import METADATA
 from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName
 from ...reader.files.schemas.inference import found_columns, partition_columns

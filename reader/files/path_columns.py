@@ -24,7 +24,7 @@ from ...checkpoint_meta.storage.urls import (
 )
 from ...errors import OptionError, SchemaMismatchError
 from .evolution.new_columns import NewColumnsSeen
-from .formats.record_format import METADATA
+from .formats.records.record_format import METADATA
 from .options import ReaderOptions
 from .row_filter import Predicate
 from .values.numbers import boolean, cast_decimal, floating, integer

@@ -43,7 +43,7 @@ from ..api import (
 from .evolution.new_columns import NewColumnsSeen
 from .formats.api import Decoded, FileFormat, FormatContext, Parsed
 from .formats.archives import class_of, format_of
-from .formats.record_format import METADATA, asks_row_index
+from .formats.records.record_format import METADATA, asks_row_index
 from .formats.registry import make_format
 from .io.compressed.cut_places import CutPlaces
 from .io.file_kinds import another_kind, recognised, refuse_share, refuse_unfit

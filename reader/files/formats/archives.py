@@ -22,7 +22,7 @@ from ..io.file_kinds import another_kind
 from ..options import ReaderOptions
 from ..packing import FIRST_FILES, RUN_BYTES, RUN_FILES, SMALL_FILE
 from .api import Decoded, FileFormat, FormatContext, Splittability, TimeSpan
-from .record_format import asks_row_index, rows_before
+from .records.record_format import asks_row_index, rows_before
 from .registry import format_class
 
 _WITHIN = 40

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.errors import OptionError, SplitReadError
-from pyspark_sluice.reader.files.formats import record_format
 from pyspark_sluice.reader.files.formats.api import FileFormat, Splittability
+from pyspark_sluice.reader.files.formats.records import record_format
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.formats.xml.record_scanner import starts
 from pyspark_sluice.reader.files.options import ReaderOptions

@@ -20,7 +20,7 @@ from ...values.numbers import floating
 from ...values.rows import Row
 from ...values.text_types import TextTypes, text_converter
 from ...values.times.temporal import Temporal
-from ..text_driver import RecordOutcome, RecordRows, json_text
+from ..records.outcome import RecordOutcome, RecordRows, json_text
 from .univocity_scanner import Token
 
 _types = pa.types

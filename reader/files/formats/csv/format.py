@@ -1,7 +1,7 @@
 """CSV by the rules of Spark's reader: headers, quotes, comments, what a bad record does.
 
 Blocks of whole records go to pyarrow's parser (`fast_parser.py`), what it refuses is parsed exactly
-(`record_splitter.py`, `exact_rows.py`), as `text_driver.py` decides.
+(`record_splitter.py`, `exact_rows.py`), as `records/driver.py` decides.
 Columns are inferred from the records at the beginning of files, of which those that do not parse
 say nothing.
 """
@@ -24,17 +24,9 @@ from ...options import ReaderOptions
 from ...values.text_types import TextTypes, text_leaf
 from ...values.times.temporal import Temporal
 from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
-from ..record_format import Origin, RecordFormat, beginning, data_schema, malformed
-from ..text_driver import (
-    PIECE,
-    Cut,
-    RecordOutcome,
-    TextDriver,
-    TextParser,
-    TextRecord,
-    Unread,
-    records_of,
-)
+from ..records.driver import PIECE, Cut, TextDriver, TextParser, TextRecord, Unread, records_of
+from ..records.outcome import RecordOutcome
+from ..records.record_format import Origin, RecordFormat, beginning, data_schema, malformed
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
 from .header import CsvHeader, SkippedRows, field_names, header_misfit

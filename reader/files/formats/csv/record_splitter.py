@@ -15,7 +15,7 @@ from typing_extensions import override
 from ...io.whole_records import overlaps_itself
 from ...options import ReaderOptions
 from ...values.strings import BLANKS
-from ..text_driver import TextRecord
+from ..records.driver import TextRecord
 from .univocity_scanner import NO_CHARACTER, Rules, Scanner, Token
 
 

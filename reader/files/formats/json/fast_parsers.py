@@ -36,7 +36,7 @@ from ...values.numbers import decimals
 from ...values.rows import batch_of, columns_of, gc_paused, null_mask
 from ...values.strings import has_lone_return, is_utf8
 from ...values.times.temporal import Temporal
-from ..record_format import Origin
+from ..records.record_format import Origin
 from .json_values import may_exceed, plain_base64
 from .plain_records import NAME_ESCAPED, REFUSALS, FlatRecords, record_type
 

@@ -37,16 +37,15 @@ from ...io.memory_bounds import Spool
 from ...options import ParseMode, ReaderOptions
 from ...values.times.temporal import Temporal
 from ..api import NO_CONTEXT, BadRecord, Decoded, FormatContext, Parsed
-from ..record_format import BLOCK_BYTES, Origin, RecordFormat, beginning, data_schema, malformed
-from ..text_driver import (
-    Cut,
-    Partial,
-    RecordOutcome,
-    RecordRows,
-    TextDriver,
-    TextParser,
-    TextRecord,
-    records_of,
+from ..records.driver import Cut, TextDriver, TextParser, TextRecord, records_of
+from ..records.outcome import Partial, RecordOutcome, RecordRows
+from ..records.record_format import (
+    BLOCK_BYTES,
+    Origin,
+    RecordFormat,
+    beginning,
+    data_schema,
+    malformed,
 )
 from .fast_parsers import FastRecords, parseable, rows_by_file
 from .json_rows import JsonRows

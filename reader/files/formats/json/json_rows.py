@@ -18,7 +18,7 @@ from ...options import ReaderOptions
 from ...values.rows import Row
 from ...values.times.temporal import Temporal
 from ...values.variant.json_variant import encode
-from ..text_driver import Partial, RecordOutcome, RecordRows, ValueMisfit
+from ..records.outcome import Partial, RecordOutcome, RecordRows, ValueMisfit
 from . import plain_records
 from .json_text import MalformedText, recoded
 from .json_values import clean, misfit, scalar

@@ -22,7 +22,7 @@ from ...evolution.type_growth import merged, wider_or_text
 from ...options import ReaderOptions
 from ...values.numbers import Number, decimal, integer, nearest, type_of
 from ...values.times.temporal import Temporal
-from ..text_driver import ValueMisfit
+from ..records.outcome import ValueMisfit
 
 Scalar = Callable[[str, str], object]
 """Takes the kind of a token (`string`, `int`, `float`, `true`, `false`) and its text."""

@@ -21,7 +21,7 @@ from typing_extensions import override
 from .....checkpoint_meta.documents.file_split import FileVersion
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
-from ..record_format import Origin
+from ..records.record_format import Origin
 from .json_values import MAX_DEPTH, nesting, without_escapes
 
 ROOT = ""

@@ -23,7 +23,7 @@ from ...evolution.new_columns import KnownFields, NewColumnsSeen, written
 from ...evolution.type_growth import merged, wider_in_text, wider_or_text
 from ...options import ReaderOptions
 from ...values.numbers import Number, integer
-from ..text_driver import ValueMisfit
+from ..records.outcome import ValueMisfit
 from . import plain_records
 from .json_text import JsonText, MalformedText, base64_value, recoded
 from .json_values import (

@@ -17,7 +17,7 @@ from ...options import ReaderOptions
 from ...values.rows import batch_of
 from ...values.strings import utf8
 from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
-from ..record_format import METADATA, Origin, RecordFormat, data_schema, separators
+from ..records.record_format import METADATA, Origin, RecordFormat, data_schema, separators
 
 
 class TextFormat(RecordFormat):

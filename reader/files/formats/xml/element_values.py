@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ...options import ReaderOptions
 from ...values.times.temporal import Temporal
-from ..text_driver import Partial, ValueMisfit
+from ..records.outcome import Partial, ValueMisfit
 from .elements import XmlNames, as_text, contents, is_blank, put
 from .xml_types import Scalar, scalar
 

@@ -31,8 +31,9 @@ from ..api import (
     Splittability,
     contiguous,
 )
-from ..record_format import BLOCK_BYTES, Origin, asks_row_index, data_schema, rows_before
-from ..text_driver import Partial, RecordOutcome, RecordRows, TextRecord, exactly, json_text
+from ..records.driver import TextRecord, exactly
+from ..records.outcome import Partial, RecordOutcome, RecordRows, json_text
+from ..records.record_format import BLOCK_BYTES, Origin, asks_row_index, data_schema, rows_before
 from .element_values import Extra, record_reader
 from .elements import XmlNames, parsed
 from .record_scanner import beginning, is_read_in_place, records, starts

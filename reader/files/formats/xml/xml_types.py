@@ -15,7 +15,7 @@ from ...options import ReaderOptions
 from ...values.numbers import floating
 from ...values.text_types import TextTypes, text_converter, text_leaf
 from ...values.times.temporal import Temporal
-from ..text_driver import ValueMisfit
+from ..records.outcome import ValueMisfit
 
 _types = pa.types
 

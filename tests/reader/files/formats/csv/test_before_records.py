@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
-from pyspark_sluice.reader.files.formats import record_format
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
+from pyspark_sluice.reader.files.formats.records import record_format
 from pyspark_sluice.reader.files.io.compressed import bzip2
 from pyspark_sluice.reader.files.io.compressed.cut_places import KNOWN
 from pyspark_sluice.reader.files.options import ReaderOptions

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.reader.files.formats import record_format, text_driver
+from pyspark_sluice.reader.files.formats.records import driver, record_format
 from pyspark_sluice.reader.files.testing import cut, read, read_rows, whole
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ def test_one_record_of_many_blocks_is_read_in_proportion_too(tmp_path):
 def test_line_feeds_within_records_make_no_row_in_any_piece(
     tmp_path, monkeypatch, separator, first
 ):
-    monkeypatch.setattr(text_driver, "PIECE", 100)
+    monkeypatch.setattr(driver, "PIECE", 100)
     path = tmp_path / "a.csv"
     # Of many lengths, so that some pieces end within three bars.
     records = [f"{first}{number},{'x' * (number % 7)}\ny" for number in range(3_000)]

@@ -14,7 +14,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.json import format as format_module
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat
-from pyspark_sluice.reader.files.formats.record_format import Origin
+from pyspark_sluice.reader.files.formats.records.record_format import Origin
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.reader.readings.of_spark import comparable, set_for_a_while, with_bytes
 

@@ -13,7 +13,7 @@ from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
 from pyspark_sluice.reader.files.formats.json.fast_parsers import NestedRecords
 from pyspark_sluice.reader.files.formats.json.json_values import may_exceed
 from pyspark_sluice.reader.files.formats.json.plain_records import REFUSALS, FlatRecords
-from pyspark_sluice.reader.files.formats.record_format import Origin
+from pyspark_sluice.reader.files.formats.records.record_format import Origin
 from pyspark_sluice.tests.reader.files.formats.json.comparing import (
     exact_rows,
     json_format,

@@ -1,95 +1,32 @@
-"""Reads records of text: a fast parser for blocks, an exact one for single records, one outcome.
+"""Reads records of text: a fast parser for blocks, an exact one for single records.
 
 The fast parser refuses everything that it is not sure of. A refused block is tried again in pieces,
-and a refused piece in two parts, so that only the records around a bad one are read exactly. What a
-record that does not fit becomes is decided here, for every format.
+and a refused piece in two parts, so that only the records around a bad one are read exactly.
 """
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.file_split import FileVersion
-from ..evolution.new_columns import written
-from ..io.lines import LineBlock
-from ..io.memory_bounds import too_long
-from ..io.whole_records import overlaps_itself
-from ..options import ParseMode, ReaderOptions
-from ..values.rows import Row, Rows
-from .api import BadRecord, Parsed
-from .record_format import Origin, malformed
+from .....checkpoint_meta.documents.file_split import FileVersion
+from ...io.lines import LineBlock
+from ...io.memory_bounds import too_long
+from ...io.whole_records import overlaps_itself
+from ...options import ReaderOptions
+from ...values.rows import Row, Rows
+from ..api import BadRecord, Parsed
+from .outcome import RecordOutcome, text_of
+from .record_format import Origin
 
 PIECE = 64 * 1024
 """Bytes of the pieces of a refused block."""
 
 _LEAST = 2 * 1024
 """Bytes of a piece that is not halved again."""
-
-
-class ValueMisfit(ValueError):
-    """A value that is not of its column's type."""
-
-
-class Partial(ValueMisfit):
-    """A value of which a part fits."""
-
-    def __init__(self, message: str, value: Any) -> None:
-        super().__init__(message)
-        self.value = value
-        """The part that fits, with nulls for the rest."""
-
-
-class RecordOutcome(NamedTuple):
-    """The rows of one record, or the reason why it is dropped."""
-
-    rows: Sequence[Row]
-    dropped: str = ""
-
-
-class RecordRows(Rows):
-    """Applies `mode`, the column of corrupt records and the rescued data column to records."""
-
-    expected = "a record that fits the schema"
-    """Names in errors what a record should be."""
-
-    def __init__(self, schema: pa.Schema, data: pa.Schema, options: ReaderOptions) -> None:
-        """`schema` is that of the batches, `data` that of what records hold."""
-        super().__init__(schema, data)
-        self._options = options
-        self._corrupt = self._string_column(options.column_name_of_corrupt_record)
-        self._rescued = self._string_column(options.rescued_data_column)
-
-    def rescue(self, row: Row, lost: dict[str, Any], leaf: Callable[[Any], str]) -> Row:
-        """Put what has no column, or does not fit it, into the rescued data column as JSON."""
-        if lost:
-            row[self._rescued] = written(lost, leaf)
-        return row
-
-    def refuse(
-        self, rows: Sequence[Row], record: bytes | str, problem: str, where: Callable[[], str]
-    ) -> RecordOutcome:
-        """Decide what a record that does not fit becomes; `rows` are the parts of it that fit.
-
-        Raises:
-            MalformedDataError: under `FAILFAST`.
-        """
-        if self._options.mode is ParseMode.FAILFAST:
-            raise malformed(where(), problem, self.expected)
-        if self._options.mode is ParseMode.DROPMALFORMED:
-            return RecordOutcome((), problem or "malformed")
-        if self._corrupt:
-            rows = [{**row, self._corrupt: _text(record)} for row in rows]
-        return RecordOutcome(rows)
-
-
-def json_text(value: Any) -> str:
-    """Write a value without line breaks and with its characters as they are."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 class Cut(NamedTuple):
@@ -235,13 +172,9 @@ def exactly(
             # A file of bad records only may hold gigabytes, so their text is kept only to be
             # written.
             if options.bad_records_path:
-                bad.append(source.bad_record(offset, _text(record.text), outcome.dropped))
+                bad.append(source.bad_record(offset, text_of(record.text), outcome.dropped))
     batch = rows.batch(of_all)
     return Cut(Parsed(batch, sum(dropped_of), bad, rows_of if packed else None, dropped_of), end)
-
-
-def _text(record: bytes | str) -> str:
-    return record if isinstance(record, str) else record.decode("utf-8", "replace")
 
 
 def _place(source: Origin, offset: int) -> Callable[[], str]:

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ....errors import MalformedDataError
-from ..evolution.new_columns import NewColumnsSeen
-from ..io.codecs import codec_of
-from ..io.compressed.splittable_codecs import anywhere, cuts_at_starts, starts
-from ..io.lines import (
+from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....errors import MalformedDataError
+from ...evolution.new_columns import NewColumnsSeen
+from ...io.codecs import codec_of
+from ...io.compressed.splittable_codecs import anywhere, cuts_at_starts, starts
+from ...io.lines import (
     LineBlock,
     is_ascii_superset,
     line_blocks,
@@ -29,9 +29,9 @@ from ..io.lines import (
     separator_of,
     without_mark,
 )
-from ..io.whole_records import overlaps_itself
-from ..options import Compression, ParseMode, ReaderOptions
-from .api import (
+from ...io.whole_records import overlaps_itself
+from ...options import Compression, ParseMode, ReaderOptions
+from ..api import (
     NO_CONTEXT,
     BadRecord,
     Block,

@@ -1,0 +1,1 @@
+"""What the formats of records share: values from text, schemas, outcomes, and their driver."""
