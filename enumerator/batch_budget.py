@@ -57,6 +57,18 @@ class BatchBudget:
         """
         return self._is_spent or self.files_left == 0
 
+    @property
+    def ended_by(self) -> str:
+        """The limit that is reached, as a person would name it."""
+        left = {
+            "files": self.files_left,
+            "bytes": self.bytes_left,
+            "rows": self.rows_left,
+            "bytes by its own plan": self.enough_left,
+        }
+        spent = [name for name, each in left.items() if each == 0]
+        return f"its limit of {spent[0]}" if spent else "no limit"
+
     def takes_more_of(self, file: str) -> bool:
         """True as long as a split of `file` fits. A file counts once, with all its splits."""
         if self._is_spent:

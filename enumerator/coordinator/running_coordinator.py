@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Generic
 
-from ...checkpoint_meta.documents.checkpoint import Checkpoint, CustomEvent
+from ...checkpoint_meta.documents.checkpoint import Checkpoint, CustomEvent, rows_of
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.heartbeat import Heartbeat
 from ...checkpoint_meta.documents.orders import Orders
@@ -329,6 +329,16 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             "checkpoint", "cut and published: %d splits for %d readers",
             header.assigned_splits, len(record.readers),
         )  # fmt: skip
+        budget = record.budget
+        journal.debug(
+            "checkpoint", "%d files of %d bytes; ended by %s",
+            budget.files, budget.bytes, budget.ended_by,
+        )  # fmt: skip
+        for reader in record.readers:
+            journal.debug(
+                "checkpoint", "reader %d has %d splits, and %d parts to continue",
+                reader, rows_of(record.splits(reader)), len(record.continuations(reader)),
+            )  # fmt: skip
 
     def _hand_out(self, record: CheckpointRecord) -> CheckpointRef:
         # After the write: if a newer coordinator has begun meanwhile, this is an orphan. Also where

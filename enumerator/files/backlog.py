@@ -91,7 +91,7 @@ class ListingStats:
         """A part of a pass has brought so many files that were not known."""
         self._new += new
 
-    def ended(self, seconds: float, skipped: int) -> None:
+    def ended(self, seconds: float, skipped: Mapping[str, int]) -> None:
         """The pass has ended after so many seconds of work."""
         new, self._new = self._new, 0
         self._in_a_row, self._failed = 0, ""
@@ -100,8 +100,10 @@ class ListingStats:
         log = self._journal.info if new else self._journal.debug
         log(
             "discovery", "a listing found %d new files in %.3f s, and skipped %d",
-            new, seconds, skipped,
+            new, seconds, sum(skipped.values()),
         )  # fmt: skip
+        for reason, count in skipped.items():
+            self._journal.debug("discovery", "skipped %d: %s", count, reason)
 
     def failed(self, error: BaseException | None, attempts: int, *, has_worked: bool) -> float:
         """The pass failed; seconds after which it is tried again.

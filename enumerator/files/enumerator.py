@@ -170,7 +170,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._list_again_after(0.0)
             return
         # Not at each portion: a pass that always fails at the same place would be retried for ever.
-        self._listings.ended(self._pass_seconds, sum(self._discovery.skipped.counts.values()))
+        self._listings.ended(self._pass_seconds, self._discovery.skipped.counts)
         if self._is_baseline and not self._has_discovered:
             self.ledger.flushes_all = bool(self.ledger.seen.runs) or self.ledger.can_improve
             self._end_baseline()

@@ -18,7 +18,7 @@ from pyspark_sluice.tests.protocol.numbers import Harness
 
 @pytest.fixture
 def lines(caplog):
-    caplog.set_level(logging.INFO, "pyspark_sluice")
+    caplog.set_level(logging.DEBUG, "pyspark_sluice")
     return lambda level: [
         (record.name.removeprefix("pyspark_sluice."), record.getMessage())
         for record in caplog.records
@@ -27,7 +27,10 @@ def lines(caplog):
 
 
 def test_the_life_of_a_checkpoint_can_be_followed_with_its_state_and_epoch(lines):
-    settings = CoordinatorSettings(parallelism=2, discovery_timeout=0.0, max_split_attempts=1)
+    limits = BatchLimits(files=3)
+    settings = CoordinatorSettings(
+        parallelism=2, discovery_timeout=0.0, max_split_attempts=1, limits=limits
+    )
     query = Harness([0, 1, 2], settings)
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.acknowledge(first, 0, returned=[ReturnedSplit(index=1, reason="torn %s")])
@@ -38,6 +41,13 @@ def test_the_life_of_a_checkpoint_can_be_followed_with_its_state_and_epoch(lines
         ("checkpoint", "[memory epoch 1 checkpoint 1] cut and published: 3 splits for 2 readers"),
         ("checkpoint", f"[memory epoch 1 checkpoint 1] {first} is complete: 2 rows of 0 bytes"),
         ("checkpoint", "[memory epoch 1 checkpoint 2] cut and published: 1 splits for 1 readers"),
+    ]
+    assert [text.partition("] ")[2] for _, text in lines("DEBUG")] == [
+        "3 files of 3 bytes; ended by its limit of files",
+        "reader 0 has 2 splits, and 0 parts to continue",
+        "reader 1 has 1 splits, and 0 parts to continue",
+        "1 files of 1 bytes; ended by no limit",
+        "reader 1 has 1 splits, and 0 parts to continue",
     ]
     assert lines("WARNING") == [
         (
