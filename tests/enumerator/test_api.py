@@ -10,7 +10,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit
 from pyspark_sluice.connector.query.driver import configure_logging
-from pyspark_sluice.enumerator import CoordinatorSettings
+from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings
 from pyspark_sluice.enumerator.api import Journal
 from pyspark_sluice.masking import hide
 from pyspark_sluice.tests.protocol.numbers import Harness
