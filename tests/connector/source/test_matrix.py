@@ -119,7 +119,8 @@ class Landing:
     def land(self, kind: str, container: str) -> None:
         for _ in range(FILES):
             begin = self._files * ROWS
-            rows = [{"id": i, "text": f"row {i}"} for i in range(begin, begin + ROWS)]
+            ids = range(begin, begin + ROWS)
+            rows: list[Row] = [{"id": i, "text": f"row {i}"} for i in ids]
             halves = [rows[:4], rows[4:]] if container in PACKERS else [rows]
             contents = [KINDS[kind].write(half) for half in halves]
             packed = contents[0]
