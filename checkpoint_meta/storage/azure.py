@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -67,7 +67,7 @@ def version_deleter(container: str, config: ClientConfig) -> Callable[[str, str]
     return delete
 
 
-QUICK: Final = {
+QUICK: Final[Mapping[str, Any]] = {
     # The caller retries for longer, and counts.
     "retry_total": 1,
     "initial_backoff": 1,

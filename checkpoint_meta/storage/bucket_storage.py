@@ -184,7 +184,7 @@ class BucketStorage(Storage):
         with as_errors_of_aws(self.url(target)):
             upload = s3.create_multipart_upload(**target_object, **encryption)["UploadId"]
             try:
-                parts = []
+                parts: list[dict[str, Any]] = []
                 for start in range(0, version.size, length):
                     answer = s3.upload_part_copy(
                         **target_object,
@@ -236,8 +236,10 @@ class BucketStorage(Storage):
     @cached_property
     def _delete_version(self) -> Callable[[str, str], None]:
         bucket = self._begin[:-1]
+        if self._is_google:
+            return google.version_deleter(bucket, self._config)
         if not self._is_s3:
-            return (google if self._is_google else azure).version_deleter(bucket, self._config)
+            return azure.version_deleter(bucket, self._config)
 
         def delete(key: str, etag: str) -> None:
             with as_errors_of_aws(self.url(self._begin + key)):

@@ -39,11 +39,11 @@ def google_credentials(config: ClientConfig) -> Any:
             key = file.read()
     try:
         if key and json.loads(key).get("type") == "service_account":
-            own = service_account.Credentials.from_service_account_info(json.loads(key))
+            own: Any = service_account.Credentials.from_service_account_info(json.loads(key))  # type: ignore[no-untyped-call]
             # Its own signature is enough: no request for a token.
             return own.with_scopes([_SCOPE]).with_always_use_jwt_access(True)
         if key:
-            return google.auth.load_credentials_from_dict(json.loads(key), scopes=[_SCOPE])[0]
+            return google.auth.load_credentials_from_dict(json.loads(key), scopes=[_SCOPE])[0]  # type: ignore[no-untyped-call]
         return google.auth.default(scopes=[_SCOPE])[0]
     except (exceptions.GoogleAuthError, ValueError) as error:
         # Its text may repeat a part of a key.
