@@ -37,7 +37,7 @@ from .run_record import BatchReport, RunRecord
 from .worker import Task
 from .worker_pool import WorkerPool
 
-_SMALL_BATCH: Final = 8 * 1024 * 1024
+_SMALL_BATCH: Final = 16 * 1024 * 1024
 """Bytes that the host reads itself sooner than a process would have started."""
 
 _REFUSES: Final = StartTerms()

@@ -200,9 +200,7 @@ def _query_policy(
     deletes = ["s3:DeleteObject"] if cleans else []
     statements = _bucket("Data", data, ["s3:GetObject", *deletes])
     if archive is not None:
-        # A copy of a large object that fails is aborted, and its parts are deleted.
-        actions = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"]
-        statements += _bucket("Archive", archive, actions)
+        statements += _bucket("Archive", archive, ["s3:GetObject", "s3:PutObject"])
     if state is not None:
         actions = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]
         statements += _bucket("State", state, actions)

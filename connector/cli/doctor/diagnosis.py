@@ -263,7 +263,7 @@ def _extra_findings(
     # Names of Auto Loader's options are accepted as well.
     values = {name.lower().removeprefix("cloudfiles."): text for name, text in options.items()}
     if (values.get("fileformat") or values.get("format", "")).lower() == "avro":
-        yield _needed("fileFormat=avro", ("fastavro",), "avro")
+        yield _needed("fileFormat=avro", ("fastavro", "pyruhvro"), "avro")
     if values.get("rowvalidationxsdpath"):
         yield _needed("rowValidationXSDPath", ("lxml",), "xml")
     if values.get("discoverymode") == "notifications":

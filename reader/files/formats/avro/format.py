@@ -1,8 +1,8 @@
-"""Avro: cut anywhere, read from sync marker to sync marker, decoded into columns by fastavro.
+"""Avro: cut anywhere, read from sync marker to sync marker, decoded into columns by two libraries.
 
-fastavro is the best kept of the Avro decoders for Python and knows all of Avro. It goes by way of
-Python objects: polars-avro, on Rust's arrow-avro, read flat records 15 times faster where both were
-tried, but needs the whole of Polars (170 MB on every executor) for it.
+pyruhvro makes columns in Rust, of most schemas (`plain_blocks.py`). fastavro is the best kept of
+the Avro decoders for Python and knows all of Avro, but goes by way of Python objects: it reads the
+other schemas, and says what is wrong with a block that does not decode.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ...values.spark_metadata import rebase_functions
 from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
 from ..blocks import BlockFormat, malformed, reading
 from .container import MAGIC, Header, decompressor, encoded, first_block, raw_blocks, read_header
+from .plain_blocks import PlainBlocks, plain_schema
 from .schema import AvroSchema, Column, has_endless_arrays
 
 _ROWS = 32_768
@@ -65,7 +66,7 @@ class AvroFormat(BlockFormat):
     @override
     def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
         schema = AvroSchema(read_header(source).schema)
-        return pa.schema([(name, _as_spark(schema.column(name).final)) for name in schema.fields])
+        return pa.schema([(name, as_spark(schema.column(name).final)) for name in schema.fields])
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         header = read_header(source)
@@ -144,7 +145,7 @@ class AvroFormat(BlockFormat):
             raise malformed(file, self.what, f"an Avro schema that does not parse ({err})") from err
 
 
-def _as_spark(kind: pa.DataType) -> pa.DataType:
+def as_spark(kind: pa.DataType) -> pa.DataType:
     """Return the type with bytes for UUIDs on fixed, as which Spark infers them."""
     types: dict[Path, pa.DataType] = {}
 
@@ -157,7 +158,7 @@ def _as_spark(kind: pa.DataType) -> pa.DataType:
 
 
 class _Blocks:
-    """Decodes blocks of one schema: rows by fastavro, then one Arrow array a column."""
+    """Decodes blocks of one schema: as columns, or else as rows, then one Arrow array a column."""
 
     def __init__(
         self, fastavro: ModuleType, schema: AvroSchema, columns: dict[str, Column]
@@ -168,7 +169,11 @@ class _Blocks:
         # columns out only pays when most of them are.
         prune = 2 * len(columns) < len(schema.fields)
         self._reader_schema = fastavro.parse_schema(schema.stripped(columns)) if prune else None
-        writer = json.dumps(schema.stripped()).encode()
+        stripped = schema.stripped()
+        plain = plain_schema(stripped) if columns else None
+        places = [(list(schema.fields).index(name), c.raw) for name, c in columns.items()]
+        self._plain = None if plain is None else PlainBlocks(plain, places)
+        writer = json.dumps(stripped).encode()
         # The blocks are handed on uncompressed and without logical types, under a new header.
         pairs = map(_sized, (b"avro.codec", b"null", b"avro.schema", writer))
         self._head = b"".join((MAGIC, encoded(2), *pairs, encoded(0), _SYNC))
@@ -188,6 +193,11 @@ class _Blocks:
             # Rows without bytes are all the same.
             (one,) = self._records(file, [(1, b"")])
             yield from _repeated(self._batch(one), expected)
+            return
+        if self._plain is not None and (plain := self._plain.columns(blocks)) is not None:
+            decoders = self._columns.values()
+            arrays = [c.refined(array) for c, array in zip(decoders, plain, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
             return
         read = 0
         for records in self._records(file, blocks):
@@ -216,6 +226,9 @@ class _Blocks:
                 # A wrong count of rows shows in what they leave over.
                 if block.bytes_.read(1):
                     raise malformed(file, AvroFormat.what, "a block of more rows than it declares")
+        except EOFError as err:
+            # Its own text names an object in memory.
+            raise malformed(file, AvroFormat.what, "a block that ends within a row") from err
         except (KeyError, IndexError, TypeError, AttributeError) as err:
             # What fastavro raises when bytes do not follow the schema; it has no class for it.
             raise malformed(

@@ -10,12 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...values.convert import Misfit
 from ...values.map_nested import UUID, Change, Path, map_nested
@@ -64,8 +62,11 @@ class Column:
 
     def array(self, values: list[Any]) -> pa.Array:
         """Return the values of one column."""
-        built = pa.array(values, self.raw)
-        return built if self.refine is None else self.refine(built)
+        return self.refined(pa.array(values, self.raw))
+
+    def refined(self, raw: pa.Array) -> pa.Array:
+        """Return what was decoded with its logical types."""
+        return raw if self.refine is None else self.refine(raw)
 
 
 class AvroSchema:
@@ -85,7 +86,6 @@ class AvroSchema:
             self._root = self._resolved(root, "")
         except (TypeError, KeyError, AttributeError, RecursionError) as err:
             raise ValueError(f"an Avro schema that does not parse ({err})") from err
-        # With symbols of its own, too, as fastavro refuses some of those that files have.
         self._own_names = {name: f"n{at}" for at, name in enumerate(self._named)}
         self.fields: dict[str, Any] = {f["name"]: f["type"] for f in self._root["fields"]}
 
@@ -151,6 +151,9 @@ class AvroSchema:
             return {"type": kind, "items": self._strip(schema["items"], written)}
         if kind == "map":
             return {"type": kind, "values": self._strip(schema["values"], written)}
+        if kind == "enum":
+            # The place of the symbol: fastavro refuses some symbols that files have.
+            return "int"
         if kind not in _NAMED:
             return kind
         name = schema["name"]
@@ -160,9 +163,6 @@ class AvroSchema:
         written.add(name)
         if kind == "fixed":
             return {"type": kind, "name": short, "size": schema["size"]}
-        if kind == "enum":
-            symbols = [f"s{at}" for at in range(len(schema["symbols"]))]
-            return {"type": kind, "name": short, "symbols": symbols}
         fields = [
             {"name": f["name"], "type": self._strip(f["type"], written)} for f in schema["fields"]
         ]
@@ -227,7 +227,8 @@ def _leaf(schema: Mapping[str, Any], kind: str) -> tuple[pa.DataType, Change | N
     """Return the type of decoded values, and how they get their logical type, if they have one."""
     logical = schema.get("logicalType")
     if kind == "enum":
-        return pa.string(), partial(_symbols, schema["symbols"])
+        symbols = pa.array(schema["symbols"], pa.string())
+        return pa.int64(), symbols.take
     raw = pa.binary(schema["size"]) if kind == "fixed" else _PRIMITIVES[kind]
     if logical == "decimal" and kind in ("bytes", "fixed"):
         precision = int(schema["precision"])
@@ -244,31 +245,26 @@ def _leaf(schema: Mapping[str, Any], kind: str) -> tuple[pa.DataType, Change | N
     return raw, None if final is None else lambda array: array.view(final)
 
 
-def _symbols(symbols: list[str], array: pa.StringArray) -> pa.StringArray:
-    """Return the symbols of an enum, whose values are decoded as s0, s1 and so on."""
-    names = pa.array([f"s{at}" for at in range(len(symbols))], pa.string())
-    return pa.array(symbols, pa.string()).take(pc.index_in(array, value_set=names))
-
-
 def has_endless_arrays(schema: Any) -> bool:
     """True if elements of an array take no bytes, so that a few bytes may claim any number."""
     if isinstance(schema, list):
         return any(map(has_endless_arrays, schema))
     if not isinstance(schema, dict):
         return False
-    if schema["type"] == "array" and _takes_no_bytes(schema["items"]):
+    if schema["type"] == "array" and takes_no_bytes(schema["items"]):
         return True
     inner = (schema["type"], schema.get("items"), schema.get("values"))
     fields = schema.get("fields", ())
     return any(map(has_endless_arrays, (*inner, *(field["type"] for field in fields))))
 
 
-def _takes_no_bytes(schema: Any) -> bool:
+def takes_no_bytes(schema: Any) -> bool:
+    """True if values of a stripped schema are written as nothing."""
     if not isinstance(schema, dict):
         return bool(schema == "null")
     if schema["type"] == "record":
-        return all(_takes_no_bytes(field["type"]) for field in schema["fields"])
-    return schema.get("size") == 0 or _takes_no_bytes(schema["type"])
+        return all(takes_no_bytes(field["type"]) for field in schema["fields"])
+    return schema.get("size") == 0 or takes_no_bytes(schema["type"])
 
 
 _WIDTH = 16
