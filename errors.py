@@ -192,6 +192,18 @@ def not_installed(what: str, where: str, package: str, extra: str) -> OptionErro
     return OptionError(what, where, f"no package {package}", install)
 
 
+def damaged_id(where: str, found: str) -> StateCorruptError:
+    """Return the error for the `metadata` of a query's checkpoint, which has the query's id."""
+    return StateCorruptError(
+        "the id of the query cannot be read",
+        where,
+        found,
+        "the id of a query, as JSON",
+        "Put the file back from a copy. Without one, delete it while no query runs, and start the "
+        "query once with `sluice run` (or Spark 4.0 or 4.1), which gives it another id.",
+    )
+
+
 def of_system(error: OSError) -> SluiceError:
     """Return an error of the operating system for people: the path, the reason and its name."""
     # The name can be searched for; the text of the system may be in another language.

@@ -166,10 +166,15 @@ def query_id(checkpoint: str, *, storage_options: Mapping[str, Any] | None = Non
 
     Raises:
         FileNotFoundError: no query has been started with this checkpoint.
+        StateCorruptError: the id cannot be read.
     """
     from ..checkpoint_meta.storage.open_storage import open_storage
     from ..checkpoint_meta.storage.urls import hadoop_path, join
+    from ..errors import damaged_id
 
     # Spark writes it through Hadoop, which knows more stores than obstore does.
     storage, name = open_storage(join(hadoop_path(checkpoint), "metadata"), storage_options or {})
-    return str(json.loads(storage.whole(name))["id"])
+    try:
+        return str(json.loads(storage.whole(name))["id"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise damaged_id(storage.url(name), str(error)) from error

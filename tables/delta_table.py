@@ -94,14 +94,30 @@ class DeltaSink(TableSink):
         except TableNotFoundError:
             return None
 
+    def _read(self) -> DeltaTable | None:
+        from deltalake.exceptions import DeltaError
+
+        try:
+            return self.opened()
+        except DeltaError as error:
+            raise TableError(
+                "the table cannot be opened",
+                self._name,
+                # Below its first line is the history of the kernel's error.
+                f"{type(error).__name__}: {str(error).partition(chr(10))[0]}",
+                "a Delta table that delta-rs reads",
+                "Nothing was read or stored. Repair the table or the access to it, or write into "
+                "another one.",
+            ) from error
+
     @override
     def identity(self) -> str:
-        table = self.opened()
+        table = self._read()
         return "" if table is None else f"delta:{table.metadata().id}"
 
     @override
     def columns(self) -> str:
-        table = self.opened()
+        table = self._read()
         if table is None:
             # Columns of no table: what no Delta table takes is refused before it is created.
             return to_text(with_demands(pa.schema([]), self._name))

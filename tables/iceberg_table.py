@@ -43,7 +43,7 @@ class IcebergSink(TableSink):
     format = "Iceberg"
 
     def __init__(self, table: Table, storage_options: Mapping[str, Any] | None = None) -> None:
-        super().__init__(str(table.name()), storage_options or {})
+        super().__init__(".".join(table.name()), storage_options or {})
         # A copy: its catalog is ours.
         self._table = copy(table)
         self._table.catalog = cast("Catalog", _PatientCatalog(table.catalog))

@@ -17,6 +17,10 @@ class QueryEnds(Document):
     """The two ends of a query."""
 
     noun = "the record of a query's input and table"
+    remedy = (
+        "Restore the object from a copy. Or delete it, see that the call names the right input and "
+        "table, and start again: they are recorded again."
+    )
 
     input: Sequence[str] = ()
     """The loaded paths, absolute, as the names of their files begin."""

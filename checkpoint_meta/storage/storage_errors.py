@@ -165,6 +165,8 @@ FINAL: Final = (
     FileExistsError,
     FileNotFoundError,
     PermissionError,
+    NotADirectoryError,
+    IsADirectoryError,
     AnotherVersion,
     BeyondTheEnd,
     RefusedRequest,

@@ -101,8 +101,18 @@ def _damage(data: bytes, lines: int) -> str:
         text = data.decode().splitlines()
     except ValueError as error:
         return str(error)
-    is_whole = len(text) >= lines and text[0].startswith("v")
-    return "" if is_whole else f"{len(data)} bytes that begin with {data[:20]!r}"
+    if len(text) < lines or not text[0].startswith("v"):
+        return f"{len(data)} bytes that begin with {data[:20]!r}"
+    return next(filter(None, map(_json_damage, text[1:])), "")
+
+
+def _json_damage(line: str) -> str:
+    try:
+        # A source without an offset has a line of one character.
+        line == "-" or json.loads(line)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def damaged_objects(
@@ -113,10 +123,12 @@ def damaged_objects(
     if log is None:
         return ()
     names = [f"{folder}/{n}" for folder in ("offsets", "commits") for n in numbers(log, folder)]
+    names.append("metadata")
 
     def look(name: str) -> str:
         try:
-            return _damage(log.read(name), lines=2)
+            data = log.read(name)
+            return _json_damage(data.decode()) if name == "metadata" else _damage(data, lines=2)
         except FileNotFoundError:
             return ""  # A query that runs lets old batches go.
 

@@ -30,7 +30,9 @@ from .spill import Spill
 from .statistics import Leaf, float_arrays, leaves, statistics_of
 from .table_fit import (
     check_not_null,
+    check_not_null_within,
     check_values,
+    fields_within,
     partitioning_of,
     required,
     without_voids,
@@ -112,6 +114,7 @@ class DataFileWriter:
         # Where the rows promise it themselves, their parser has checked it.
         nullable = {path for path, field in paths_of(schema) if field.nullable}
         self._required = [path for path in required(columns or pa.schema([])) if path in nullable]
+        self._required_within = fields_within(columns or pa.schema([]))
         schema = self._partitioning.schema
         has_ids = columns is not None and finds_by_id(columns)
         self._file_schema = with_field_ids(schema, columns) if has_ids else schema
@@ -134,6 +137,7 @@ class DataFileWriter:
             self._begin(batch.schema)
         if self._columns is not None:
             check_not_null(batch, self._required, self._columns)
+            check_not_null_within(batch, self._required_within, self._columns)
         if self._written_schema is not self.schema:
             batch = batch.select(self._written_schema.names).cast(self._written_schema)
         group_bytes = min(_BUFFERED, self._options.write_file_bytes)

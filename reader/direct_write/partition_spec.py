@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from ...errors import TableError
-from ..files.evolution.type_growth import wider
+from ..files.evolution.type_growth import ddl_of, wider
 from .field_ids import SPEC, id_of
 from .in_place import is_same
 from .partitioning import Partitioning, Values
@@ -115,8 +115,8 @@ def _field(path: Path, arrow_type: pa.DataType, kind: pa.DataType, transform: st
         raise TableError(
             "rows cannot be partitioned as the table is",
             ".".join(path),
-            f"{arrow_type} in the rows",
-            f"{kind}, as in the table, for the partition transform {transform}",
+            f"{ddl_of(arrow_type)} in the rows",
+            f"{ddl_of(kind)}, as in the table, for the partition transform {transform}",
             "Give the column this type in writeSchema or schemaHints, or remove the partition "
             "field from the table.",
         )

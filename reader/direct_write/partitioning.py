@@ -40,7 +40,7 @@ class Partitioning:
         odd = [name for name in columns if not _may_partition(schema.field(name).type)]
         if odd:
             kinds = [f"{name} {schema.field(name).type}" for name in odd]
-            raise _refused("columns of text, integers, booleans, dates or timestamps", kinds)
+            raise _refused("columns of text, numbers, booleans, dates or timestamps", kinds)
         kept = [field for field in schema if field.name not in columns]
         if not kept:
             raise _refused("at least one other column for the files", columns)
@@ -96,8 +96,9 @@ class Partitioning:
 
 
 def _may_partition(kind: pa.DataType) -> bool:
-    simple = (_types.is_string, _types.is_integer, _types.is_boolean, _types.is_date32)
-    return any(is_kind(kind) for is_kind in (*simple, _types.is_timestamp))
+    numbers = (_types.is_integer, _types.is_floating, _types.is_decimal)
+    others = (_types.is_string, _types.is_boolean, _types.is_date32, _types.is_timestamp)
+    return any(is_kind(kind) for is_kind in (*numbers, *others))
 
 
 def partition_text(value: pa.Scalar) -> str | None:

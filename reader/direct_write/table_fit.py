@@ -8,6 +8,7 @@ acknowledged, and the table would refuse them again and again.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import OptionError, TableError
+from ..files.evolution.hints import parse_hints
 from ..files.evolution.type_growth import ddl_of, fitted, quoted, wider
 from .field_ids import finds_by_id, is_list
 from .partition_spec import SpecPartitioning, is_partitioned, paths_of
@@ -68,13 +70,11 @@ def check_fit(schema: pa.Schema, columns: pa.Schema, options: WriteOptions) -> N
     # Files that stay where they are have the partition columns in their paths.
     if options.write_copy == "always":
         _check_partitions(columns, options)
-        partitioning_of(schema, options, columns)
-    fit = _Fit.of(columns)
-    schema = without_voids(schema)
-    problems = [*fit.fields(list(schema), list(columns), ""), *_missing(schema, columns)]
+    fit, files = _Fit.of(columns), without_voids(schema)
+    problems = [*fit.fields(list(files), list(columns), ""), *_missing(files, columns)]
     if problems:
-        types = f"Set schemaHints='{', '.join(fit.hints)}' (or these types in writeSchema or "
-        types += "--schema, where you pass one), "
+        types = f"Set schemaHints='{', '.join(fit.hints)}' (or these types in writeSchema, "
+        types += "where you pass one), "
         raise TableError(
             "the table does not take rows of this schema",
             demands["table"],
@@ -83,6 +83,8 @@ def check_fit(schema: pa.Schema, columns: pa.Schema, options: WriteOptions) -> N
             f"Nothing was read or stored. {types if fit.hints else ''}"
             f"{'c' if fit.hints else 'C'}hange the files or the table, or write into another one.",
         )
+    if options.write_copy == "always":
+        partitioning_of(schema, options, columns)
 
 
 def _check_partitions(columns: pa.Schema, options: WriteOptions) -> None:
@@ -177,9 +179,16 @@ class _Fit:
                 yield from self.fields(list(each.type), list(column.type), f"{name}.")
             else:
                 problems = [*self._column(each, column, name, is_top=not where)]
-                with suppress(TypeError):
-                    self.hints.extend([f"{name} {ddl_of(_plain(column.type))}"] * bool(problems))
+                if problems:
+                    self._hint(name, column.type)
                 yield from problems
+
+    def _hint(self, name: str, kind: pa.DataType) -> None:
+        # Tables have types, such as UUIDs and times of a day, that no hint names.
+        with suppress(TypeError, OptionError):
+            hint = f"{name} {ddl_of(_plain(kind))}"
+            parse_hints(hint)
+            self.hints.append(hint)
 
     def _column(
         self, each: pa.Field, column: pa.Field, name: str, *, is_top: bool
@@ -257,14 +266,25 @@ def _plain(column: pa.DataType) -> pa.DataType:
 
 def _takes_value(kind: pa.DataType, column: pa.DataType) -> bool:
     """True if the text of a partition value may be one of the table's type."""
-    if _types.is_string(kind) or _types.is_null(kind) or column in (pa.string(), pa.large_string()):
+    if _types.is_null(kind) or column in (pa.string(), pa.large_string()):
         return True
+    if _types.is_string(kind):
+        # The text of an instant has several forms, and that of bytes is another text.
+        return not (_types.is_timestamp(column) or _types.is_binary(column))
     if _types.is_integer(kind):
         number = (_types.is_integer, _types.is_floating, _types.is_decimal)
         return any(is_one(column) for is_one in number)
     if _types.is_timestamp(kind) and _types.is_timestamp(column):
         return (kind.tz is None) == (column.tz is None)
     return bool(kind.equals(column))
+
+
+_FORMS: Final = (
+    (_types.is_boolean, "(?i)true|false"),
+    (_types.is_integer, "[+-]?[0-9]+"),
+    (_types.is_timestamp, r"[0-9-]{10}( [0-9:]{8}(\.[0-9]+)?|T[0-9:]{8}(\.[0-9]+)?Z)"),
+)
+"""Texts of partition values; Arrow takes others, which readers of a Delta table do not."""
 
 
 def check_values(values: Mapping[str, str | None], columns: pa.Schema) -> None:
@@ -278,6 +298,9 @@ def check_values(values: Mapping[str, str | None], columns: pa.Schema) -> None:
             continue
         kind = columns.field(name).type
         try:
+            form = next((form for is_kind, form in _FORMS if is_kind(kind)), "(?s).*")
+            if not re.fullmatch(form, text):
+                raise pa.ArrowInvalid(f"{text!r} is not in the form of the protocol")
             if _types.is_timestamp(kind):
                 # Arrow wants a zone in each text or in none; the protocol allows Z for instants.
                 pa.scalar(text.removesuffix("Z") if kind.tz else text).cast(pa.timestamp("us"))
@@ -331,6 +354,73 @@ def check_not_null(batch: pa.RecordBatch, paths: Collection[Path], columns: pa.S
                 f"Nothing of it is in the table. {_without_nulls(path)}ill the column in "
                 "writeTransform, or make it nullable in the table; then start the query again.",
             )
+
+
+def fields_within(columns: pa.Schema) -> list[pa.Field]:
+    """Columns of a table that allow no nulls somewhere within an array or a map."""
+    return [each for each in columns if _has_required(each.type, is_within=False)]
+
+
+def _has_required(kind: pa.DataType, *, is_within: bool) -> bool:
+    inner = _inner(kind)
+    within = is_within or not _types.is_struct(kind)
+    return any(
+        (within and not each.nullable) or _has_required(each.type, is_within=within)
+        for each in inner
+    )
+
+
+def _inner(kind: pa.DataType) -> list[pa.Field]:
+    if _types.is_struct(kind):
+        return list(kind)
+    if _types.is_map(kind):
+        return [kind.item_field]
+    return [kind.value_field] if is_list(kind) else []
+
+
+def check_not_null_within(
+    batch: pa.RecordBatch, fields: Sequence[pa.Field], columns: pa.Schema
+) -> None:
+    """Check the elements of arrays and the values of maps, as `check_not_null` does columns.
+
+    Raises:
+        TableError: one is null where the table allows none.
+    """
+    for each in fields:
+        if each.name in batch.schema.names:
+            column = batch.column(each.name)
+            for name in _nulls_within(column, each.type, each.name, is_within=False):
+                raise TableError(
+                    "a row has a null within a column where the table allows none",
+                    _demands(columns)["table"],
+                    f"nulls in {name}",
+                    f"a value of {name} in each value around it",
+                    "Nothing of it is in the table. Fill it in writeTransform, have the files "
+                    "repaired, or make it nullable in the table; then start the query again.",
+                )
+
+
+def _nulls_within(
+    values: pa.Array, kind: pa.DataType, name: str, *, is_within: bool
+) -> Iterator[str]:
+    values = values.drop_null()
+    if _types.is_struct(kind) and _types.is_struct(values.type):
+        for each in kind:
+            at, place = values.type.get_field_index(each.name), f"{name}.{each.name}"
+            inner = pa.nulls(len(values)) if at < 0 else pc.struct_field(values, at)
+            if is_within and not each.nullable and inner.null_count:
+                yield place
+            yield from _nulls_within(inner, each.type, place, is_within=is_within)
+    elif _inner(kind) and _inner(values.type):
+        (of,) = _inner(kind)
+        is_map = _types.is_map(kind)
+        place = f"{name}.{'value' if is_map else 'element'}"
+        ends = values.offsets
+        first, last = ends[0].as_py(), ends[-1].as_py()
+        inner = (values.items if is_map else values.values).slice(first, last - first)
+        if not of.nullable and inner.null_count:
+            yield place
+        yield from _nulls_within(inner, of.type, place, is_within=True)
 
 
 def _without_nulls(path: Path) -> str:

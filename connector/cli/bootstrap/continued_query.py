@@ -22,9 +22,9 @@ from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.storage.urls import hadoop_path
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store
-from ....errors import OptionError
+from ....errors import OptionError, damaged_id
 from ...query.offsets import from_offset
-from ...query.spark_checkpoint import NO_OFFSET, VERSION, damaged, last_committed, numbers
+from ...query.spark_checkpoint import NO_OFFSET, VERSION, last_committed, numbers
 from ...views.amounts import counted
 
 SPARKS_OWN: Final = frozenset({"metadata", "commits", "offsets"})
@@ -166,11 +166,10 @@ def continued_at(store: StateStore, storage_options: Mapping[str, Any]) -> Conti
 
 
 def _identity(store: StateStore) -> tuple[bytes, str]:
-    expected = "the id of a query, as JSON"
     try:
         metadata = store.read("metadata")
         return metadata, str(json.loads(metadata)["id"])
     except FileNotFoundError as error:
-        raise damaged(store, "metadata", "no such object", expected) from error
+        raise damaged_id(f"{store.location}/metadata", "no such object") from error
     except (ValueError, LookupError, TypeError) as error:
-        raise damaged(store, "metadata", str(error), expected) from error
+        raise damaged_id(f"{store.location}/metadata", str(error)) from error

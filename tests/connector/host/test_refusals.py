@@ -127,6 +127,56 @@ def test_a_table_partitioned_by_time_takes_rows_and_not_those_of_the_other_kind(
     assert pl.read_delta(str(landing.table)).sort("id").rows() == expected
 
 
+ELEMENT = pa.struct([pa.field("x", LONG, nullable=False)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "bad", "good", "place"),
+    [
+        (pa.list_(ELEMENT), [{"x": 1}, {}], [{"x": 1}], "c.element.x"),
+        (pa.list_(pa.field("element", LONG, nullable=False)), [1, None], [], "c.element"),
+        (
+            pa.map_(pa.string(), pa.field("value", LONG, nullable=False)),
+            {"a": None},
+            {"a": 1},
+            "c.value",
+        ),
+        (
+            pa.struct([("l", pa.list_(ELEMENT))]),
+            {"l": [{}, {"x": 1}]},
+            {"l": [{"x": 2}]},
+            "c.l.element.x",
+        ),
+    ],
+)
+def test_a_null_within_an_array_or_a_map_is_refused_where_the_table_allows_none(
+    landing, kind, bad, good, place
+):
+    landing.create(("c", kind))
+    landing.json("1.json", {}, {"c": bad})
+    schema = {"writeSchema": "c map<string,long>"} if pa.types.is_map(kind) else {}
+    with pytest.raises(TableError, match=rf"nulls in {re.escape(place)};.*files repaired"):
+        landing.run(**schema)
+    landing.json("1.json", {"c": good})
+    landing.run(**schema)
+    (row,) = landing.rows()
+    assert row["c"] in (good, [*good.items()] if isinstance(good, dict) else good)
+
+
+def test_a_table_partitioned_by_numbers_and_time_takes_no_text_for_them(landing):
+    kinds = {"f": pa.float64(), "d": pa.decimal128(5, 2), "at": NTZ}
+    landing.create(("id", LONG), *kinds.items(), partition_by=[*kinds])
+    at = {"at": "2024-01-02T03:04:05"}
+    landing.json("1.json", {"id": 1, "f": -0.0, "d": 2, **at}, {"id": 2, "f": 1e300, "d": 2.5})
+    hints = "d decimal(5,2), at timestamp_ntz"
+    told = f"at is string, and timestamp_ntz in the table.*schemaHints='{re.escape(hints)}'"
+    landing.refused(told, writePartitionBy="f,d,at")
+    landing.run(writePartitionBy="f,d,at", schemaHints=hints)
+    moment = AT.replace(tzinfo=None, microsecond=0)
+    rows = [(row["id"], row["f"], float(row["d"]), row["at"]) for row in landing.rows()]
+    assert sorted(rows) == [(1, -0.0, 2.0, moment), (2, 1e300, 2.5, None)]
+
+
 def test_a_partition_value_of_text_is_refused_in_the_task(landing):
     landing.create(("id", LONG), ("day", pa.date32()), partition_by=["day"])
     landing.json("1.json", {"id": 1, "day": "2024-01-02"}, {"id": 2, "day": "x"})
