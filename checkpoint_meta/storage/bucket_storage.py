@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from typing_extensions import override
 
+from . import azure, google
 from .aws import as_os_errors as as_errors_of_aws
 from .aws import aws_client, shared_credentials
 from .contract import (
@@ -21,6 +22,7 @@ from .contract import (
     Data,
     Draft,
     FileStatus,
+    Look,
     Page,
     Part,
     SpooledDraft,
@@ -28,9 +30,9 @@ from .contract import (
     copy_by_draft,
     microseconds,
 )
-from .providers import BY_SCHEME, S3, ClientConfig
+from .providers import BY_SCHEME, GOOGLE, S3, ClientConfig
 from .s3_listing import INCOMPLETE, complete, s3_pages
-from .storage_errors import as_os_errors, patiently
+from .storage_errors import AnotherVersion, as_os_errors, patiently
 
 if TYPE_CHECKING:
     from obstore import GetOptions
@@ -42,6 +44,12 @@ _PAGE = 1000
 """Objects of a page of a listing: one request."""
 
 _ENDS_REMEMBERED: Final = 1000
+
+_COPIED: Final = 64 * 1024 * 1024
+"""Bytes of a request within S3: more take longer than a request may."""
+
+_MOST_PARTS: Final = 10_000
+"""S3's limit."""
 
 
 class BucketStorage(Storage):
@@ -59,6 +67,7 @@ class BucketStorage(Storage):
         self._begin = f"{bucket}/"
         self._config = config
         self._is_s3 = provider is S3
+        self._is_google = provider is GOOGLE
         self._lists_in_order = provider.lists_in_order
         self._store = _client(scheme, bucket, config)
         # Timeouts belong to a client of obstore, not to a request.
@@ -139,8 +148,9 @@ class BucketStorage(Storage):
                 return self.create(target, part.data)
             if self._copies_exclusively is None:
                 self._copies_exclusively = self._try_to_copy(target)
-            if not self._copies_exclusively:
-                return copy_by_draft(self, name, target, etag)
+            if self._copies_exclusively:
+                return self._copy_in_parts(name, target, part.status)
+            return copy_by_draft(self, name, target, etag)
         # The store makes the copy appear whole, and answers when it has copied everything.
         with self._errors(self._key(target)):
             obstore.copy(self._slow_store, self._key(name), self._key(target), overwrite=False)
@@ -149,37 +159,93 @@ class BucketStorage(Storage):
     def _try_to_copy(self, target: str) -> bool:
         """Return whether this S3 refuses to copy onto an existing object; tried next to `target`.
 
-        Some servers know the condition of a PUT, and not that of a multipart upload.
+        Some servers know the condition of a PUT, and not that of a multipart upload. The object
+        that is copied onto itself stays, since an archive needs no permission to delete.
         """
-        import obstore
-
-        probe = f"{target.rpartition('/')[0]}/{PROBE}{uuid.uuid4().hex}"
-        source, copy = self._key(probe), self._key(f"{probe}-copy")
-        copies = 0
-        try:
+        probe = f"{target.rpartition('/')[0]}/{PROBE}copy"
+        with contextlib.suppress(FileExistsError):
             self.create(probe, b"probe")
-            for _ in range(2):
-                with contextlib.suppress(OSError), self._errors(copy):
-                    obstore.copy(self._store, source, copy, overwrite=False)
-                    copies += 1
-        finally:
-            for key in (source, copy):
-                self.delete(self._begin + key)
-        return copies == 1
+        try:
+            self._copy_in_parts(probe, probe, self.stat(probe))
+        except FileExistsError:
+            return True
+        return False
+
+    def _copy_in_parts(self, name: str, target: str, version: FileStatus) -> None:
+        """Copy a version within S3, if there is no `target`: no other copy has both conditions."""
+        target_object = {"Bucket": self._begin[:-1], "Key": self._key(target)}
+        source = {"Bucket": self._begin[:-1], "Key": self._key(name)}
+        store, s3 = self._config.store, self._by_boto3
+        # obstore adds them by itself.
+        encryption = {
+            aws: store[own] for aws, own in S3.renamed.items() if aws[0].isupper() and own in store
+        }
+        length = max(_COPIED, -(-version.size // _MOST_PARTS))
+        with as_errors_of_aws(self.url(target)):
+            upload = s3.create_multipart_upload(**target_object, **encryption)["UploadId"]
+            try:
+                parts: list[dict[str, Any]] = []
+                for start in range(0, version.size, length):
+                    answer = s3.upload_part_copy(
+                        **target_object,
+                        UploadId=upload,
+                        PartNumber=len(parts) + 1,
+                        CopySource=source,
+                        CopySourceIfMatch=f'"{version.etag}"',
+                        CopySourceRange=f"bytes={start}-{min(start + length, version.size) - 1}",
+                    )
+                    etag = answer["CopyPartResult"]["ETag"]
+                    parts.append({"ETag": etag, "PartNumber": len(parts) + 1})
+                with _conflict_as_existing(self.url(target)):
+                    s3.complete_multipart_upload(
+                        **target_object,
+                        UploadId=upload,
+                        MultipartUpload={"Parts": parts},
+                        IfNoneMatch="*",
+                    )
+            except BaseException:
+                # Parts that nobody completes cost money; a bucket's rules can delete them, too.
+                with contextlib.suppress(Exception):
+                    s3.abort_multipart_upload(**target_object, UploadId=upload)
+                raise
 
     @override
-    def delete(self, name: str, etag: str = "") -> None:
+    def look(self, name: str) -> Look:
         import obstore
 
         key = self._key(name)
-        if etag and self._is_s3:
-            bucket, match = self._begin[:-1], f'"{etag}"'
-            with contextlib.suppress(FileNotFoundError), as_errors_of_aws(self.url(name)):
-                self._by_boto3.delete_object(Bucket=bucket, Key=key, IfMatch=match)
+        with self._errors(key):
+            meta = obstore.head(self._store, key)
+        status = _status(meta)
+        return Look(status, str(meta["version"]) if self._is_google else status.etag)
+
+    @override
+    def delete(self, name: str, mark: str = "") -> None:
+        import obstore
+
+        key = self._key(name)
+        if mark:
+            # obstore has no conditions for this.
+            with contextlib.suppress(FileNotFoundError):
+                self._delete_version(key, mark)
             return
         # S3 says nothing of one that is gone, Google and Azure do.
         with contextlib.suppress(FileNotFoundError), self._errors(key):
             obstore.delete(self._store, [key])
+
+    @cached_property
+    def _delete_version(self) -> Callable[[str, str], None]:
+        bucket = self._begin[:-1]
+        if self._is_google:
+            return google.version_deleter(bucket, self._config)
+        if not self._is_s3:
+            return azure.version_deleter(bucket, self._config)
+
+        def delete(key: str, etag: str) -> None:
+            with as_errors_of_aws(self.url(self._begin + key)):
+                self._by_boto3.delete_object(Bucket=bucket, Key=key, IfMatch=f'"{etag}"')
+
+        return delete
 
     @override
     def delete_tree(self, name: str) -> None:
@@ -379,6 +445,16 @@ def _orders(key: str) -> Iterator[bytes]:
         yield from (text.encode(), text.encode("utf-16-be"))
 
 
+@contextlib.contextmanager
+def _conflict_as_existing(where: str) -> Iterator[None]:
+    """Raise FileExistsError if the condition that there is no object fails."""
+    try:
+        with as_errors_of_aws(where):
+            yield
+    except AnotherVersion as error:
+        raise FileExistsError(errno.EEXIST, error.strerror, where) from error
+
+
 def _client(scheme: str, bucket: str, config: ClientConfig) -> Any:
     from obstore import store
 
@@ -390,8 +466,6 @@ def _client(scheme: str, bucket: str, config: ClientConfig) -> Any:
     }
     if provider is S3:
         arguments["credential_provider"] = shared_credentials(config)
-        # A copy that replaces nothing; S3 knows none in one request that others know, too.
-        arguments["config"] = {**config.store, "copy_if_not_exists": "multipart"}
     return getattr(store, provider.client)(bucket, **arguments)
 
 

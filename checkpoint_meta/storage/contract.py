@@ -45,6 +45,17 @@ class FileStatus(NamedTuple):
     """The store's own version mark; empty where it has none."""
 
 
+class Look(NamedTuple):
+    """A file as it is now, for a later act on exactly this version."""
+
+    status: FileStatus
+    mark: str
+    """What `rename` and `delete` compare; empty where they compare nothing."""
+
+    changed: int = -1
+    """Microseconds of the last change of a local inode; -1 where versions have a mark."""
+
+
 def microseconds(time: datetime) -> int:
     """Return a time of a store as `FileStatus` has it."""
     return int(time.timestamp() * 1_000_000)
@@ -228,11 +239,16 @@ class Storage(ABC):
         """Begin a large file. Its name must be unique: what is there is an earlier try of this."""
         raise OSError(errno.ENOTSUP, "this file system can leave partly written files", name)
 
-    def rename(self, name: str, target: str) -> None:  # noqa: ARG002 - object stores cannot
-        """Rename a file atomically and durably, if there is no `target`.
+    def look(self, name: str) -> Look:
+        """Return the file that is there now; raises like `stat`."""
+        return Look(self.stat(name), "")
+
+    def rename(self, name: str, target: str, mark: str = "") -> None:  # noqa: ARG002 - object stores cannot
+        """Rename a file atomically and durably, if there is no `target`; `mark` as in `delete`.
 
         Raises:
             FileExistsError: `target` is there.
+            AnotherVersion: the file is there in another version.
             OSError: EXDEV where this cannot be done, so that the caller copies and deletes.
         """
         raise OSError(errno.EXDEV, "no exclusive rename", target)
@@ -252,22 +268,14 @@ class Storage(ABC):
         return
 
     @abstractmethod
-    def delete(self, name: str, etag: str = "") -> None:
-        """Delete exactly this file, of the version `etag` if the store compares it.
+    def delete(self, name: str, mark: str = "") -> None:
+        """Delete exactly this file, of the version that `look` gave `mark` if one is given.
 
         Nothing happens if it is gone.
 
         Raises:
             AnotherVersion: it is there in another version.
         """
-
-    def changed_at(self, name: str) -> int:  # noqa: ARG002 - an etag says more
-        """Microseconds of the last change of a local inode; -1 where versions have a mark.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-        """
-        return -1
 
     @abstractmethod
     def delete_tree(self, name: str) -> None:

@@ -113,7 +113,7 @@ class FsspecStorage(Storage):
         return None
 
     @override
-    def delete(self, name: str, etag: str = "") -> None:
+    def delete(self, name: str, mark: str = "") -> None:
         with contextlib.suppress(FileNotFoundError), _as_os_errors():
             self._files.rm_file(name)
 

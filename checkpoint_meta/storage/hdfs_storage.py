@@ -181,7 +181,7 @@ class HdfsStorage(Storage):
         return SpooledDraft(self, name)
 
     @override
-    def rename(self, name: str, target: str) -> None:
+    def rename(self, name: str, target: str, mark: str = "") -> None:
         self._make_directory(target.rpartition("/")[0])
         self._ask(target, lambda: self._client.rename(name, target))
 
@@ -190,7 +190,7 @@ class HdfsStorage(Storage):
         copy_by_draft(self, name, target, etag)
 
     @override
-    def delete(self, name: str, etag: str = "") -> None:
+    def delete(self, name: str, mark: str = "") -> None:
         self._ask(name, lambda: self._client.delete(name))
 
     @override

@@ -19,11 +19,14 @@ from typing import Final
 from typing_extensions import override
 
 from ...errors import StateError
-from .contract import PART, Data, Draft, FileStatus, Page, Part, Storage
-from .storage_errors import BeyondTheEnd
+from .contract import PART, Data, Draft, FileStatus, Look, Page, Part, Storage
+from .storage_errors import AnotherVersion, BeyondTheEnd
 from .urls import local_name, written_path
 
 PARTIAL: Final = ".partial"
+
+DELETED: Final = ".sluice-deleted"
+"""How the name of a file ends for the microseconds before it is deleted; it begins with a dot."""
 
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """Errors of link(2) on FAT, on SMB and on most FUSE mounts."""
@@ -105,7 +108,19 @@ class LocalStorage(Storage):
         return LocalDraft(target)
 
     @override
-    def rename(self, name: str, target: str) -> None:
+    def look(self, name: str) -> Look:
+        try:
+            status = os.stat(name)
+        except FileNotFoundError:
+            # A process has died between the two steps of `delete`.
+            _put_back(_hidden(Path(name)), Path(name))
+            status = os.stat(name)
+        except NotADirectoryError as error:
+            raise FileNotFoundError(*error.args) from error
+        return Look(_status(status), _mark(status), status.st_ctime_ns // 1000)
+
+    @override
+    def rename(self, name: str, target: str, mark: str = "") -> None:
         source, goal = Path(name), Path(target)
         # A rename would move the link, and leave the data where they are.
         if source.is_symlink():
@@ -117,9 +132,12 @@ class LocalStorage(Storage):
             # A file system without: two steps, the first of which replaces nothing.
             os.link(source, goal)
             sync(goal.parent)
-            os.unlink(source)
-        else:
-            sync(goal.parent)
+            return self.delete(name, mark)
+        if mark and mark != _mark(os.stat(goal)):
+            _put_back(goal, source)
+            raise AnotherVersion(errno.ESTALE, "replaced while it was moved", name)
+        sync(goal.parent)
+        return None
 
     @override
     def copy(self, name: str, target: str, etag: str = "") -> None:
@@ -140,12 +158,21 @@ class LocalStorage(Storage):
         sync(Path(name).parent)
 
     @override
-    def delete(self, name: str, etag: str = "") -> None:
-        Path(name).unlink(missing_ok=True)
-
-    @override
-    def changed_at(self, name: str) -> int:
-        return os.stat(name).st_ctime_ns // 1000
+    def delete(self, name: str, mark: str = "") -> None:
+        path = Path(name)
+        if mark:
+            # What has another name can be compared, and not be replaced meanwhile. What a process
+            # that died has left there has been replaced by what has the name now.
+            hidden = _hidden(path)
+            try:
+                path.rename(hidden)
+            except FileNotFoundError:
+                return
+            if mark != _mark(os.stat(hidden)):
+                _put_back(hidden, path)
+                raise AnotherVersion(errno.ESTALE, "replaced while it was deleted", name)
+            path = hidden
+        path.unlink(missing_ok=True)
 
     @override
     def delete_tree(self, name: str) -> None:
@@ -228,6 +255,26 @@ class LocalDraft(Draft):
 def _status(status: os.stat_result) -> FileStatus:
     # In microseconds, as a listing has it.
     return FileStatus(status.st_size, status.st_mtime_ns // 1000)
+
+
+def _mark(status: os.stat_result) -> str:
+    # Not the time of the last change of the inode: a rename changes that.
+    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
+
+
+def _hidden(path: Path) -> Path:
+    return path.with_name(f".{path.name}{DELETED}")
+
+
+def _put_back(hidden: Path, path: Path) -> None:
+    """Give a file its name again, unless another one has it by now."""
+    with contextlib.suppress(FileNotFoundError, FileExistsError):
+        try:
+            _link_or_rename(hidden, path)
+        except StateError:
+            # A file system that cannot: this is better than a file that nobody sees.
+            hidden.rename(path)
+        hidden.unlink(missing_ok=True)
 
 
 def _temporary(target: Path) -> Path:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.layout import checkpoint_object, reader_object
-from pyspark_sluice.checkpoint_meta.storage.contract import FileStatus, Storage
+from pyspark_sluice.checkpoint_meta.storage.contract import FileStatus, Look, Storage
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalStorage
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
@@ -432,10 +432,10 @@ class _SimulatedFiles(LocalStorage):
                 return FileStatus(file.size, file.modified, file.etag)
         raise FileNotFoundError(name)
 
-    def changed_at(self, name: str) -> int:
-        return -1
+    def look(self, name: str) -> Look:
+        return Look(self.stat(name), "")
 
-    def delete(self, name: str, etag: str = "") -> None:
+    def delete(self, name: str, mark: str = "") -> None:
         self.world.scheduler.point()
         if self.query.process.dead:
             raise SimulatedCrash

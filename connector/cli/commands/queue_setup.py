@@ -200,7 +200,9 @@ def _query_policy(
     deletes = ["s3:DeleteObject"] if cleans else []
     statements = _bucket("Data", data, ["s3:GetObject", *deletes])
     if archive is not None:
-        statements += _bucket("Archive", archive, ["s3:GetObject", "s3:PutObject"])
+        # A copy of a large object that fails is aborted, and its parts are deleted.
+        actions = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"]
+        statements += _bucket("Archive", archive, actions)
     if state is not None:
         actions = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]
         statements += _bucket("State", state, actions)

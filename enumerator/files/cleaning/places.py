@@ -35,10 +35,10 @@ def delete(storage: Storage, file: FileVersion, planned: int) -> Outcome:
     Raises:
         OSError: it cannot be deleted.
     """
-    outcome = _look(storage, file, planned)
+    outcome, mark = _look(storage, file, planned)
     if outcome == "files":
         try:
-            patiently(lambda: storage.delete(storage.name(file.path), file.etag))
+            patiently(lambda: storage.delete(storage.name(file.path), mark))
         except AnotherVersion:
             return "changed"
     return outcome
@@ -55,13 +55,12 @@ def archive(storage: Storage, file: FileVersion, planned: int, target: str) -> O
         FileExistsError: other files have both names.
         OSError: it cannot be moved.
     """
-    outcome = _look(storage, file, planned)
+    outcome, mark = _look(storage, file, planned)
     if outcome != "files":
         return outcome
-    name = storage.name(file.path)
     try:
         for goal in (storage.name(target), storage.name(_of_version(target, file))):
-            if (is_moved := _placed(storage, file, name, goal)) is not None:
+            if (is_moved := _placed(storage, file, mark, goal)) is not None:
                 # A crash before the deletion leaves both, and the next attempt finds them equal.
                 return "files" if is_moved else delete(storage, file, planned)
     except AnotherVersion:
@@ -69,23 +68,22 @@ def archive(storage: Storage, file: FileVersion, planned: int, target: str) -> O
     raise FileExistsError(errno.EEXIST, "the archive has other files with its names", target)
 
 
-def _look(storage: Storage, file: FileVersion, planned: int) -> Outcome:
+def _look(storage: Storage, file: FileVersion, planned: int) -> tuple[Outcome, str]:
     """Compare the file with the version that was read in a batch that was planned at `planned`.
+
+    Returns what to do, "files" if it can be removed, and the mark of what was looked at.
 
     A local file has no mark of its version, and size and modification time can be copied. Its inode
     changes whenever it is replaced or written to, by the clock of the file system: a change after
     the batch was planned may be of a version that was not read.
     """
-    present = present_version(storage, file)
-    if present is None:
-        return "gone"
     try:
-        changed_at = storage.changed_at(storage.name(file.path))
+        present, mark, changed_at = patiently(lambda: storage.look(storage.name(file.path)))
     except FileNotFoundError:
-        return "gone"
+        return "gone", ""
     # A file that was last changed when it was written has these times from one clock.
     is_touched = changed_at > planned and changed_at != present.modified
-    return "changed" if is_touched or file.difference(present.status) else "files"
+    return "changed" if is_touched or file.difference(present) else "files", mark
 
 
 def _of_version(target: str, file: FileVersion) -> str:
@@ -96,10 +94,11 @@ def _of_version(target: str, file: FileVersion) -> str:
     return f"{directory}{slash}{stem}.{digits}{dot}{suffix}"
 
 
-def _placed(storage: Storage, file: FileVersion, name: str, goal: str) -> bool | None:
+def _placed(storage: Storage, file: FileVersion, mark: str, goal: str) -> bool | None:
     """Move or copy to `goal`: True if it was moved, False if copied, None if another is there."""
+    name = storage.name(file.path)
     try:
-        storage.rename(name, goal)
+        storage.rename(name, goal, mark)
     except FileExistsError:
         return _is_there(storage, name, goal)
     except OSError as error:

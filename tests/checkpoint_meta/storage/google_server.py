@@ -56,7 +56,7 @@ class GoogleServer(S3Server):
         if not environ.get("HTTP_AUTHORIZATION", "").startswith("Bearer "):
             return self.refuse("401 Unauthorized", "AuthenticationRequired")(environ, respond)
         environ["HTTP_AUTHORIZATION"] = _SOMEBODY
-        if environ.pop("HTTP_X_GOOG_IF_GENERATION_MATCH", "") == "0":
+        if environ.get("HTTP_X_GOOG_IF_GENERATION_MATCH") == "0":
             environ["HTTP_IF_NONE_MATCH"] = "*"
         if "HTTP_X_GOOG_COPY_SOURCE" in environ:
             environ["HTTP_X_AMZ_COPY_SOURCE"] = environ.pop("HTTP_X_GOOG_COPY_SOURCE")
@@ -64,13 +64,22 @@ class GoogleServer(S3Server):
         path = unquote(path)
         # The client quotes what need not be, in names of buckets as well.
         environ["REQUEST_URI"] = environ["RAW_URI"] = quote(path) + mark + query
+        wanted = environ.pop("HTTP_X_GOOG_IF_GENERATION_MATCH", "")
         if environ["REQUEST_METHOD"] == "DELETE":
             _, bucket, key = path.split("/", 2)
             if key not in self.keys(bucket, key):
                 return self.refuse("404 Not Found", "NoSuchKey")(environ, respond)
+            if wanted not in (
+                "",
+                _generation(self.client().head_object(Bucket=bucket, Key=key)["ETag"]),
+            ):
+                failed = self.refuse("412 Precondition Failed", "PreconditionFailed")
+                return failed(environ, respond)
 
         def responded(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
             google = [(k, v) for k, v in headers if not k.lower().startswith("x-amz-")]
+            etags = [v for k, v in headers if k.lower() == "etag"]
+            google += [("x-goog-generation", _generation(etag)) for etag in etags]
             return respond(status, google, *rest)
 
         return super()._served(environ, responded)
@@ -85,6 +94,11 @@ class GoogleServer(S3Server):
                     environ, respond
                 )
         return super()._write(environ, respond)
+
+
+def _generation(etag: str) -> str:
+    """A number for each content; Google counts up."""
+    return str(int.from_bytes(etag.strip('"').encode()[:7]))
 
 
 @lru_cache(maxsize=1)
@@ -103,4 +117,5 @@ def service_account() -> dict[str, str]:
         "private_key_id": "1",
         "client_email": "query@project.iam.gserviceaccount.com",
         "client_id": "1",
+        "token_uri": "https://oauth2.googleapis.com/token",
     }

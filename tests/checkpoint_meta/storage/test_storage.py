@@ -16,7 +16,7 @@ from pyspark_sluice.checkpoint_meta.storage.contract import FileStatus, differen
 from pyspark_sluice.checkpoint_meta.storage.fsspec_storage import FsspecStorage
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalStorage
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
-from pyspark_sluice.checkpoint_meta.storage.storage_errors import BeyondTheEnd
+from pyspark_sluice.checkpoint_meta.storage.storage_errors import AnotherVersion, BeyondTheEnd
 from pyspark_sluice.checkpoint_meta.storage.urls import joined, literal, loaded_paths, resolved
 
 
@@ -217,6 +217,24 @@ class StorageSuite:
             storage.rename(one, self.name("e/1"))
             assert storage.whole(self.name("e/1")) == b"one"
             assert not storage.exists(one)
+
+    def test_what_was_replaced_after_a_look_is_neither_deleted_nor_moved(self, storage):
+        name = self.put("d/1", b"old")
+        mark = storage.look(name).mark
+        if not mark:
+            pytest.skip("it compares nothing")
+        storage.delete(name)
+        # Of the same length, and for local files of the same time.
+        self.put("d/1", b"new")
+        with pytest.raises(AnotherVersion):
+            storage.delete(name, mark)
+        with pytest.raises(OSError, match=r"replaced while it was moved|exclusive rename"):
+            storage.rename(name, self.name("d/2"), mark)
+        assert storage.whole(name) == b"new"
+        assert list(storage.files(self.name("d"))) == [name]
+        storage.delete(name, storage.look(name).mark)
+        storage.delete(name, mark)
+        assert list(storage.files(self.name("d"))) == []
 
     def test_a_draft_is_seen_once_it_is_published(self, storage):
         name = self.name("table/day=1/1.parquet")

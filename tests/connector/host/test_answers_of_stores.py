@@ -6,12 +6,14 @@ seconds. `tests/checkpoint_meta/storage/test_bucket.py` has the same answers as 
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow.parquet as pq
 import pytest
@@ -29,6 +31,7 @@ KINDS = {
     "bad records": "/bad/",
     "manifest": "/manifests/",
     "archived file": "/old/",
+    "cut places": "/points/",
     "cleanup mark": "/cleaned/",
     "schema": "/schemas/",
     "claim": "/epochs/",
@@ -49,6 +52,8 @@ ANSWERS: dict[str, tuple[bool, type[OSError] | None]] = {
 """Answer -> whether the object is stored, and the error that the client makes of it."""
 
 _KILLED, _REFUSED = 9, 3
+
+MANY = range(2, 6_000)
 
 
 class _Store(LocalStorage):
@@ -75,7 +80,7 @@ class _Store(LocalStorage):
         return SpooledDraft(self, name)
 
     @override
-    def rename(self, name: str, target: str) -> None:
+    def rename(self, name: str, target: str, mark: str = "") -> None:
         raise OSError(18, "no rename", target)
 
     @override
@@ -145,6 +150,9 @@ def test_a_host_that_dies_after_a_create_or_a_store_that_forgets_one_doubles_not
 def _runs(root: Path) -> tuple[list[int], str]:
     """Exit codes of three runs, with a new file before the first two of them, and their errors."""
     (root / "in").mkdir(parents=True, exist_ok=True)
+    # It is read in several splits, which begin at cut places.
+    with gzip.open(root / "in" / "many.json.gz", "wt") as many:
+        many.writelines(f'{{"id": {number}, "t": "{uuid4().hex * 2}"}}\n' for number in MANY)
     codes, texts = [], ""
     for number in range(3):
         if number < 2:
@@ -157,7 +165,7 @@ def _runs(root: Path) -> tuple[list[int], str]:
 
 def _check(root: Path) -> None:
     broken = {"broken-0", "broken-1"}
-    assert _rows(root) == [0, 1]
+    assert _rows(root) == [0, 1, *MANY]
     assert _texts(root, "bad") == _texts(root, "in", "old") == broken
 
 
@@ -185,6 +193,7 @@ def _play(
 def _run(root: Path) -> None:
     options: dict[str, Any] = {"path": str(root / "in"), "checkpointLocation": str(root / "ck")}
     options |= {"fileFormat": "json", "inferColumnTypes": True, "badRecordsPath": str(root / "bad")}
+    options |= {"maxSplitBytes": "64k"}
     options |= {"cleanSource": "archive", "sourceArchiveDir": str(root / "old")}
     options |= {"cleanSourceRetention": "0s", "cleanSourceWhileRetained": True}
     run(options, to=f"parquet:{root / 'table'}")

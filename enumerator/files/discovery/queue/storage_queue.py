@@ -7,22 +7,25 @@ is hidden: all three are settled here.
 from __future__ import annotations
 
 import base64
-import errno
 import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from typing_extensions import override
 
+from .....checkpoint_meta.storage.azure import (
+    QUICK,
+    as_os_errors,
+    azure_credential,
+    error_code,
+)
 from .....checkpoint_meta.storage.client_options import client_config
 from .....errors import not_installed
-from .....masking import masked
 from .api import AnnouncedObject, EventQueue, MalformedMessage, Message, announced, event_of
 
 _AT_ONCE: Final = 32
@@ -62,21 +65,21 @@ class StorageQueue(EventQueue):
 
             self._client = QueueClient.from_queue_url(
                 self.url,
-                credential=_credential(self.url, self._options),
-                # The caller retries for longer, and counts.
-                retry_total=1,
-                initial_backoff=1,
-                increment_base=1,
-                connection_timeout=10,
-                read_timeout=30,
+                credential=self._credential(),
+                **QUICK,
             )
         return self._client
+
+    def _credential(self) -> Any:
+        config = client_config("abfss", self._options)
+        host = urlsplit(self.url).hostname or ""
+        return azure_credential(config, config.store.get("account_name") or host.partition(".")[0])
 
     @override
     def receive(self, wait: int) -> list[Message]:
         deadline = time.monotonic() + wait
         while True:
-            with _as_os_errors(self.url):
+            with as_os_errors(self.url):
                 # One page only: the iterator itself would ask until the queue is empty.
                 pages = self._queue().receive_messages(
                     messages_per_page=_AT_ONCE, visibility_timeout=self.visibility
@@ -126,11 +129,11 @@ class StorageQueue(EventQueue):
         from azure.core.exceptions import HttpResponseError
 
         def called(message: Message) -> bool:
-            with _as_os_errors(self.url):
+            with as_os_errors(self.url):
                 try:
                     call(message)
                 except HttpResponseError as error:
-                    if _code(error) not in _NOT_OURS:
+                    if error_code(error) not in _NOT_OURS:
                         raise
                     self._forget(message)
                     return False
@@ -145,7 +148,7 @@ class StorageQueue(EventQueue):
 
     @override
     def send(self, body: str) -> None:
-        with _as_os_errors(self.url):
+        with as_os_errors(self.url):
             # By default the service deletes a message after seven days.
             self._queue().send_message(body, time_to_live=RETENTION)
 
@@ -162,52 +165,6 @@ def _is_installed() -> bool:
         return bool(find_spec("azure.storage.queue") and find_spec("azure.identity"))
     except ModuleNotFoundError:
         return False
-
-
-def _credential(url: str, storage_options: Mapping[str, Any]) -> Any:
-    """A key or a signature from storageOptions; else an identity, as azure-identity finds it."""
-    settings = client_config("abfss", storage_options).store
-    host = urlsplit(url).hostname or ""
-    account = settings.get("account_name") or host.partition(".")[0]
-    if "account_key" in settings:
-        return {"account_name": account, "account_key": settings["account_key"]}
-    if "sas_key" in settings:
-        return str(settings["sas_key"]).removeprefix("?")
-    from azure.identity import ClientSecretCredential, DefaultAzureCredential
-
-    names = ("tenant_id", "client_id", "client_secret")
-    if all(name in settings for name in names):
-        return ClientSecretCredential(*(str(settings[name]) for name in names))
-    return DefaultAzureCredential()
-
-
-@contextmanager
-def _as_os_errors(where: str) -> Iterator[None]:
-    from azure.core import exceptions
-
-    try:
-        yield
-    except exceptions.HttpResponseError as error:
-        if error.status_code is None:
-            # Of azure-identity: no request was made, since there is no identity.
-            raise PermissionError(errno.EACCES, masked(str(error)), where) from None
-        # The service's own text repeats what was signed.
-        text = f"the service answered {error.status_code} ({_code(error)})"
-        if error.status_code in (401, 403):
-            raise PermissionError(errno.EACCES, text, where) from None
-        if error.status_code == 404:
-            raise FileNotFoundError(errno.ENOENT, text, where) from None
-        raise OSError(errno.EIO, text, where) from None
-    except exceptions.AzureError as error:
-        # A signature is a part of the address.
-        text = re.sub(r"\?\S*", "", masked(str(error)))
-        raise OSError(errno.EIO, text, where) from None
-
-
-def _code(error: Any) -> str:
-    # An enumeration where the client knows the code, otherwise text.
-    code = getattr(error, "error_code", "") or ""
-    return str(getattr(code, "value", code))
 
 
 def _text(body: str) -> str:

@@ -152,11 +152,46 @@ def test_an_archive_keeps_names_below_the_loaded_path_and_replaces_nothing(tmp_p
     assert Path(name).read_text() == "day=1/taken"
 
 
+@pytest.mark.parametrize("mode", ["delete", "archive"])
+def test_a_version_that_comes_between_the_look_and_the_act_stays(tmp_path, mode, monkeypatch):
+    keeping = Keeping(tmp_path, mode=mode)
+    keeping.batch(keeping.whole("a"))
+    look = LocalStorage.look
+
+    def then_replaced(self, name):
+        seen = look(self, name)
+        monkeypatch.undo()
+        Path(f"{name}-new").write_text("b")
+        os.utime(f"{name}-new", ns=(0, seen.status.modified * 1000))
+        os.rename(f"{name}-new", name)
+        return seen
+
+    monkeypatch.setattr(LocalStorage, "look", then_replaced)
+    assert keeping.run().figures()["changed"] == 1
+    assert (keeping.left(), keeping.archived()) == (["a"], [])
+    assert (keeping.landing / "a").read_text() == "b"
+
+
+def test_a_file_whose_deletion_was_killed_has_its_name_again(keeping, monkeypatch):
+    def killed(path, **_):
+        raise SimulatedCrash
+
+    keeping.batch(keeping.whole("a"))
+    monkeypatch.setattr(Path, "unlink", killed)
+    with pytest.raises(SimulatedCrash):
+        keeping.run()
+    monkeypatch.undo()
+    assert keeping.left() == [".a.sluice-deleted"]
+    # The file has its name again, and is deleted with it.
+    keeping.run()
+    assert keeping.left() == []
+
+
 def test_a_store_that_does_not_answer_keeps_no_process_alive(keeping, monkeypatch):
     class Slow(LocalStorage):
         requests = 16
 
-        def delete(self, name, etag=""):
+        def delete(self, name, mark=""):
             asked.set()
             answers.wait(60)
 
@@ -174,14 +209,14 @@ def test_a_store_that_does_not_answer_keeps_no_process_alive(keeping, monkeypatc
 
 def test_what_cannot_be_deleted_is_counted_named_and_tried_again(keeping, monkeypatch):
     keeping.batch(keeping.whole("a", "b"))
-    real = os.unlink
+    real = os.rename
 
-    def refusing(path):
+    def refusing(path, target):
         if os.fspath(path).endswith("/a"):
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        real(path)
+        real(path, target)
 
-    monkeypatch.setattr(os, "unlink", refusing)
+    monkeypatch.setattr(os, "rename", refusing)
     cleaning = keeping.run()
     assert keeping.left() == ["a"]
     assert cleaning.figures()["failing"] == 1
@@ -203,13 +238,13 @@ def test_what_cannot_be_deleted_is_counted_named_and_tried_again(keeping, monkey
 def test_with_very_many_failures_later_checkpoints_wait_and_nothing_is_forgotten(
     keeping, monkeypatch
 ):
-    def refusing(path):
+    def refusing(path, _):
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     monkeypatch.setattr(source_cleanup, "_MOST_FAILING", 10)
     keeping.batch(keeping.whole(*(f"{n:04}" for n in range(11))))
     keeping.batch(keeping.whole("later"))
-    monkeypatch.setattr(os, "unlink", refusing)
+    monkeypatch.setattr(os, "rename", refusing)
     cleaning = keeping.run()
     assert cleaning.figures()["failing"] == 11
     # The state behind it is held, and no mark claims that it is done.
@@ -243,7 +278,10 @@ def test_what_is_marked_as_done_is_not_looked_at_again(keeping, monkeypatch):
     monkeypatch.setattr(os, "stat", noting)
     keeping.batch(keeping.whole("new"))
     keeping.run()
-    assert {os.path.basename(path) for path in seen if "/in/" in path} == {"new"}
+    assert {os.path.basename(path) for path in seen if "/in/" in path} == {
+        "new",
+        ".new.sluice-deleted",
+    }
 
 
 def test_damaged_marks_cost_a_second_look_and_nothing_else(keeping):
