@@ -48,8 +48,8 @@ def test_every_imported_library_is_declared():
     names = {
         re.split(r"[<>=;\[]", line)[0].strip().replace("-", "_") for line in declared.splitlines()
     }
-    # Several distributions share the name azure.
-    names |= {name.partition("_")[0] for name in names if name.startswith("azure_")}
+    # Several distributions share the name azure, and others google.
+    names |= {name.partition("_")[0] for name in names if name.startswith(("azure_", "google_"))}
     imported = {
         # Several distributions share the name arro3.
         module.replace("arro3.", "arro3_").split(".")[0]

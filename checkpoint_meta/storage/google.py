@@ -24,7 +24,7 @@ def google_credentials(config: ClientConfig) -> Any:
     """A key from storageOptions or the environment; else the identity that Google's library finds.
 
     Raises:
-        PermissionError: there is none.
+        PermissionError: no credentials were found, or they cannot be read.
     """
     import google.auth
     from google.auth import credentials, exceptions

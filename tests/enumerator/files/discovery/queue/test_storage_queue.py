@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pyspark_sluice.enumerator.files.discovery.queue import storage_queue
 from pyspark_sluice.enumerator.files.discovery.queue.storage_queue import StorageQueue
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import ACCOUNT, KEY, AzureQueueServer
@@ -112,9 +111,9 @@ def test_without_a_key_an_identity_is_used():
 
     url = "https://account.queue.core.windows.net/q"
     secret = {"tenant_id": "t", "client_id": "c", "client_secret": "s"}
-    assert isinstance(storage_queue._credential(url, secret), ClientSecretCredential)
-    assert isinstance(storage_queue._credential(url, {}), DefaultAzureCredential)
-    with_key = storage_queue._credential(url, {"account_key": KEY})
+    assert isinstance(StorageQueue(url, secret, 30)._credential(), ClientSecretCredential)
+    assert isinstance(StorageQueue(url, {}, 30)._credential(), DefaultAzureCredential)
+    with_key = StorageQueue(url, {"account_key": KEY}, 30)._credential()
     assert with_key == {"account_name": "account", "account_key": KEY}
 
 
