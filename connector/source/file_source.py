@@ -26,6 +26,7 @@ from ...enumerator.files.aligned_batches import Alignment
 from ...enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from ...enumerator.files.cleaning.source_cleanup import SourceCleanup
 from ...enumerator.files.cutting import FileBlock, SplitCutter
+from ...enumerator.files.discovery.selection.name_patterns import ReadyMarker
 from ...enumerator.files.enumerator import FileSplitEnumerator
 from ...enumerator.files.file_policy import FilePolicy
 from ...enumerator.files.ledger.file_state import FileState, fold
@@ -102,7 +103,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         if options.clean_source == "off":
             return None
         paths = loaded_paths(options.path)
-        policy = CleaningPolicy(options.clean_source, paths, archive_of(options))
+        marker = ReadyMarker(options.ready_marker) if options.ready_marker else None
+        policy = CleaningPolicy(options.clean_source, paths, archive_of(options), marker)
         return SourceCleanup(FileCleaner(policy, options.storage_options), self, state)
 
     def policy(self) -> FilePolicy:

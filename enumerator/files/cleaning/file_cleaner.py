@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.urls import LoadedPath, join, local_path
 from ....checkpoint_meta.stores.contract import in_parallel
 from ....errors import SluiceError
+from ..discovery.selection.name_patterns import ReadyMarker
 from ..ledger.byte_ranges import ByteRange, ByteRanges, byte_ranges_of, joined, without
-from .places import Outcome, archive, delete
+from .places import Outcome, archive, delete, is_last_file, present_version
 
 LOG: Final = logging.getLogger("pyspark_sluice.cleaning")
 
@@ -41,6 +43,8 @@ class CleaningPolicy:
     """What was loaded; the archive keeps names below it."""
 
     archive: str = ""
+    marker: ReadyMarker | None = None
+    """Goes with the file whose end it shows, or with the last file of its directory."""
 
 
 class FileCleaner:
@@ -133,16 +137,33 @@ class FileCleaner:
         return None
 
     def _remove(self, file: FileVersion) -> None:
-        storage, planned = self._storage_of(file.path), self._planned.get(file, 0)
-        if self._policy.mode == "delete":
-            outcome = delete(storage, file, planned)
-        else:
-            outcome = self._archive(storage, file, planned)
+        storage = self._storage_of(file.path)
+        # Looked at before: the marker of a file that is delivered again is another one.
+        marker = self._marker_of(storage, file)
+        outcome = self._moved(storage, file, self._planned.get(file, 0))
+        # Of a file that is gone it may be left by an attempt that died.
+        if marker is not None and outcome != "changed":
+            directory, _, leaf = storage.name(marker.path).rpartition("/")
+            is_per_file = self._policy.marker is not None and self._policy.marker.is_per_file
+            if is_per_file or is_last_file(storage, directory, leaf):
+                self._moved(storage, marker, sys.maxsize)
         self._count(outcome)
         if outcome == "files":
             self._count("bytes", file.size)
         elif outcome == "changed":
             LOG.warning("%s has changed since it was read: it is not cleaned up", file.path)
+
+    def _moved(self, storage: Storage, file: FileVersion, planned: int) -> Outcome:
+        if self._policy.mode == "delete":
+            return delete(storage, file, planned)
+        return self._archive(storage, file, planned)
+
+    def _marker_of(self, storage: Storage, file: FileVersion) -> FileVersion | None:
+        if self._policy.marker is None:
+            return None
+        directory, _, leaf = storage.name(file.path).rpartition("/")
+        url = storage.url(f"{directory}/{self._policy.marker.of(leaf)}")
+        return present_version(storage, FileVersion(url, 0, -1))
 
     def _count(self, what: str, more: int = 1) -> None:
         with _COUNTING:

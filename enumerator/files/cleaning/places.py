@@ -29,6 +29,17 @@ def present_version(storage: Storage, file: FileVersion) -> FileVersion | None:
     return FileVersion(file.path, *status)
 
 
+def is_last_file(storage: Storage, directory: str, marker: str) -> bool:
+    """Return True if a directory has no data but its marker; directories in it do not count.
+
+    Raises:
+        OSError: that cannot be found out.
+    """
+    names = (name for page in storage.pages(f"{directory}/", folders=True) for name in page.names)
+    leaves = (name.rpartition("/")[2] for name in names)
+    return not any(leaf != marker and not leaf.startswith((".", "_")) for leaf in leaves)
+
+
 def delete(storage: Storage, file: FileVersion, planned: int) -> Outcome:
     """Delete a file, if it is the version that was read; `planned` as in `_look`.
 

@@ -24,6 +24,7 @@ from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from pyspark_sluice.enumerator.files.cleaning.source_cleanup import SourceCleanup
+from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import ReadyMarker
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.enumerator.source_api import OpenState
 
@@ -45,6 +46,7 @@ class Keeping:
     store: MemoryStateStore = field(default_factory=MemoryStateStore)
     now: float = 4_000_000_000.0
     is_ours: bool = True
+    marker: str = ""
 
     def __post_init__(self) -> None:
         self.head = NO_CHECKPOINT
@@ -115,6 +117,7 @@ class Keeping:
             self.mode,  # type: ignore[arg-type]
             loaded_paths(str(self.landing)),
             str(self.archive) if self.mode == "archive" else "",
+            ReadyMarker(self.marker) if self.marker else None,
         )
         self.cleaner = FileCleaner(policy, self.storage_options)
         state = OpenState(

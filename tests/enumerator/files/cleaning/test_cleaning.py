@@ -153,6 +153,57 @@ def test_an_archive_keeps_names_below_the_loaded_path_and_replaces_nothing(tmp_p
 
 
 @pytest.mark.parametrize("mode", ["delete", "archive"])
+def test_a_marker_goes_with_its_file_or_with_the_last_file_of_its_directory(tmp_path, mode):
+    keeping = Keeping(tmp_path, mode=mode, marker="<name>.done")
+    changed, *others = keeping.whole("a", "d/b", "d/c")
+    for name in ("a", "d/b", "d/c", "later"):
+        keeping.land(f"{name}.done", "ok")
+    keeping.land("a", "another")
+    # A process died between the two.
+    (keeping.landing / "d/c").unlink()
+    keeping.batch([changed, *others])
+    keeping.run()
+    assert keeping.left() == ["a", "a.done", "later.done"]
+    if mode == "archive":
+        assert keeping.archived() == ["d/b", "d/b.done", "d/c.done"]
+
+
+@pytest.mark.parametrize("mode", ["delete", "archive"])
+def test_the_marker_of_a_directory_goes_with_its_last_file(tmp_path, mode):
+    keeping = Keeping(tmp_path, mode=mode, marker="_SUCCESS")
+    first = keeping.whole("a/1", "b/1", "b/2")
+    for name in ("a/_SUCCESS", "b/_SUCCESS", "b/._SUCCESS.crc", "b/c/1", "_SUCCESS"):
+        keeping.land(name)
+    keeping.batch(first[:2])
+    keeping.run()
+    kept = ["_SUCCESS", "b/._SUCCESS.crc", "b/2", "b/_SUCCESS", "b/c/1"]
+    assert keeping.left() == kept
+    keeping.batch(first[2:])
+    keeping.run()
+    assert keeping.left() == ["_SUCCESS", "b/._SUCCESS.crc", "b/c/1"]
+    if mode == "archive":
+        assert keeping.archived() == ["a/1", "a/_SUCCESS", "b/1", "b/2", "b/_SUCCESS"]
+
+
+def test_a_marker_that_cannot_be_deleted_is_tried_again(tmp_path, monkeypatch):
+    keeping = Keeping(tmp_path, marker="<name>.done")
+    keeping.batch(keeping.whole("a"))
+    keeping.land("a.done")
+    real = os.rename
+
+    def refusing(path, target):
+        if os.fspath(path).endswith(".done"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        real(path, target)
+
+    monkeypatch.setattr(os, "rename", refusing)
+    assert keeping.run().figures()["failing"] == 1
+    monkeypatch.undo()
+    assert keeping.run().figures()["failing"] == 0
+    assert keeping.left() == []
+
+
+@pytest.mark.parametrize("mode", ["delete", "archive"])
 def test_a_version_that_comes_between_the_look_and_the_act_stays(tmp_path, mode, monkeypatch):
     keeping = Keeping(tmp_path, mode=mode)
     keeping.batch(keeping.whole("a"))

@@ -26,6 +26,7 @@ from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
 from pyspark_sluice.enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from pyspark_sluice.enumerator.files.cleaning.places import present_version
+from pyspark_sluice.enumerator.files.discovery.selection.name_patterns import ReadyMarker
 from pyspark_sluice.enumerator.settings import CoordinatorSettings
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.patience import wait_until
@@ -85,6 +86,25 @@ class CleaningSuite:
             assert archived == {**moved, "taken": b"TEXT of taken", second: b"text of taken"}
         figures = cleaner.figures()
         assert (figures["changed"], figures["gone"], figures["failing"]) == (1, 1, 0)
+
+    @pytest.mark.parametrize("mode", ["delete", "archive"])
+    def test_markers_go_with_their_files(self, location, mode):
+        root, options = location
+        storage, base = open_storage(root, options)
+        for name in ("a/1", "a/_SUCCESS", "b/1", "b/2", "b/_SUCCESS"):
+            storage.create(f"{base}/in/{name}", name.encode())
+        urls = [storage.url(f"{base}/in/{name}") for name in ("a/1", "b/1")]
+        read = [present_version(storage, FileVersion(url, 0, -1)) for url in urls]
+        archive = f"{root}/old" if mode == "archive" else ""
+        policy = CleaningPolicy(
+            mode, loaded_paths(f"{root}/in"), archive, marker=ReadyMarker("_SUCCESS")
+        )
+        cleaner = FileCleaner(policy, options)
+        cleaner.take_in(((FileSplit(file, 0, file.size), None) for file in read if file), 0)
+        cleaner.clean(lambda: None)
+        assert cleaner.figures()["failing"] == 0, cleaner.figures()
+        left = [name.removeprefix(f"{base}/") for name in storage.files(f"{base}/in/")]
+        assert sorted(left) == ["in/b/2", "in/b/_SUCCESS"]
 
     def test_files_of_one_name_below_two_paths_are_all_in_the_archive(self, location):
         root, options = location
