@@ -272,7 +272,7 @@ _PARTS = ("name1", "name2", "name3")
 
 
 def _one_object(opened: Any = open) -> Callable[[Path, int], None]:
-    """Of several fields, since no string of JSON may have more than 20,000,000 characters."""
+    """Of several fields, as records mostly are."""
 
     def write(path: Path, size: int) -> None:
         names = ("name", *_PARTS)

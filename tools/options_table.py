@@ -211,8 +211,7 @@ EXPERT = [
     *("infer_sample_files", "infer_sample_bytes", "max_new_columns", "write_sort_by"),
     "max_bad_record_share",
     *("source", "source_options", "format_options", "starting_state", "available_now"),
-    *("allow_unread_batches", "char_to_escape_quote_escaping", "allow_numeric_leading_zeros"),
-    *("allow_backslash_escaping_any_character", "allow_unquoted_control_chars"),
+    *("allow_unread_batches", "char_to_escape_quote_escaping"),
     *("wildcard_col_name", "row_validation_xsd_path", "datetime_rebase_mode", "int96_rebase_mode"),
 ]
 """Options that hardly any query needs; they have a page of their own."""

@@ -70,6 +70,12 @@ SPARK: tuple[KnownName, ...] = (
         "inferTimestamp",
         unless=("false",),
     ),
+    *_refused(
+        "Text with such spellings is not JSON, and malformed.",
+        *("allowNumericLeadingZeros", "allowBackslashEscapingAnyCharacter"),
+        "allowUnquotedControlChars",
+        unless=("false",),
+    ),
     *_refused("Times of day are text: leave the option out.", "timeFormat"),
     *_refused(
         "A value in a path that its column cannot hold is an error.",
@@ -79,7 +85,7 @@ SPARK: tuple[KnownName, ...] = (
     *_refused("Use pathGlobFilter, such as *.csv.", "extension"),
     *_refused("There is no such limit: leave the option out.", "maxColumns", "maxCharsPerColumn"),
     *_refused(
-        "The limit is Spark's default: leave the option out.",
+        "There is no such limit, but 1,000 levels of nesting: leave the option out.",
         *("maxNestingDepth", "maxNumLen", "maxStringLen"),
     ),
     *_refused(

@@ -12,20 +12,14 @@ class OptionTypes(TypedDict, total=False):
     alignmentIdleTimeout: int | str
     alignment_group: str
     alignment_idle_timeout: int | str
-    allowBackslashEscapingAnyCharacter: bool
     allowComments: bool
     allowNonNumericNumbers: bool
-    allowNumericLeadingZeros: bool
     allowSingleQuotes: bool
-    allowUnquotedControlChars: bool
     allowUnquotedFieldNames: bool
     allowUnreadBatches: bool
-    allow_backslash_escaping_any_character: bool
     allow_comments: bool
     allow_non_numeric_numbers: bool
-    allow_numeric_leading_zeros: bool
     allow_single_quotes: bool
-    allow_unquoted_control_chars: bool
     allow_unquoted_field_names: bool
     allow_unread_batches: bool
     archivePathFilter: str

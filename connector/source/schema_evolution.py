@@ -31,8 +31,8 @@ from ...reader.api import (
 from ...reader.direct_write.table_fit import misfits
 from ...reader.files.evolution.new_columns import NewColumnsSeen, refuse_unrelated
 from ...reader.files.evolution.type_growth import added_or_widened, aligned, differences, grown
-from ...reader.files.formats.json.json_values import without_nulls
 from ...reader.files.formats.records.record_format import METADATA
+from ...reader.files.formats.records.shape import without_nulls
 from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName
 from ...reader.files.schemas.inference import found_columns, partition_columns

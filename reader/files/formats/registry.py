@@ -52,8 +52,7 @@ _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     _XML: "row_tag attribute_prefix value_tag exclude_attribute ignore_namespace "
     "ignore_surrounding_spaces wildcard_col_name row_validation_xsd_path",
     _JSON: "single_variant_column allow_comments allow_unquoted_field_names allow_single_quotes "
-    "allow_numeric_leading_zeros allow_backslash_escaping_any_character "
-    "allow_unquoted_control_chars allow_non_numeric_numbers primitives_as_string record_path",
+    "allow_non_numeric_numbers primitives_as_string record_path",
     _CSV: "sep quote escape char_to_escape_quote_escaping comment skip_rows header enforce_schema "
     "empty_value nan_value positive_inf negative_inf ignore_leading_white_space "
     "ignore_trailing_white_space unescaped_quote_handling",

@@ -181,13 +181,6 @@ class JsonOptions(CommonOptions):
     allow_single_quotes: bool = Field(
         True, description="JSON: allow single quotes instead of double quotes."
     )
-    allow_numeric_leading_zeros: bool = Field(False, description="JSON: allow numbers like 0012.")
-    allow_backslash_escaping_any_character: bool = Field(
-        False, description="JSON: allow a backslash before any character."
-    )
-    allow_unquoted_control_chars: bool = Field(
-        False, description="JSON: allow control characters such as tabs in strings."
-    )
     allow_non_numeric_numbers: bool = Field(
         True, description="JSON: allow NaN, Infinity and -Infinity as numbers."
     )

@@ -20,7 +20,7 @@ from ..evolution.hints import with_hints
 from ..evolution.new_columns import refuse_unrelated
 from ..evolution.type_growth import aligned, merged, refuse_same_names, without_null_types
 from ..formats.archives import columns_in
-from ..formats.json.json_values import without_nulls
+from ..formats.records.shape import without_nulls
 from ..formats.registry import format_class
 from ..options import ParseMode, ReaderOptions
 from ..path_columns import NULL, bases_of, parts_below, unescaped

@@ -133,10 +133,10 @@ def _far_seconds(d: Difference) -> bool:
 
 
 def _name_twice(d: Difference) -> bool:
-    """Spark has a malformed record more, and some name is there more often than records are."""
+    """Some name is there twice, and Spark has a malformed record, perhaps one more."""
     names = Counter(re.findall(r"[\"']([^\"']*)[\"']\s*:", _text_of(d)))
-    theirs = replace(d, expected=d.found, found=d.expected)
-    return max(names.values(), default=0) > 1 and we_call_it_malformed(theirs)
+    is_malformed = isinstance(d.expected, str) or CORRUPT in str(d.expected)
+    return max(names.values(), default=0) > 1 and (is_malformed or d.mode == "DROPMALFORMED")
 
 
 def _time_only(d: Difference) -> bool:
@@ -210,13 +210,38 @@ def _lines_without_a_separator(d: Difference) -> bool:
     return wants and not we_refuse(d)
 
 
-def _others_in_malformed_records(d: Difference) -> bool:
-    if d.mode != "PERMISSIVE" or "encoding" not in d.group.options:
-        return False
-    differ = _differing_rows(d)
-    return bool(differ) and all(
-        theirs[CORRUPT] == ours[CORRUPT] is not None for theirs, ours in differ
+_REFUSED_SPELLINGS = (
+    *("allowNumericLeadingZeros", "allowBackslashEscapingAnyCharacter"),
+    "allowUnquotedControlChars",
+)
+
+
+def _refused_spelling(d: Difference) -> bool:
+    return any(name in d.group.options for name in _REFUSED_SPELLINGS)
+
+
+def _not_json(d: Difference) -> bool:
+    """Both sides have a malformed record, and ours is empty; or Spark has read its bytes."""
+    if isinstance(d.expected, str) or isinstance(d.found, str):
+        return isinstance(d.expected, list) and not _is_utf8(d.data)
+    theirs = any(row.get(CORRUPT) is not None for row in d.expected)
+    empty = any(
+        row.get(CORRUPT) is not None and all(row[name] is None for name in {*row} - {CORRUPT})
+        for row in d.found
     )
+    return (theirs and empty) or (we_call_it_malformed(d) and not _is_utf8(d.data))
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _half_a_pair(d: Difference) -> bool:
+    return bool(re.search(r"[\[{].*\\\\u[dD][89a-fA-F]", str(d.expected)))
 
 
 def _not_characters(d: Difference) -> bool:
@@ -336,7 +361,9 @@ DOCUMENTED = (
     ),
     Documented("csv json", "`encoding` other than", _other_encoding),
     Documented("json", "JSON lines with an `encoding`", _lines_without_a_separator),
-    Documented("json", "JSON with `encoding`: other columns", _others_in_malformed_records),
+    Documented("json", "`allowNumericLeadingZeros`", _refused_spelling),
+    Documented("json", "JSON: a record that is not JSON", _not_json),
+    Documented("json", "JSON: half of a surrogate pair", _half_a_pair),
     Documented("csv json", "lines in UTF-16 and UTF-32", _wide_lines),
     Documented("text", "`text` with `encoding`", _encoded_text),
     Documented("csv", "header that names a column twice", _names_twice),

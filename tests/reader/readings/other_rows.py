@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
+from pyspark_sluice.connector.options.model import parse_options
+from pyspark_sluice.errors import MalformedDataError, OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.testing import read_rows
 from pyspark_sluice.tests.answers import RefusedBySparkError
@@ -285,6 +286,30 @@ def _document_text(ask, folder):
     schema = pa.schema([("a", pa.int32()), ("_corrupt_record", pa.string())])
     (ours,) = read_rows([path], schema, file_format="json", **options)
     assert ours["_corrupt_record"] == "\xa0"
+
+
+@row("`allowNumericLeadingZeros`")
+def _spellings(ask, folder):
+    (folder / "1.json").write_bytes(b'{"a":012}\n')
+    name = "allowNumericLeadingZeros"
+
+    def read(spark):
+        return values(spark.read.schema("a int").option(name, "true").json(str(folder)))
+
+    assert ask(read) == [12]
+    with pytest.raises(OptionError, match=name):
+        parse_options({"path": "/in", "fileFormat": "json", name: "true"}, streaming=False)
+
+
+@row("JSON: numbers of more than 1,000 digits")
+def _long_values(_ask, folder):
+    path = folder / "x.json"
+    path.write_text(
+        f'{{"a":1,"n":{"9" * 1001},"{"k" * 50_001}":1}}\n{{"s":"{"x" * 20_000_001}"}}\n'
+    )
+    schema = pa.schema([("a", pa.int32()), ("s", pa.string())])
+    first, second = read_rows([path], schema)
+    assert (first["a"], len(second["s"])) == (1, 20_000_001)
 
 
 @row("Parquet: a `filter` on floats")

@@ -107,6 +107,14 @@ CASES = (
         [(1, '{"a":"x","a":1}')],
         [(1, None)],
     ),
+    Case(
+        "JSON: half of a surrogate pair",
+        "json",
+        {"s": pa.string()},
+        b'{"s":["\\ud83d"]}\n',
+        [('["\\ud83d"]', None)],
+        [('["?"]', None)],
+    ),
     _text(
         "bytes that are not characters of an `encoding`",
         b"\xff,1\n",
@@ -126,7 +134,7 @@ CASES = (
         "JSON lines with an `encoding`", b'{"a":1}\n', REFUSED, [(1, None)], encoding="ISO-8859-1"
     ),
     Case(
-        "JSON with `encoding`: other columns",
+        "JSON: a record that is not JSON",
         "json",
         {"a": pa.struct([("b", pa.list_(pa.struct([("c", pa.float64())])))])},
         b'{"a":{"b":[{"":L}\n',
@@ -142,7 +150,7 @@ CASES = (
         encoding="UTF-16LE",
     ),
     Case(
-        "a JSON name of the byte 0xFF and one letter",
+        "JSON: a record that is not JSON",
         "json",
         {"a": INT, "s": pa.string()},
         b'{"a":2}\n{"\xffa":1,"s":"kept"}\n',

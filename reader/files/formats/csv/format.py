@@ -24,7 +24,15 @@ from ...options import ReaderOptions
 from ...values.text_types import TextTypes, text_leaf
 from ...values.times.temporal import Temporal
 from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
-from ..records.driver import PIECE, Cut, TextDriver, TextParser, TextRecord, Unread, records_of
+from ..records.driver import (
+    Cut,
+    TextDriver,
+    TextParser,
+    TextRecord,
+    Unread,
+    exactly,
+    records_of,
+)
 from ..records.outcome import RecordOutcome
 from ..records.record_format import Origin, RecordFormat, beginning, data_schema, malformed
 from .exact_rows import CsvRows
@@ -91,7 +99,7 @@ class CsvFormat(RecordFormat, TextParser):
         self._tokens = CsvTokens(options)
         self._fast = CsvFast(self._rows.out_schema, self._data, options, temporal)
         self._columns = CsvHeader(self._data.names, options, context)
-        self._driver = TextDriver(self, self._rows, options)
+        self._driver = TextDriver(self, options)
         self._line_break = ""
         self._names: Sequence[str] = self._data.names
         self._header = b""
@@ -191,7 +199,10 @@ class CsvFormat(RecordFormat, TextParser):
             yield TextRecord(offset, end, shown(text), self._tokens.line(text))
 
     @override
-    def outcome(self, record: TextRecord, where: Callable[[], str]) -> RecordOutcome:
+    def exact(self, records: Iterator[TextRecord], source: Origin) -> Cut:
+        return exactly(records, self._outcome, self._rows, source, self.options)
+
+    def _outcome(self, record: TextRecord, where: Callable[[], str]) -> RecordOutcome:
         # Blank lines and comments have no fields.
         if not record.fields:
             return RecordOutcome(())
@@ -204,7 +215,7 @@ class CsvFormat(RecordFormat, TextParser):
 
     def _first_record(self, file: FileVersion) -> int | None:
         """Find the first record in the file, or its decompressed content; None: nowhere."""
-        blocks = line_blocks(FileSplit(file, 0, file.size), self.options, PIECE)
+        blocks = line_blocks(FileSplit(file, 0, file.size), self.options, self.piece_bytes)
         for block in SkippedRows(self.options).behind(blocks):
             begin = self._end_of_header(block.data, file) if self.options.header else 0
             if begin is not None:

@@ -1,9 +1,7 @@
 """JSON lines and JSON documents by the rules of Spark's reader.
 
-Three paths, each of which refuses everything that it is not sure of: the fast parsers over blocks
-of whole lines (`fast_parsers.py`), CPython's parser for records of which every value fits
-(`plain_records.py`), and tokens as Spark's own parser sees them (`tokenizer.py`,
-`json_rows.py`), which is slow and exact.
+Two paths: the fast parsers over blocks of whole lines (`fast_parsers.py`), which refuse everything
+that they are not sure of, and the exact one (`json_rows.py`, `raw_records.py`).
 
 The parsers skip line feeds like blanks, so that `{"a":` and `1}` on two lines would be a record,
 and two objects on one line would be two; for Spark both are malformed. So here is a look at whether
@@ -20,9 +18,10 @@ one is read at once. With `recordPath` the elements are records themselves, as l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -35,10 +34,10 @@ from ...evolution.type_growth import merged, wider_or_text
 from ...io.lines import content, whole_content
 from ...io.memory_bounds import Spool
 from ...options import ParseMode, ReaderOptions
+from ...values.rows import gc_paused
 from ...values.times.temporal import Temporal
 from ..api import NO_CONTEXT, BadRecord, Decoded, FormatContext, Parsed
 from ..records.driver import Cut, TextDriver, TextParser, TextRecord, records_of
-from ..records.outcome import Partial, RecordOutcome, RecordRows
 from ..records.record_format import (
     BLOCK_BYTES,
     Origin,
@@ -47,30 +46,39 @@ from ..records.record_format import (
     data_schema,
     malformed,
 )
+from ..records.shape import type_of_values
+from ..records.unknown_fields import UnknownFields
 from .fast_parsers import FastRecords, parseable, rows_by_file
-from .json_rows import JsonRows
-from .json_values import type_of_json
+from .json_rows import JsonRows, Records
 from .record_path import ROOT, Odd, records_at
-from .tokenizer import UnknownJsonFields, tree_of_record
+from .strict_json import NotJson, trees
+
+_PIECE = 256 * 1024
 
 
 class JsonFormat(RecordFormat, TextParser):
     """Records of JSON lines, or with `multiLine` the document of each file."""
 
+    # The exact path reads whole columns, too, so that many small pieces cost more than they save.
+    piece_bytes = least_bytes = _PIECE
+
     @classmethod
     @override
     def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
         exact = options.infer_column_types and not options.primitives_as_string
-        texts = json_texts(file, options, limit)
-        return type_of_json((r for text in texts for r in _records(text, options)), exact=exact)
+        kind: pa.DataType = pa.null()
+        for texts in json_texts(file, options, limit):
+            kind = merged(kind, type_of_values(_parsed(texts, options), exact=exact), wider_or_text)
+        return kind
 
     @classmethod
     @override
     def new_columns_of(
         cls, file: FileVersion, options: ReaderOptions, limit: int, schema: pa.Schema
     ) -> pa.DataType:
-        unknown_fields = UnknownJsonFields(data_schema(schema, options), options)
-        return unknown_fields.of_records(json_texts(file, options, limit))
+        unknown_fields = UnknownFields(data_schema(schema, options), options)
+        texts = chain.from_iterable(json_texts(file, options, limit))
+        return unknown_fields.of_records(tree for text in texts for tree in trees(text, options))
 
     @classmethod
     @override
@@ -89,7 +97,7 @@ class JsonFormat(RecordFormat, TextParser):
         except TypeError as err:
             raise OptionError("the schema cannot be read from JSON", found=str(err)) from err
         self._records = FastRecords(self._rows.out_schema, data, options, temporal)
-        self._driver = TextDriver(self, self._rows, options)
+        self._driver = TextDriver(self, options)
         self._documents = Documents(options, self._rows, self._fast_lines)
 
     @override
@@ -108,20 +116,22 @@ class JsonFormat(RecordFormat, TextParser):
                     more = chain([data], (each for each, _ in blocks))
                     raise self.all_new_columns(seen, more) from None
         except Odd as err:
-            text, source = err.text.decode("utf-8", "replace"), Origin((file,), (0,), err.position)
-            rows, dropped = self._rows.refuse([{}], text, str(err), lambda: source.locate(0)[1])
-            bad = [source.bad_record(0, text, dropped)] * bool(self.options.bad_records_path)
-            yield Parsed(self._rows.batch(rows), int(bool(dropped)), bad)
+            record = TextRecord(0, len(err.text), err.text)
+            refused = self._rows.refused(str(err))
+            yield self._kept(refused, [record], Origin((file,), (0,), err.position))
 
     @override
     def all_new_columns(self, seen: NewColumnsSeen, blocks: Iterable[bytes]) -> NewColumnsSeen:
         columns, left = seen.found, self.options.infer_sample_bytes
         with suppress(ValueError, SluiceError):  # What cannot be read is named when it is its turn.
             for block in blocks:
-                records = (record.text for record in self.records(block))
-                columns = merged(
-                    columns, self._rows.unknown_fields.of_records(records), wider_or_text
+                trees_of_block = (
+                    tree
+                    for record in self.records(block)
+                    for tree in trees(record.text, self.options)
                 )
+                unknown = self._rows.unknown_fields.of_records(trees_of_block)
+                columns = merged(columns, unknown, wider_or_text)
                 left -= len(block)
                 if left <= 0:
                     break
@@ -155,27 +165,48 @@ class JsonFormat(RecordFormat, TextParser):
                 yield record
 
     @override
-    def outcome(self, record: TextRecord, where: Callable[[], str]) -> RecordOutcome:
-        return self._rows.of_record(record.text, where)
+    def exact(self, records: Iterator[TextRecord], source: Origin) -> Cut:
+        whole = list(records)
+        read = self._rows.read([record.text for record in whole], places(whole, source))
+        return Cut(self._kept(read, whole, source), whole[-1].end if whole else 0)
+
+    def _kept(self, read: Records, records: Sequence[TextRecord], source: Origin) -> Parsed:
+        texts = [record.text for record in records]
+        batch, rows_of, dropped = self._rows.keep(read, texts, places(records, source))
+        bad = list[BadRecord]()
+        # A file of bad records only may hold gigabytes, so their text is kept only to be written.
+        if self.options.bad_records_path:
+            bad = [
+                source.bad_record(records[at].offset, texts[at].decode("utf-8", "replace"), why)
+                for at, why in dropped.items()
+            ]
+        if len(source.files) == 1:
+            return Parsed(batch, len(dropped), bad, None, [len(dropped)])
+        of_files, dropped_of = [0] * len(source.files), [0] * len(source.files)
+        for at, (record, count) in enumerate(zip(records, rows_of, strict=True)):
+            index = source.locate(record.offset)[0]
+            of_files[index] += count
+            dropped_of[index] += at in dropped
+        return Parsed(batch, len(dropped), bad, of_files, dropped_of)
 
 
-def json_texts(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
-    """Yield the text of each record in the first `limit` bytes."""
+def json_texts(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[list[bytes]]:
+    """Yield the texts of the records in the first `limit` bytes, a block at a time."""
     if options.record_path:
         # What cannot be read is named, or dropped, when it is its turn.
         with suppress(Odd):
             for data, _ in _records_at_path(file, options, min(BLOCK_BYTES, limit)):
-                yield from data.split(b"\n")
+                yield data.split(b"\n")
                 limit -= len(data)
                 if limit <= 0:
                     break
         return
     if options.multi_line:
-        yield whole_content(file, options)
+        yield [whole_content(file, options)]
         return
     separator = options.line_sep.encode()
     for data in beginning(file, options, limit):
-        yield from data.split(separator) if separator else data.splitlines()
+        yield data.split(separator) if separator else data.splitlines()
 
 
 def _records_at_path(
@@ -186,21 +217,25 @@ def _records_at_path(
     except Odd as err:
         if options.mode is ParseMode.FAILFAST:
             where = f"{file.path}, byte {err.position}"
-            raise malformed(where, str(err), RecordRows.expected) from err
+            raise malformed(where, str(err), JsonRows.expected) from err
         raise
 
 
-def _records(text: bytes, options: ReaderOptions) -> Iterator[dict[str, object]]:
-    if not text or text.isspace():
-        return
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        # What msgspec refuses may be JSON to Spark, such as single quotes.
-        value = tree_of_record(text, options)
-    for record in value if isinstance(value, list) else [value]:
-        if isinstance(record, dict):
-            yield record
+_PARSED = msgspec.json.Decoder(list[Any])
+
+
+def _parsed(texts: Sequence[bytes], options: ReaderOptions) -> list[Any]:
+    """Return the objects of records, whose numbers are Python's, so that they cost little."""
+    texts = [text for text in texts if text and not text.isspace()]
+    with gc_paused():
+        try:
+            values = _PARSED.decode(b"[" + b",".join(texts) + b"]")
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            values = []
+        if len(values) != len(texts):
+            values = [tree for text in texts for tree in trees(text, options)]
+        records = chain.from_iterable(v if isinstance(v, list) else [v] for v in values)
+        return [record for record in records if isinstance(record, dict)]
 
 
 _ROWS = 8192
@@ -235,36 +270,36 @@ class Documents:
         options, rows = self._options, self._rows
         step = min(BLOCK_BYTES, options.batch_bytes)
         parser = _ElementParser(file, rows, self._fast)
-        driver = TextDriver(parser, rows, options, b"\n")
-        outcome: RecordOutcome | None = None
+        driver = TextDriver(parser, options, b"\n")
         with Spool(4 * options.batch_bytes) as spool:
             pieces = content(file, options, step)
             for lines, source in records_at(ROOT, file, pieces, options):
                 parsed = driver.parse(lines, source)
-                if parser.problem and outcome is None:
-                    outcome = rows.refuse((), b"", parser.problem, lambda: file.path)
+                if parser.problem and options.mode is ParseMode.FAILFAST:
+                    raise rows.error(file.path, parser.problem)
                 # Nothing has to wait for the end: the first value that does not fit fails the
                 # query.
                 if options.mode is ParseMode.FAILFAST:
                     yield parsed
                 else:
                     spool.put(parsed.batch)
-            if outcome and outcome.dropped:
-                yield self._dropped(file, outcome.dropped)
+            if parser.problem and options.mode is ParseMode.DROPMALFORMED:
+                yield self._dropped(file, parser.problem)
                 return
-            text = self._text(file) if outcome and rows.keeps_text else None
+            text = self._text(file) if parser.problem and rows.keeps_text else None
             for batch in spool.batches():
                 yield from map(Parsed, rows.with_text(batch, text, options.batch_bytes))
 
     def _at_once(self, file: FileVersion, done: int) -> Iterator[Parsed]:
         """Yield all of a document as one record, but for the rows that are out already."""
         data = whole_content(file, self._options)
-        rows, dropped = self._rows.of_record(data, lambda: f"{file.path}, byte 0")
+        read = self._rows.read([data], lambda _: f"{file.path}, byte 0")
+        batch, _, dropped = self._rows.keep(read, [data], lambda _: f"{file.path}, byte 0")
         if dropped:
-            yield self._dropped(file, dropped)
+            yield self._dropped(file, dropped[0])
             return
-        for start in range(done, max(len(rows), done + 1), _ROWS):
-            yield Parsed(self._rows.batch(rows[start : start + _ROWS]))
+        for start in range(done, max(batch.num_rows, done + 1), _ROWS):
+            yield Parsed(batch.slice(start, _ROWS))
 
     def _dropped(self, file: FileVersion, reason: str) -> Parsed:
         bad = list[BadRecord]()
@@ -283,6 +318,7 @@ class _ElementParser(TextParser):
     """Parses the elements of one document; remembers what does not fit in the first bad one."""
 
     spans_lines = False
+    piece_bytes = least_bytes = _PIECE
 
     def __init__(self, file: FileVersion, rows: JsonRows, fast: FastLines) -> None:
         self._path, self._rows, self._fast = file.path, rows, fast
@@ -303,12 +339,19 @@ class _ElementParser(TextParser):
         return (record for record in records_of(data, b"\n") if record.offset < len(data))
 
     @override
-    def outcome(self, record: TextRecord, where: Callable[[], str]) -> RecordOutcome:
+    def exact(self, records: Iterator[TextRecord], source: Origin) -> Cut:
+        whole = list(records)
+        where = places(whole, source)
         try:
-            return RecordOutcome([self._rows.of_element(record.text, where)])
-        except Partial as err:
-            place = where().removeprefix(f"{self._path}, ")
-            self.problem = self.problem or f"{err}, in the element at {place}"
-            return RecordOutcome([err.value])
-        except ValueError as err:
+            read = self._rows.read([record.text for record in whole], where, elements=True)
+        except NotJson as err:
             raise Odd(str(err)) from err
+        for at, problem in read.problems.items():
+            place = where(at).removeprefix(f"{self._path}, ")
+            self.problem = self.problem or f"{problem}, in the element at {place}"
+        return Cut(Parsed(read.batch), whole[-1].end if whole else 0)
+
+
+def places(records: Sequence[TextRecord], source: Origin) -> Callable[[int], str]:
+    """Return a function from the number of a record to its place."""
+    return lambda at: source.locate(records[at].offset)[1]

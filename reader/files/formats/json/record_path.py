@@ -22,7 +22,7 @@ from .....checkpoint_meta.documents.file_split import FileVersion
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
 from ..records.record_format import Origin
-from .json_values import MAX_DEPTH, nesting, without_escapes
+from .strict_json import MAX_DEPTH, nesting, without_escapes
 
 ROOT = ""
 """The path of the one array that a file is. `$` is that of the documents of a file."""

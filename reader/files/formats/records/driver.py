@@ -22,12 +22,6 @@ from ..api import BadRecord, Parsed
 from .outcome import RecordOutcome, text_of
 from .record_format import Origin
 
-PIECE = 64 * 1024
-"""Bytes of the pieces of a refused block."""
-
-_LEAST = 2 * 1024
-"""Bytes of a piece that is not halved again."""
-
 
 class Cut(NamedTuple):
     """The rows of the records before some byte."""
@@ -51,6 +45,12 @@ class TextRecord(NamedTuple):
 class TextParser(ABC):
     """The two parsers of a format."""
 
+    piece_bytes = 64 * 1024
+    """Length of the pieces of a refused block."""
+
+    least_bytes = 2 * 1024
+    """Length of a piece that is not halved again."""
+
     @property
     @abstractmethod
     def spans_lines(self) -> bool:
@@ -68,22 +68,20 @@ class TextParser(ABC):
         """Yield the records that the exact parser is given."""
 
     @abstractmethod
-    def outcome(self, record: TextRecord, where: Callable[[], str]) -> RecordOutcome:
-        """Parse one record exactly.
+    def exact(self, records: Iterator[TextRecord], source: Origin) -> Cut:
+        """Parse these records exactly.
 
         Raises:
-            SplitReadError: the record does not fit, and `mode` lets none pass.
+            SplitReadError: a record does not fit, and `mode` lets none pass.
         """
 
 
 class TextDriver:
     """Drives the parsers of one format over blocks."""
 
-    def __init__(
-        self, parser: TextParser, rows: Rows, options: ReaderOptions, separator: bytes = b""
-    ) -> None:
+    def __init__(self, parser: TextParser, options: ReaderOptions, separator: bytes = b"") -> None:
         """`separator` ends records instead of the option lineSep."""
-        self._parser, self._rows, self._options = parser, rows, options
+        self._parser = parser
         self._separator = separator or options.line_sep.encode() or b"\n"
 
     def parse(self, data: bytes, source: Origin) -> Parsed:
@@ -108,7 +106,7 @@ class TextDriver:
         # A separator that overlaps itself can only be looked for from the beginning of the block,
         # and `moved` keeps the place in one file, not in several that were parsed at once.
         whole = len(source.files) > 1 or overlaps_itself(self._separator)
-        begin, size, end = 0, len(data) if whole else PIECE, -1
+        begin, size, end = 0, len(data) if whole else self._parser.piece_bytes, -1
         while end < len(data):
             end, at = self._end_of_line(data, begin + size), begin
             piece, ends = data[begin:end], is_last and end == len(data)
@@ -117,7 +115,7 @@ class TextDriver:
             for parsed, used in parse(piece, source.moved(begin), is_last=ends):
                 at += used
                 yield Cut(parsed, at)
-            begin, size = at, PIECE if at > begin else 2 * size
+            begin, size = at, self._parser.piece_bytes if at > begin else 2 * size
 
     def _end_of_line(self, data: bytes, at: int) -> int:
         end = data.find(self._separator, at)
@@ -133,7 +131,8 @@ class TextDriver:
         Where both are, bad records are many, and trying on would take longer than it saves.
         """
         middle = self._end_of_line(data, len(data) // 2)
-        if len(data) <= _LEAST or middle == len(data) or self._parser.spans_lines:
+        is_short = len(data) <= self._parser.least_bytes or middle == len(data)
+        if is_short or self._parser.spans_lines:
             return self._exact(data, source, is_last=is_last)
         halves = [(data[:middle], source), (data[middle:], source.moved(middle))]
         cuts = [self._parser.fast(*half, is_last=True) for half in halves]
@@ -147,7 +146,7 @@ class TextDriver:
 
     def _exact(self, data: bytes, source: Origin, *, is_last: bool) -> Sequence[Cut]:
         records = self._parser.records(data, is_last=is_last)
-        parsed, end = exactly(records, self._parser.outcome, self._rows, source, self._options)
+        parsed, end = self._parser.exact(records, source)
         return [Cut(parsed, end if self._parser.spans_lines and not is_last else len(data))]
 
 

@@ -76,5 +76,5 @@ def json_text(value: Any) -> str:
 
 
 def text_of(record: bytes | str) -> str:
-    """Return the text of a record, whatever its bytes are."""
+    """Return the text of a record; bytes that are not UTF-8 are replaced."""
     return record if isinstance(record, str) else record.decode("utf-8", "replace")

@@ -33,7 +33,7 @@ _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def encode(value: Any) -> dict[str, bytes]:
-    """`value` and `metadata` of a parsed value, its numbers as `Number`.
+    """`value` and `metadata` of a parsed value, its numbers as `Number` or `int`.
 
     Raises:
         ValueError: it is too large, or no JSON value.
@@ -89,14 +89,14 @@ def _scalar(value: Any) -> bytes:
         return NULL
     if isinstance(value, bool):
         return boolean_of(value)
-    if type(value) is Number:
-        return _number(value)
+    if type(value) in (int, Number):
+        return _number(str(value))
     if isinstance(value, str):
         return text_of(value)
     raise ValueError(f"{type(value).__name__} is not a JSON value")
 
 
-def _number(digits: Number) -> bytes:
+def _number(digits: str) -> bytes:
     if digits.removeprefix("-").isdigit():
         number = int(digits)
         # Beyond, `VariantBuilder` makes decimals of integers, too.
@@ -105,5 +105,5 @@ def _number(digits: Number) -> bytes:
     if _PLAIN.fullmatch(digits):
         # Unless it has more than 38 digits.
         with suppress(ValueError):
-            return decimal_of(Decimal(str(digits)))
+            return decimal_of(Decimal(digits))
     return double_of(float(digits))

@@ -46,7 +46,7 @@ def test_one_record_of_many_blocks_is_read_in_proportion_too(tmp_path):
 def test_line_feeds_within_records_make_no_row_in_any_piece(
     tmp_path, monkeypatch, separator, first
 ):
-    monkeypatch.setattr(driver, "PIECE", 100)
+    monkeypatch.setattr(driver.TextParser, "piece_bytes", 100)
     path = tmp_path / "a.csv"
     # Of many lengths, so that some pieces end within three bars.
     records = [f"{first}{number},{'x' * (number % 7)}\ny" for number in range(3_000)]

@@ -1,41 +1,27 @@
-"""Records that msgspec or CPython's parser takes whole, and of which every value fits.
+"""Flat records, of which every value fits: through msgspec, typed and by column into Arrow.
 
-Flat records go through msgspec, typed and column by column into Arrow. On one core, 27 MB of
-six-column lines took 0.09 s (300 MB/s) this way, and with pyarrow's parser 0.12 s (220 MB/s).
-DuckDB (320 MB/s) and polars (285 MB/s) are hardly better, much larger, and take text for numbers or
-numbers for text without a word.
-
-Single records go through CPython's parser, with what `json_rows.py` gives, several times faster.
-Both refuse what is not exactly of its type; CPython's also names that come twice, and what has to
-be kept as it was written.
+On one core, 27 MB of six-column lines took 0.09 s (300 MB/s) this way. DuckDB (320 MB/s) and polars
+(285 MB/s) are hardly better, much larger, and take text for numbers or numbers for text without a
+word.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import struct
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Self
 
 import msgspec
 import pyarrow as pa
 
-from ...evolution.type_growth import is_variant
-from ...options import ReaderOptions
-from ...values.numbers import Number
 from ...values.rows import gc_paused
-from ...values.times.temporal import Temporal
-from ...values.variant.json_variant import encode
-from .json_values import SURROGATES, clean, may_exceed, plain_base64, scalar
 
 _types = pa.types
 
 NAME_ESCAPED = re.compile(r'[\\"\x00-\x1f]')
 """What JSON escapes in names; msgspec refuses to look for such names."""
-
-_NULL = msgspec.Raw(b"null")
 
 _FEW = 5
 """Columns from which on it pays to turn records around."""
@@ -47,7 +33,10 @@ _WIDE = 100
 """Columns beyond which that gains less than more calls cost."""
 
 REFUSALS = (ValueError, RecursionError, OverflowError, msgspec.MsgspecError)
-"""What both parsers raise, in addition to pyarrow's own errors, for records that they refuse."""
+"""What the typed parsers raise, in addition to pyarrow's own errors, for what they refuse."""
+
+MINUS_ZERO = re.compile(rb"-0(?![0-9.eE])")
+"""An integer that is 0.0 for Spark in a column of floats."""
 
 
 class FlatRecords:
@@ -155,10 +144,7 @@ def record_type(asked: Sequence[tuple[str, Any]], *, known_only: bool) -> type[m
     own = [f"field_{number}" for number in range(len(asked))]
     return msgspec.defstruct(
         "Record",
-        [
-            (name, kind, _NULL if kind is msgspec.Raw else None)
-            for name, (_, kind) in zip(own, asked, strict=True)
-        ],
+        [(name, kind, None) for name, (_, kind) in zip(own, asked, strict=True)],
         rename={name: written for name, (written, _) in zip(own, asked, strict=True)},
         forbid_unknown_fields=known_only,
         # Values are dropped together and hold no cycles.
@@ -167,7 +153,7 @@ def record_type(asked: Sequence[tuple[str, Any]], *, known_only: bool) -> type[m
 
 
 def _text(value: Any) -> str | None:
-    written = bytes(value)
+    written = b"null" if value is None else bytes(value)
     if written.startswith(b'"'):
         return (
             msgspec.json.decode(written, type=str) if b"\\" in written else written[1:-1].decode()
@@ -183,131 +169,3 @@ def python_type(kind: pa.DataType) -> type | None:
         return int
     # A float of 32 bits would be rounded twice.
     return {pa.float64(): float, pa.bool_(): bool}.get(kind)
-
-
-Take = Callable[[Any], Any]
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    # A name twice: which of its values count is for the exact path.
-    if len(fields) != len(pairs):
-        raise ValueError
-    return fields
-
-
-def _object_of_whole_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if any(SURROGATES.search(name) for name, _ in pairs):
-        raise ValueError
-    return _object(pairs)
-
-
-def _decoder(hook: Callable[[list[tuple[str, Any]]], Any]) -> json.JSONDecoder:
-    return json.JSONDecoder(
-        object_pairs_hook=hook, parse_float=Number, parse_int=Number, parse_constant=Number
-    )
-
-
-_DECODER, _CAREFUL = _decoder(_object), _decoder(_object_of_whole_names)
-
-
-def parsed(data: bytes, options: ReaderOptions) -> Any:
-    """The one value that `data` is, with the digits of its numbers. Raises one of `REFUSALS`."""
-    text = data.decode()
-    if may_exceed(data):
-        raise ValueError
-    # The words may be in a string; the exact path decides then.
-    if not options.allow_non_numeric_numbers and ("NaN" in text or "Infinity" in text):
-        raise ValueError
-    # Half a surrogate pair in a name is malformed for Jackson, and only an escape can write one.
-    escaped_pair = "\\ud" in text or "\\uD" in text
-    return (_CAREFUL if escaped_pair else _DECODER).decode(text)
-
-
-_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
-def keep_written(value: Any, names: Collection[str], record: bytes) -> None:
-    """Put the text of objects and arrays, as written, for the fields of `value` with these names.
-
-    `value` is what `parsed` made of `record`. Raises one of `REFUSALS`.
-    """
-    if type(value) is not dict:
-        return
-    nested = [name for name in names if type(value.get(name)) in (dict, list)]
-    if nested:
-        written = _RAW.decode(record)
-        for name in nested:
-            value[name] = bytes(written[name]).decode()
-
-
-def rows_of(value: Any, fields: Mapping[str, Take]) -> list[dict[str, Any]]:
-    """Return the rows of a record. Raises one of `REFUSALS`."""
-    return [_row(record, fields) for record in (value if type(value) is list else [value])]
-
-
-def takers(
-    fields: pa.Schema | pa.StructType, options: ReaderOptions, temporal: Temporal
-) -> dict[str, Take]:
-    """For each field a function from parsed values, `None` left out, to what `pa.array` takes."""
-    return {field.name: _taker(field.type, options, temporal) for field in fields}
-
-
-def _taker(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Take:
-    if is_variant(kind):
-        return encode
-    take = _filled(kind, options, temporal)
-    return lambda value: None if value is None else take(value)
-
-
-def _filled(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Take:
-    if _types.is_struct(kind):
-        fields = takers(kind, options, temporal)
-        return lambda value: _row(value, fields)
-    if _types.is_list(kind):
-        inner = _taker(kind.value_type, options, temporal)
-        return lambda value: [inner(item) for item in _of(list, value)]
-    if _types.is_map(kind):
-        inner = _taker(kind.item_type, options, temporal)
-        return lambda value: [(clean(k), inner(v)) for k, v in _of(dict, value).items()]
-    if _types.is_string(kind):
-        return _string
-    if _types.is_binary(kind):
-        return lambda value: plain_base64(_of(str, value))
-    return _scalar(scalar(kind, options, temporal))
-
-
-def _row(value: Any, fields: Mapping[str, Take]) -> dict[str, Any]:
-    record = _of(dict, value)
-    return {name: take(record[name]) for name, take in fields.items() if name in record}
-
-
-def _of(kind: type, value: Any) -> Any:
-    # Not `isinstance`: a `Number` is a `str`, too.
-    if type(value) is not kind:
-        raise ValueError
-    return value
-
-
-def _string(value: Any) -> str:
-    if type(value) is str:
-        return clean(value)
-    if type(value) is Number:
-        return str(value)
-    if type(value) is bool:
-        return "true" if value else "false"
-    raise ValueError
-
-
-def _scalar(convert: Callable[[str, str], Any]) -> Take:
-    def taken(value: Any) -> Any:
-        if type(value) is Number:
-            return convert("int" if value.lstrip("-").isdigit() else "float", value)
-        if type(value) is str:
-            return convert("string", value)
-        if type(value) is bool:
-            word = "true" if value else "false"
-            return convert(word, word)
-        raise ValueError
-
-    return taken

@@ -1,0 +1,295 @@
+"""The exact path of JSON: fields of records, by whole columns.
+
+msgspec finds the fields of each record and leaves their text as it is. All texts of a column are
+decoded at once; if one does not fit, each is by itself. A value that does not fit is null; fields
+of its struct, and other elements of an array of structs, are kept, as by Spark's reader.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import accumulate, chain
+from typing import Any, NamedTuple, cast
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from ...evolution.type_growth import is_variant
+from ...options import ReaderOptions
+from ...values.times.temporal import Temporal
+from ...values.variant.json_variant import encode
+from .flat_records import MINUS_ZERO, REFUSALS, python_type
+from .json_values import base64_of, misfit, scalar
+from .strict_json import WORD_NUMBER, tree_of, written
+
+_types = pa.types
+
+Texts = Sequence[msgspec.Raw | None]
+"""The texts of the values of one column; None where a record has no such field."""
+
+_NULL = msgspec.Raw(b"null")
+_TEXT = msgspec.json.Decoder(str)
+
+
+class Column(NamedTuple):
+    """Values, and by their places what does not fit."""
+
+    array: pa.Array
+    misfits: dict[int, str]
+    """Values that are null because they do not fit."""
+
+    partial: dict[int, str]
+    """Values of which a part fits."""
+
+
+class ColumnReader(ABC):
+    """Reads the values of one type."""
+
+    @abstractmethod
+    def read(self, texts: Texts) -> Column:
+        """Return one value for each text."""
+
+
+def readers(
+    fields: Iterable[pa.Field], options: ReaderOptions, temporal: Temporal
+) -> dict[str, ColumnReader]:
+    """Return the reader of each field.
+
+    Raises:
+        TypeError: JSON cannot be read into columns of one of these types.
+    """
+    return {field.name: _reader(field.type, options, temporal) for field in fields}
+
+
+def _reader(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> ColumnReader:
+    if is_variant(kind):
+        return _Leaves(kind, None, lambda text: encode(tree_of(text, options)), takes_null=True)
+    if _types.is_struct(kind):
+        return _Structs(kind, readers(kind, options, temporal))
+    if _types.is_list(kind):
+        return _Lists(kind, _reader(kind.value_type, options, temporal))
+    if _types.is_map(kind):
+        if not _types.is_string(kind.key_type):
+            raise TypeError("JSON can be read only into maps with string keys")
+        return _Maps(kind, _reader(kind.item_type, options, temporal))
+    if _types.is_string(kind):
+        return _Leaves(kind, _plain(kind, str), _string)
+    if _types.is_binary(kind):
+        return _Leaves(kind, None, _binary)
+    convert = scalar(kind, options, temporal)
+    typed = _plain(kind, python_type(kind))
+    if _types.is_date(kind) or _types.is_timestamp(kind):
+
+        def times(values: list[Any]) -> pa.Array:
+            return temporal.column(pa.array(values, pa.string()), kind)
+
+        typed = msgspec.json.Decoder(list[str | None]), times
+    return _Leaves(kind, typed, lambda text: convert(*_token(text)))
+
+
+_Typed = tuple[msgspec.json.Decoder[Any], Callable[[list[Any]], pa.Array]]
+
+
+def _plain(kind: pa.DataType, python_kind: Any) -> _Typed | None:
+    if python_kind is None:
+        return None
+    return msgspec.json.Decoder(list[python_kind | None]), lambda values: pa.array(values, kind)
+
+
+def _token(text: bytes) -> tuple[str, str]:
+    """Return the kind of a value, and its text: see `scalar`."""
+    if text[:1] == b'"':
+        return "string", _TEXT.decode(text)
+    word = written(text)
+    if word in ("true", "false") or word[0] in "{[":
+        return word, word
+    return ("int" if word.lstrip("-").isdigit() else "float"), word
+
+
+def _string(text: bytes) -> str:
+    return _TEXT.decode(text) if text[:1] == b'"' else written(text)
+
+
+def _binary(text: bytes) -> bytes:
+    if text[:1] != b'"':
+        raise misfit(written(text), "base64 text")
+    return base64_of(_TEXT.decode(text))
+
+
+def _joined(texts: Texts) -> bytes:
+    if None in texts:
+        texts = [_NULL if text is None else text for text in texts]
+    return b"[" + b",".join(cast("Sequence[bytes]", texts)) + b"]"
+
+
+class _Leaves(ColumnReader):
+    """Values without parts."""
+
+    def __init__(
+        self,
+        kind: pa.DataType,
+        typed: _Typed | None,
+        convert: Callable[[bytes], Any],
+        *,
+        takes_null: bool = False,
+    ) -> None:
+        self._kind, self._typed, self._convert = kind, typed, convert
+        self._null = b"" if takes_null else b"null"
+        self._has_floats = _types.is_floating(kind)
+
+    @override
+    def read(self, texts: Texts) -> Column:
+        if self._typed is not None:
+            with suppress(*REFUSALS, pa.ArrowException):
+                return Column(self._at_once(_joined(texts), *self._typed), {}, {})
+        values, misfits = list[Any](), dict[int, str]()
+        for at, raw in enumerate(texts):
+            text = self._null if raw is None else bytes(raw)
+            value = None
+            if raw is not None and text != self._null:
+                try:
+                    value = self._convert(text)
+                except ValueError as err:
+                    misfits[at] = str(err)
+            values.append(value)
+        return Column(pa.array(values, self._kind), misfits, {})
+
+    def _at_once(
+        self,
+        joined: bytes,
+        decoder: msgspec.json.Decoder[Any],
+        array_of: Callable[[list[Any]], pa.Array],
+    ) -> pa.Array:
+        if self._has_floats and (WORD_NUMBER in joined or MINUS_ZERO.search(joined)):
+            raise ValueError("a word for no number, or an integer -0, which is 0.0 for Spark")
+        return array_of(decoder.decode(joined))
+
+
+class _Nested(ColumnReader):
+    """Values with parts, whose texts are found first."""
+
+    def __init__(self, kind: pa.DataType, part_type: Any, expected: str, hook: Any = None) -> None:
+        self._kind, self._expected = kind, expected
+        self._all = msgspec.json.Decoder(list[part_type | None], dec_hook=hook)
+        self._one = msgspec.json.Decoder(part_type | None, dec_hook=hook)
+
+    @override
+    def read(self, texts: Texts) -> Column:
+        misfits = dict[int, str]()
+        try:
+            values = self._all.decode(_joined(texts))
+        except msgspec.ValidationError:
+            values = []
+            for at, text in enumerate(texts):
+                value = None
+                if text is not None:
+                    try:
+                        value = self._one.decode(text)
+                    except msgspec.ValidationError:
+                        misfits[at] = str(misfit(written(bytes(text)), self._expected))
+                values.append(value)
+        column = self._column(values)
+        return column._replace(misfits=column.misfits | misfits)
+
+    @abstractmethod
+    def _column(self, values: list[Any]) -> Column: ...
+
+
+class _Structs(_Nested):
+    def __init__(self, kind: pa.StructType, fields: Mapping[str, ColumnReader]) -> None:
+        super().__init__(kind, dict[str, msgspec.Raw], "an object")
+        self._fields = fields
+
+    @override
+    def _column(self, values: list[Any]) -> Column:
+        arrays, partial = [], dict[int, str]()
+        for name, reader in self._fields.items():
+            column = reader.read([None if value is None else value.get(name) for value in values])
+            arrays.append(column.array)
+            partial = named(name, column) | partial
+        if not arrays:
+            return Column(pa.array([None if v is None else {} for v in values], self._kind), {}, {})
+        fields, mask = list(self._kind), _nulls(values)
+        return Column(pa.StructArray.from_arrays(arrays, fields=fields, mask=mask), {}, partial)
+
+
+def named(name: str, column: Column) -> dict[int, str]:
+    """Return all that does not fit in the column of a field."""
+    return {at: f"{name}: {why}" for at, why in (column.partial | column.misfits).items()}
+
+
+class _Repeated(_Nested):
+    """Lists and maps: a part that does not fit at all takes the value with it."""
+
+    def __init__(self, kind: pa.DataType, inner: ColumnReader, *more: Any) -> None:
+        super().__init__(kind, *more)
+        self._inner = inner
+
+    @override
+    def _column(self, values: list[Any]) -> Column:
+        inner = self._inner.read(self._parts(values))
+        ends = list(accumulate(0 if value is None else len(value) for value in values))
+        if inner.misfits:
+            misfits = self._by_value(inner.misfits, ends)
+            rest = self._column([None if at in misfits else v for at, v in enumerate(values)])
+            return rest._replace(misfits=misfits)
+        offsets = pa.array([0, *ends], pa.int32())
+        array = self._array(offsets, values, inner.array)
+        return Column(array, {}, self._by_value(inner.partial, ends))
+
+    def _by_value(self, problems: dict[int, str], ends: list[int]) -> dict[int, str]:
+        places = np.searchsorted(ends, list(problems), side="right").tolist()
+        # Reversed, so that the first problem of a value is the one that is named.
+        return dict(zip(reversed(places), reversed(problems.values()), strict=True))
+
+    @abstractmethod
+    def _parts(self, values: list[Any]) -> list[msgspec.Raw]: ...
+
+    @abstractmethod
+    def _array(self, offsets: pa.Array, values: list[Any], inner: pa.Array) -> pa.Array: ...
+
+
+def _nulls(values: list[Any]) -> pa.Array | None:
+    return pa.array([value is None for value in values]) if None in values else None
+
+
+class _Lists(_Repeated):
+    def __init__(self, kind: pa.ListType, inner: ColumnReader) -> None:
+        super().__init__(kind, inner, list[msgspec.Raw], "an array")
+
+    @override
+    def _parts(self, values: list[Any]) -> list[msgspec.Raw]:
+        return list(chain.from_iterable(value for value in values if value is not None))
+
+    @override
+    def _array(self, offsets: pa.Array, values: list[Any], inner: pa.Array) -> pa.Array:
+        return pa.ListArray.from_arrays(offsets, inner, type=self._kind, mask=_nulls(values))
+
+
+class _EntryName(str):
+    """A name that differs from any other, so that Spark's maps keep names that come twice."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+class _Maps(_Repeated):
+    def __init__(self, kind: pa.MapType, inner: ColumnReader) -> None:
+        part_type = dict[_EntryName, msgspec.Raw]
+        super().__init__(kind, inner, part_type, "an object", lambda _, name: _EntryName(name))
+
+    @override
+    def _parts(self, values: list[Any]) -> list[msgspec.Raw]:
+        return [part for value in values if value is not None for part in value.values()]
+
+    @override
+    def _array(self, offsets: pa.Array, values: list[Any], inner: pa.Array) -> pa.Array:
+        keys = [name for value in values if value is not None for name in value]
+        return pa.MapArray.from_arrays(
+            offsets, pa.array(keys, pa.string()), inner, type=self._kind, mask=_nulls(values)
+        )
