@@ -7,10 +7,10 @@ or the table was restored, and the query ends with an error that says which one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..checkpoint_meta.documents.batch_mark import BatchMark
+from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
 from ..checkpoint_meta.documents.written_file import FileName
 from ..errors import TableError
 from .written_batch import WrittenBatch, digest_of
@@ -24,19 +24,45 @@ class TableMark:
     digest: str
     """`digest_of` its files, or the first digits of it."""
 
+    is_certain: bool = True
+    """False if later batches may be in files that others have written."""
+
 
 def mark_by_files(paths: Iterable[str], lineage: str) -> TableMark | None:
     """The newest batch of a query by the names of a table's files; None if none is of the query.
 
-    For a table that has lost its mark. A batch whose files were rewritten cannot be seen.
+    For a table that has lost its mark. A batch whose files were rewritten cannot be seen, so the
+    mark is not certain if some files are not of a query.
     """
     batches: dict[BatchMark, list[str]] = {}
+    is_certain = True
     for path in paths:
         name = FileName.parse(path)
+        is_certain &= name is not None
         if name is not None and name.checkpoint.lineage == lineage:
             batches.setdefault(BatchMark.of(name.checkpoint), []).append(path)
-    newest = max(batches, key=lambda mark: mark.checkpoint, default=None)
-    return None if newest is None else TableMark(newest, digest_of(batches[newest]))
+    newest = max(batches, key=lambda mark: mark.checkpoint, default=NO_BATCH)
+    if newest == NO_BATCH and is_certain:
+        return None
+    return TableMark(newest, digest_of(batches.get(newest, ())), is_certain)
+
+
+def batches_in(
+    marks: Iterable[tuple[TableMark, Sequence[str]]],
+) -> Iterator[tuple[TableMark, Sequence[str]]]:
+    """The batches that a table has by the marks of its commits, each with the files it added.
+
+    Both the newest first. A mark of a commit that added nothing was set when batches were removed.
+    """
+    last: BatchMark | None = None
+    for mark, files in marks:
+        if last is not None and mark.batch != last:
+            continue
+        if files:
+            yield mark, files
+        elif mark.batch == NO_BATCH:
+            return
+        last = None if files else mark.batch
 
 
 def has_batch(newest: TableMark | None, batch: WrittenBatch, table: str) -> bool:
@@ -51,12 +77,14 @@ def has_batch(newest: TableMark | None, batch: WrittenBatch, table: str) -> bool
         if previous.checksum:
             raise _behind("no batch of the query", batch, table)
         return False
-    is_there = newest.batch == batch.mark
+    is_there = newest.batch == batch.mark != NO_BATCH
     if is_there and batch.digest.startswith(newest.digest):
         return True
     is_unknown = not previous.checksum and newest.batch.checkpoint <= previous.checkpoint
     if newest.batch == previous or (is_unknown and previous.checkpoint):
         return False
+    if not newest.is_certain:
+        raise not_known(table, _expected(batch))
     others = ", with other files" if is_there else ""
     state = f"checkpoint {newest.batch} as the query's newest batch{others}"
     if newest.batch.checkpoint < previous.checkpoint:
@@ -83,6 +111,32 @@ def _behind(state: str, batch: WrittenBatch, table: str) -> TableError:
         "'sluice fork CHECKPOINT NEW_CHECKPOINT --at-table TABLE' makes a checkpoint that "
         "continues after the newest batch of the table. If this table is to get the new rows only, "
         "add --new-table.",
+    )
+
+
+def not_known(table: str, expected: str) -> TableError:
+    """The mark of a query is gone, and so are files that would prove a batch."""
+    return TableError(
+        "it is not known which batches of the query the table has",
+        table,
+        "no mark of the query, and data files by others: a compaction may have rewritten its rows",
+        expected,
+        "Compare the rows of the table with those of the input. If the table has them all, start "
+        "once with --new-table (in Spark: `sluice rebind` with the checkpoint). Otherwise restore "
+        "table and checkpoint from backups of the same moment.",
+    )
+
+
+def not_retained(table: str, found: str) -> TableError:
+    """The table's history does not go back to the batches that a command is about."""
+    return TableError(
+        "the history of the table does not go back to the newest batch that it shares with the "
+        "checkpoint",
+        table,
+        found,
+        "the commits of all later batches",
+        "Restore table and checkpoint from backups of the same moment, or start a query with a new "
+        "checkpoint that writes into a new table.",
     )
 
 

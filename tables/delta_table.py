@@ -1,9 +1,9 @@
 """Data files into a Delta table: one transaction a batch, recognized by application transactions.
 
-Each commit carries three `txn` actions of the Delta protocol: the query's lineage with the
-checkpoint id, one with digits of its checksum, and one with a digest of the list of files. delta-rs
-accepts a `txn` that is there already (delta-rs issue 2580), so the table is read again before every
-try.
+Each commit carries four `txn` actions of the Delta protocol: the query's lineage with the
+checkpoint id, one with digits of its checksum, one with a digest of the list of files, and one with
+the version of the table, since a RESTORE leaves them all. delta-rs accepts a `txn` that is there
+already (delta-rs issue 2580), so the table is read again before every try.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from typing_extensions import override
 
-from ..checkpoint_meta.documents.batch_mark import BatchMark
+from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
 from ..checkpoint_meta.storage.client_options import client_config
 from ..checkpoint_meta.storage.providers import BY_SCHEME
 from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
 from ..checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
+from ..checkpoint_meta.stores.open_store import open_store
 from ..errors import OptionError, TableError
 from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.statistics import Path
 from ..reader.direct_write.table_fit import check_values, has_rules, with_demands
-from .batch_order import TableMark, mark_by_files
+from .batch_order import TableMark, batches_in, mark_by_files, not_retained
 from .compaction import one_compaction
+from .delta_history import DeltaHistory
 from .delta_removal import remove_files
 from .delta_types import both
 from .table_sink import TableSink
@@ -86,11 +88,14 @@ class DeltaSink(TableSink):
 
     @override
     def opened(self) -> DeltaTable | None:
+        return self._opened()
+
+    def _opened(self, version: int | None = None) -> DeltaTable | None:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
         try:
-            return DeltaTable(self._name, storage_options=self.client_options)
+            return DeltaTable(self._name, version, storage_options=self.client_options)
         except TableNotFoundError:
             return None
 
@@ -134,8 +139,28 @@ class DeltaSink(TableSink):
     def remove(
         self, table: DeltaTable, paths: Sequence[str], lineage: str, newest: TableMark
     ) -> None:
-        mark = zip(_names(lineage), _numbers(newest), strict=True)
+        mark = zip(_names(lineage), _numbers(newest, table.version() + 1), strict=True)
         remove_files(table, self._name, self._storage_options, paths, dict(mark))
+
+    @override
+    def batches(
+        self, table: DeltaTable | None, lineage: str
+    ) -> Iterator[tuple[TableMark, Sequence[str]]]:
+        return batches_in(self._marks(table, lineage)) if table is not None else iter(())
+
+    def _marks(self, table: DeltaTable, lineage: str) -> Iterator[tuple[TableMark, Sequence[str]]]:
+        names = _names(lineage)
+        try:
+            for commit in self._history.commits(table.version()):
+                if names[0] in commit.transactions:
+                    mark = _mark([commit.transactions[name] for name in names])
+                    yield mark, [path.rpartition("/")[2] for path in commit.added]
+        except FileNotFoundError as error:
+            raise not_retained(self._name, str(error)) from error
+
+    @property
+    def _history(self) -> DeltaHistory:
+        return DeltaHistory(open_store(f"{self._name}/_delta_log", self._storage_options))
 
     def compact(self, target_bytes: int) -> Mapping[str, int]:
         """Rewrite small files as files of about this size, in one commit; what was rewritten.
@@ -181,7 +206,7 @@ class DeltaSink(TableSink):
             self._additions(batch),
             partition_by=partitions,
             storage_options=self.client_options,
-            commit_properties=_identity(batch),
+            commit_properties=_identity(batch, 0),
         )
 
     def _additions(self, batch: WrittenBatch) -> list[AddAction]:
@@ -203,13 +228,16 @@ class DeltaSink(TableSink):
         if table is None:
             return None
         versions = [table.transaction_version(name) for name in _names(lineage)]
-        checkpoint, checksum, digest = versions
-        if checkpoint == 0:
-            return None  # See `remove`.
-        if checkpoint is None or checksum is None or digest is None:
+        if None in versions:
             # Spark deletes transactions that are older than delta.setTransactionRetentionDuration.
             return mark_by_files(table.file_uris(), lineage)
-        return TableMark(BatchMark(checkpoint, f"{checksum:015x}"), f"{digest:015x}")
+        try:
+            restored = self._history.restored(table.version(), after=versions[-1])
+            if restored is not None:
+                return self.newest(self._opened(restored), lineage)
+        except (FileNotFoundError, *self._conflicts()):
+            return mark_by_files(table.file_uris(), lineage)
+        return _mark(versions) if versions[0] else None  # See `remove`.
 
     def _with(self, present: Any, schemas: Sequence[pa.Schema]) -> Schema:
         """The columns of the table and those of the files, which become nullable there.
@@ -270,7 +298,7 @@ class DeltaSink(TableSink):
             schema,
             partition_by=partitions,
             partition_filters=[(filter_column, "in", [])] if grows and filter_column else None,
-            commit_properties=_identity(batch),
+            commit_properties=_identity(batch, table.version() + 1),
         )
 
     def _check_rules(self, table: DeltaTable, present: Any, batch: WrittenBatch) -> None:
@@ -317,30 +345,34 @@ def _without_retries(*transactions: Any) -> CommitProperties:
     return CommitProperties(max_commit_retries=0, app_transactions=[*transactions])
 
 
-def _identity(batch: WrittenBatch) -> CommitProperties:
-    """Return what identifies the batch in the table; conflicts wait for a look at it."""
-    return _marked(batch.lineage, TableMark(batch.mark, batch.digest))
-
-
-def _marked(lineage: str, newest: TableMark) -> CommitProperties:
+def _identity(batch: WrittenBatch, version: int) -> CommitProperties:
+    """Return what identifies the batch in a version of the table; conflicts wait for a look."""
     from deltalake import Transaction
 
     # Without a time, Spark's Delta deletes them at its next checkpoint if the table has
     # delta.setTransactionRetentionDuration, however long that is.
     now = int(time.time() * 1000)
-    pairs = zip(_names(lineage), _numbers(newest), strict=True)
-    return _without_retries(*(Transaction(name, version, now) for name, version in pairs))
+    numbers = _numbers(TableMark(batch.mark, batch.digest), version)
+    pairs = zip(_names(batch.lineage), numbers, strict=True)
+    return _without_retries(*(Transaction(name, number, now) for name, number in pairs))
 
 
-def _numbers(newest: TableMark) -> Sequence[int]:
+def _numbers(newest: TableMark, version: int) -> Sequence[int]:
     """The versions of the applications that are a table's mark."""
     mark = newest.batch
-    return mark.checkpoint, int(mark.checksum or "0", 16), int(newest.digest[:15], 16)
+    return mark.checkpoint, int(mark.checksum or "0", 16), int(newest.digest[:15], 16), version
+
+
+def _mark(numbers: Sequence[int]) -> TableMark:
+    checkpoint, checksum, digest, _ = numbers
+    if not checkpoint:
+        return TableMark(NO_BATCH, "")  # See `remove`.
+    return TableMark(BatchMark(checkpoint, f"{checksum:015x}"), f"{digest:015x}")
 
 
 def _names(lineage: str) -> Sequence[str]:
-    """The applications under which a table has a mark: checkpoint, checksum, digest of files."""
-    return lineage, f"{lineage}-checksum", f"{lineage}-files"
+    """The applications of a mark: checkpoint, its checksum, digest of files, version of table."""
+    return lineage, f"{lineage}-checksum", f"{lineage}-files", f"{lineage}-version"
 
 
 def _check_name(path: str, table: str) -> None:

@@ -1,25 +1,24 @@
-"""Data files into an Iceberg table: one transaction a batch, recognized by table properties.
+"""Data files into an Iceberg table: one transaction a batch, recognized by its snapshot.
 
-The properties are set in the transaction that adds the files, so both are there or neither is.
-Properties of snapshots would expire with them.
+The summary of the snapshot has the mark, so a rollback takes back both. Snapshots expire, so table
+properties have it as well, set in the same transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 from typing_extensions import override
 
-from ..checkpoint_meta.documents.batch_mark import BatchMark
 from ..errors import TableError
 from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.partition_spec import paths_of
 from ..reader.direct_write.statistics import Path, leaves
 from ..reader.direct_write.table_fit import required, with_demands, with_promises
-from .batch_order import TableMark, mark_by_files
+from .batch_order import TableMark, batches_in, mark_by_files, not_retained
 from .iceberg_files import (
     NAME_MAPPING,
     columns_of,
@@ -28,6 +27,14 @@ from .iceberg_files import (
     keep_names,
     path_in,
     written_name,
+)
+from .iceberg_history import (
+    MARK,
+    Snapshots,
+    added_in,
+    mark_in,
+    snapshot_property,
+    summary_of,
 )
 from .table_sink import TableSink
 from .written_batch import WrittenBatch
@@ -83,6 +90,7 @@ class IcebergSink(TableSink):
                 f"format-version {_NEWEST_VERSION} or older",
                 "Write into a table of version 2; tables.manifest lists the files for Spark.",
             )
+        self._snapshots = Snapshots.of(self._table.metadata)
         # In this copy only. pyiceberg copies the metadata two dozen times in a commit, which needs
         # no older snapshots.
         current = [snapshot for snapshot in [self._table.current_snapshot()] if snapshot]
@@ -103,11 +111,25 @@ class IcebergSink(TableSink):
 
     @override
     def newest(self, table: Table, lineage: str) -> TableMark | None:
-        mark = mark_of(table.properties, lineage)
-        if mark is None:
+        try:
+            return self._snapshots.mark(table.properties, lineage)
+        except LookupError:
             paths = (task.file.file_path for task in table.scan().plan_files())
             return mark_by_files(map(written_name, paths), lineage)
-        return mark
+
+    @override
+    def batches(self, table: Table, lineage: str) -> Iterator[tuple[TableMark, Sequence[str]]]:
+        return batches_in(self._marks(table, lineage))
+
+    def _marks(self, table: Table, lineage: str) -> Iterator[tuple[TableMark, Sequence[str]]]:
+        oldest = None
+        for oldest in self._snapshots.ancestors():
+            mark = mark_in(oldest.summary, lineage)
+            if mark is not None:
+                yield mark, [written_name(path) for path in added_in(oldest, table.io)]
+        # pyiceberg says of a snapshot whose parent has expired that it has none.
+        if oldest is not None and oldest.sequence_number != 1:
+            raise not_retained(self._name, f"snapshot {oldest.snapshot_id} as the oldest one")
 
     @override
     def files(self, table: Table) -> Sequence[str]:
@@ -115,15 +137,14 @@ class IcebergSink(TableSink):
 
     @override
     def remove(self, table: Table, paths: Sequence[str], lineage: str, newest: TableMark) -> None:
-        chosen = {*paths}
-        values = str(newest.batch), newest.digest
+        chosen, summary = {*paths}, summary_of(lineage, newest)
         try:
             with table.transaction() as transaction:
-                transaction.set_properties(dict(zip(_names(lineage), values, strict=True)))
-                with transaction.update_snapshot().overwrite() as overwrite:
+                with transaction.update_snapshot(summary).overwrite() as overwrite:
                     for task in table.scan().plan_files():
                         if task.file.file_path in chosen:
                             overwrite.delete_data_file(task.file)
+                _set_mark(transaction, summary, lineage, overwrite.snapshot_id)
         except self._conflicts() as error:
             raise TableError(
                 "batches were not removed from the table",
@@ -147,25 +168,24 @@ class IcebergSink(TableSink):
         batch.check_never_null(never_null, self._name)
         for schema in batch.schemas:
             self._check_columns(table, schema)
-        values = str(batch.mark), batch.digest
-        properties = dict(zip(_names(batch.lineage), values, strict=True))
+        summary = summary_of(batch.lineage, TableMark(batch.mark, batch.digest))
         names = table.properties.get(NAME_MAPPING)
         with table.transaction() as transaction:
             self._add_columns(transaction, batch, never_null)
-            transaction.set_properties(properties)
             keep_names(transaction, names, batch)
             files = data_files(transaction, batch, self._name)
             # Not `add_files`: it looks through all files of the table, however many.
-            with transaction.update_snapshot().merge_append() as append:
+            with transaction.update_snapshot(summary).merge_append() as append:
                 for file in files:
                     append.append_data_file(file)
+            _set_mark(transaction, summary, batch.lineage, append.snapshot_id)
 
     def _check_new(self, table: Table, batch: WrittenBatch) -> None:
         """Refuse files of others that another query may have added; our own names are unique."""
         location = table.metadata.location
         paths = {path_in(location, file.path) for file in batch.files if is_in_place(file)}
-        marks = {name for name in table.properties if name.startswith(_MARK)}
-        if paths and marks != {*_names(batch.lineage)}:
+        marks = {name for name in table.properties if name.startswith(MARK)}
+        if paths and not all(name.startswith(f"{MARK}{batch.lineage}.") for name in marks):
             already_added = paths & {task.file.file_path for task in table.scan().plan_files()}
             if already_added:
                 raise TableError(
@@ -260,18 +280,11 @@ class _PatientCatalog:
             raise CommitStateUnknownException(str(error)) from error
 
 
-def mark_of(properties: Mapping[str, str], lineage: str) -> TableMark | None:
-    """The newest batch of a query in a table with these properties; None without one."""
-    values = [properties.get(name) for name in _names(lineage)]
-    batch, digest = values
-    mark = None if batch is None or digest is None else TableMark(BatchMark.parse(batch), digest)
-    return mark if mark and mark.batch.checkpoint else None  # See `remove`.
+def _set_mark(
+    transaction: Transaction, summary: Mapping[str, str], lineage: str, snapshot: int
+) -> None:
+    number = transaction.table_metadata.last_sequence_number
+    transaction.set_properties({**summary, snapshot_property(lineage): f"{snapshot}-{number}"})
 
 
-_MARK: Final = "sluice."
 _NEWEST_VERSION: Final = 2
-
-
-def _names(lineage: str) -> Sequence[str]:
-    """The properties that are a table's mark."""
-    return f"{_MARK}{lineage}.checkpoint", f"{_MARK}{lineage}.files"

@@ -53,13 +53,19 @@ class Manifests(TableSink):
 
     @override
     def newest(self, table: Sequence[str], lineage: str) -> TableMark | None:
+        return next((mark for mark, _ in self.batches(table, lineage)), None)
+
+    @override
+    def batches(
+        self, table: Sequence[str], lineage: str
+    ) -> Iterator[tuple[TableMark, Sequence[str]]]:
         # Names sort by checkpoint.
-        name = max((leaf for leaf in table if leaf.startswith(f"{lineage}-")), default=None)
-        if name is None:
-            return None
-        manifest = self._manifest(name)
-        mark = BatchMark(manifest["checkpoint"], manifest["checksum"])
-        return TableMark(mark, digest_of(file["path"] for file in manifest["files"]))
+        for leaf in sorted(table, reverse=True):
+            if leaf.startswith(f"{lineage}-"):
+                manifest = self._manifest(leaf)
+                mark = BatchMark(manifest["checkpoint"], manifest["checksum"])
+                paths = [str(file["path"]) for file in manifest["files"]]
+                yield TableMark(mark, digest_of(paths)), [path.rpartition("/")[2] for path in paths]
 
     @override
     def files(self, table: Sequence[str]) -> Sequence[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -13,7 +14,7 @@ from ..checkpoint_meta.storage.urls import absolute, scheme_of
 from .batch_order import TableMark
 from .delta_table import DeltaSink
 from .iceberg_files import written_name
-from .iceberg_table import mark_of
+from .iceberg_history import Snapshots
 from .manifests import MANIFESTS, Manifests
 
 _METADATA: Final = ".metadata.json"
@@ -40,7 +41,8 @@ class TableFiles:
 
             iceberg = StaticTable.from_metadata(table, dict(storage_options))
             paths = iceberg.inspect.all_data_files().column("file_path").to_pylist()
-            return cls(_names(paths), partial(mark_of, iceberg.properties))
+            snapshots = Snapshots.of(iceberg.metadata)
+            return cls(_names(paths), partial(snapshots.mark, iceberg.properties))
         if scheme_of(table) not in ("hdfs", "viewfs"):  # deltalake does not know it
             sink = DeltaSink(table, storage_options)
             delta = sink.opened()
@@ -61,7 +63,9 @@ class TableFiles:
         if self.has(path):
             return True
         name = FileName.parse(path)
-        newest = None if name is None else self.newest(name.checkpoint.lineage)
+        newest = None
+        with suppress(LookupError):
+            newest = None if name is None else self.newest(name.checkpoint.lineage)
         # Files of older batches may have been rewritten or deleted there since.
         return bool(name and newest and name.checkpoint.ref.checkpoint < newest.batch.checkpoint)
 

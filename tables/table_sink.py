@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
@@ -143,6 +143,14 @@ class TableSink(ABC):
     @abstractmethod
     def newest(self, table: Any, lineage: str) -> TableMark | None:
         """The newest batch of a query in the table; None without one."""
+
+    @abstractmethod
+    def batches(self, table: Any, lineage: str) -> Iterator[tuple[TableMark, Sequence[str]]]:
+        """The batches of a query in the table, newest first, with the names of files they added.
+
+        Raises:
+            TableError: the table's history does not go back further.
+        """
 
     @abstractmethod
     def files(self, table: Any) -> Sequence[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -46,6 +48,10 @@ class Table:
     def look(self, previous):
         """A batch without files."""
         self.sink.add(replace(self.batch(1), files=[], mark=NO_BATCH, previous=previous))
+
+    @property
+    def iceberg(self):
+        return self._lake.table
 
     def ids(self):
         if self._lake:
@@ -125,7 +131,7 @@ def test_marks_in_delta_have_a_time_by_which_spark_keeps_them(delta):
     delta.add(1)
     log = (delta.folder / "table/_delta_log/00000000000000000000.json").read_text().splitlines()
     marks = [json.loads(line)["txn"] for line in log if "txn" in json.loads(line)]
-    assert len(marks) == 3
+    assert len(marks) == 4
     assert min(mark["lastUpdated"] for mark in marks) > 1.7e12
 
 
@@ -140,5 +146,107 @@ def test_a_delta_table_without_its_marks_proves_a_batch_by_its_files_or_refuses(
     delta.add(3)
     assert delta.ids() == [3, 6, 9]
     delta.sink.compact(1 << 20)
-    with pytest.raises(TableError, match=r"is behind the checkpoint.*found no batch of the query"):
+    with pytest.raises(TableError, match=r"not known which batches.*a compaction may have"):
         delta.add(4)
+
+
+@pytest.fixture(params=["version", "time", "rollback", "set current"])
+def taken_back(request, tmp_path):
+    """A table, and what takes it back to an earlier state: as delta-rs and pyiceberg do it."""
+    way = request.param
+    table = Table("iceberg" if way in ("rollback", "set current") else "delta", tmp_path)
+
+    def state():
+        if way == "time":
+            time.sleep(0.01)
+            now = datetime.now(UTC)
+            time.sleep(0.01)
+            return now
+        is_delta = way == "version"
+        return table.delta.version() if is_delta else table.iceberg.current_snapshot().snapshot_id
+
+    def take_back(to):
+        if way in ("version", "time"):
+            table.delta.restore(to)
+            return
+        with table.iceberg.manage_snapshots() as manage:
+            try:
+                steps = {"rollback": "rollback_to_snapshot", "set current": "set_current_snapshot"}
+                getattr(manage, steps[way])(to)
+            except ValueError:  # A rollback leads to ancestors only.
+                manage.set_current_snapshot(to)
+
+    return table, state, take_back
+
+
+def test_a_table_that_was_taken_back_is_behind_until_its_batches_are_added(taken_back):
+    table, state, take_back = taken_back
+    table.add(1)
+    first = state()
+    table.add(2)
+    second = state()
+    table.add(3)
+    take_back(first)
+    expected = [3]
+    # A commit of another query hides nothing.
+    for other in ("", "f" * 16):
+        if other:
+            table.add(1, lineage=other)
+            expected.append(3)
+        for attempt in (lambda: table.add(4), lambda: table.look(BatchMark.of(identity_of(3)))):
+            with pytest.raises(TableError, match=r"the table is behind.*found checkpoint 1-"):
+                attempt()
+        assert table.ids() == expected
+    table.add(2)
+    take_back(first)
+    take_back(second)
+    with pytest.raises(TableError, match=r"the table is behind.*found checkpoint 2-"):
+        table.add(4)
+    for number in (3, 4, 4):
+        table.add(number)
+    assert table.ids() == [3, 6, 9, 12]
+
+
+def test_a_table_that_was_taken_back_to_its_newest_batch_goes_on(taken_back):
+    table, state, take_back = taken_back
+    table.add(1)
+    first = state()
+    table.add(1, lineage="f" * 16)
+    take_back(first)
+    table.add(2)
+    assert table.ids() == [3, 6]
+
+
+def test_a_delta_table_whose_log_ends_within_a_restore_proves_batches_by_files(delta):
+    for number in (1, 2, 3):
+        delta.add(number)
+    delta.delta.restore(datetime.fromtimestamp(delta.delta.history()[1]["timestamp"] / 1000, UTC))
+    delta.delta.create_checkpoint()
+    (delta.folder / "table/_delta_log/00000000000000000002.json").unlink()
+    with pytest.raises(TableError, match=r"the table is behind.*found checkpoint 2-"):
+        delta.add(4)
+
+
+def expire(table, *snapshots):
+    table.iceberg.maintenance.expire_snapshots().by_ids([*snapshots]).commit()
+
+
+def test_an_iceberg_table_keeps_a_mark_whose_snapshot_has_expired_unless_it_was_taken_back(
+    tmp_path,
+):
+    table = Table("iceberg", tmp_path)
+    table.add(1)
+    first = table.iceberg.current_snapshot().snapshot_id
+    table.iceberg.append(ids(50, 1))
+    others = table.iceberg.current_snapshot().snapshot_id
+    expire(table, first)
+    table.add(2)
+    second = table.iceberg.current_snapshot().snapshot_id
+    with table.iceberg.manage_snapshots() as manage:
+        manage.rollback_to_snapshot(others)
+    for _ in range(2):
+        with pytest.raises(TableError, match=r"not known which batches.*--new-table"):
+            table.add(3)
+        if second in {each.snapshot_id for each in table.iceberg.metadata.snapshots}:
+            expire(table, second)
+    assert table.ids() == [3, 50]

@@ -102,8 +102,16 @@ class _Comparison:
 
     @property
     def newest(self) -> BatchMark | None:
-        """The query's newest batch in the table."""
+        """The query's newest batch in the table.
+
+        Raises:
+            TableError: that is not known.
+        """
+        from ....tables.batch_order import not_known
+
         mark = self.sink.newest(self.opened, self.lineage)
+        if mark is not None and not mark.is_certain:
+            raise not_known(self.table, "a mark, or only data files of queries")
         return None if mark is None else mark.batch
 
     def addition(self) -> Plan:
@@ -132,37 +140,31 @@ class _Comparison:
         return self._plan("added", [mark for mark, _ in missing], count, rows, write)
 
     def removal(self) -> Plan:
-        """Plan to remove what no reader commit of the checkpoint names."""
-        from ....checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
+        """Plan to remove the batches after the newest one that the checkpoint has, too."""
+        from ....checkpoint_meta.documents.batch_mark import NO_BATCH
         from ....checkpoint_meta.documents.written_file import FileName
         from ....tables.batch_order import TableMark
         from ....tables.iceberg_files import written_name
-        from ....tables.written_batch import digest_of
 
-        own = {written_name(file.path) for _, files in self.batches for file in files}
-        retained = [mark for mark, _ in self.batches]
-        oldest = retained[-1].checkpoint if retained and not retained[-1].checksum else 0
-        paths, others, present = [], set(), set()
-        for path in self.sink.files(self.opened):
-            name = FileName.parse(written_name(path))
-            if name is None or name.checkpoint.lineage != self.lineage:
-                continue
-            mark = BatchMark.of(name.checkpoint)
-            if written_name(path) in own or mark.checkpoint <= oldest:
-                present.add(mark)
-            else:
-                paths.append(path)
-                others.add(mark)
-        newest = self.newest or NO_BATCH
-        if newest.checksum and newest not in others | present:
-            raise self._apart(newest, "data files of that batch in the table, as they were added")
-        kept = next((batch for batch in self.batches if batch[0] in present), (NO_BATCH, []))
-        left = TableMark(kept[0], digest_of(file.path for file in kept[1]))
+        retained = {mark for mark, _ in self.batches}
+        oldest = max((mark.checkpoint for mark in retained if not mark.checksum), default=0)
+        left, others, names = TableMark(NO_BATCH, ""), [], []
+        for mark, added in self.sink.batches(self.opened, self.lineage):
+            if mark.batch in retained or mark.batch.checkpoint <= oldest:
+                left = mark
+                break
+            others.append(mark.batch)
+            names += [written_name(name) for name in added]
+        live = {written_name(path): path for path in self.sink.files(self.opened)}
+        # Rows of a file that was rewritten would stay, and be read again.
+        if any(name not in live or FileName.parse(name) is None for name in names):
+            raise self._apart(others[0], "the data files of these batches, as the query wrote them")
 
         def write() -> None:
+            paths = [live[name] for name in names]
             self.sink.remove(self.opened, paths, self.lineage, left)
 
-        return self._plan("removed", sorted(others, key=str), len(paths), None, write)
+        return self._plan("removed", others, len(names), None, write)
 
     def _apart(self, newest: BatchMark, expected: str) -> Exception:
         from ....errors import TableError

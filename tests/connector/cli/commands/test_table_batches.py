@@ -62,6 +62,24 @@ class Pipeline:
         paths = tables.manifest(str(self.folder / "table/_sluice")).paths()
         return sorted(i for path in paths for i in pq.read_table(path)["id"].to_pylist())
 
+    def take_back(self):
+        """Take the table back by one batch, with the library's own call."""
+        if self.kind == "delta":
+            table = DeltaTable(str(self.folder / "table"))
+            table.restore(table.version() - 1)
+        else:
+            table = self.catalog.load_table("db.orders")
+            with table.manage_snapshots() as manage:
+                manage.rollback_to_snapshot(table.current_snapshot().parent_snapshot_id)
+
+    def compact(self):
+        """Rewrite all rows as one file, as other writers do."""
+        if self.kind == "delta":
+            DeltaTable(str(self.folder / "table")).optimize.compact()
+        else:
+            table = self.catalog.load_table("db.orders")
+            table.overwrite(table.scan().to_arrow())
+
     @property
     def catalog(self):
         # The configuration of catalogs is read once, at the import: only commands see it.
@@ -122,3 +140,43 @@ def test_a_fork_at_the_table_reads_again_what_a_restored_table_lacks(pipeline):
     assert pipeline.command("fork", new, "--at-table", pipeline.to) == 0
     pipeline.run(3, checkpoint="new")
     assert pipeline.rows() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("pipeline", ["delta", "iceberg"], indirect=True)
+def test_a_table_that_was_taken_back_gets_its_batches_from_their_data_files(pipeline):
+    pipeline.run(1)
+    pipeline.run(2)
+    pipeline.take_back()
+    # Also without a new file.
+    pipeline.run(refused="the table is behind the checkpoint")
+    pipeline.run(3, refused="sluice add-batches")
+    assert pipeline.command("add-batches", pipeline.to) == 0
+    pipeline.run(4)
+    assert pipeline.rows() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("pipeline", ["delta", "iceberg"], indirect=True)
+@pytest.mark.parametrize("compacted", ["the kept batch", "a batch to be removed"])
+def test_batches_are_removed_as_they_were_added_or_not_at_all(pipeline, compacted):
+    pipeline.run(1)
+    pipeline.run(2)
+    copy(pipeline.folder / "ck", pipeline.folder / "backup")
+    if compacted == "the kept batch":
+        pipeline.compact()
+    pipeline.run(3)
+    if compacted != "the kept batch":
+        pipeline.compact()
+    pipeline.run(4)
+    copy(pipeline.folder / "backup", pipeline.folder / "ck")
+    pipeline.run(refused="sluice remove-batches")
+    code = pipeline.command("remove-batches", pipeline.to)
+    if compacted == "the kept batch":
+        assert (code, pipeline.rows()) == (0, [1, 2])
+        pipeline.run(5)
+        # The mark of the removal is the newest one; those of removed batches count no more.
+        copy(pipeline.folder / "backup", pipeline.folder / "ck")
+        assert pipeline.command("remove-batches", pipeline.to) == 0
+        pipeline.run()
+        assert pipeline.rows() == [1, 2, 3, 4, 5]
+    else:
+        assert (code, pipeline.rows()) == (1, [1, 2, 3, 4])

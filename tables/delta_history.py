@@ -1,0 +1,106 @@
+"""The commits from which a Delta table derives; a RESTORE takes later ones back, but not marks.
+
+Application transactions survive a RESTORE, so a mark counts only if no RESTORE came after its
+commit. Otherwise the mark of the version counts that the table was restored to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..checkpoint_meta.stores.contract import StateStore, in_parallel
+
+
+@dataclass(frozen=True)
+class DeltaCommit:
+    """One version of a table as its log has it."""
+
+    version: int
+    operation: str
+    parameters: Mapping[str, Any]
+    transactions: Mapping[str, int]
+    added: Collection[str]
+    """Paths of data files, as the log has them."""
+
+    changed: Collection[tuple[str, str]]
+    """Files with their deletion vectors, added or removed."""
+
+    @property
+    def restored_version(self) -> int | None:
+        """The version that a RESTORE names; None if it names a time."""
+        number = str(self.parameters.get("version"))
+        return int(number) if number.isdecimal() else None
+
+
+class DeltaHistory:
+    """The log of a table."""
+
+    def __init__(self, log: StateStore) -> None:
+        """`log` is the directory `_delta_log`."""
+        self._log = log
+
+    def restored(self, version: int, after: int) -> int | None:
+        """The version that the newest RESTORE `after` a version led back to; None without one.
+
+        Commits that the log does not have any more count as no RESTORE.
+
+        Raises:
+            FileNotFoundError: a RESTORE is there, and the log does not say where it led.
+        """
+
+        def restore_in(number: int) -> DeltaCommit | None:
+            try:
+                commit = self._commit(number)
+            except FileNotFoundError:
+                return None
+            return commit if commit.operation == "RESTORE" else None
+
+        found = [each for each in in_parallel(restore_in, range(version, after, -1)) if each]
+        return self._restored_by(found[0]) if found else None
+
+    def commits(self, version: int) -> Iterator[DeltaCommit]:
+        """The commits from which a version derives, newest first.
+
+        Raises:
+            FileNotFoundError: the log does not have the next one any more.
+        """
+        while version >= 0:
+            commit = self._commit(version)
+            if commit.operation == "RESTORE":
+                version = self._restored_by(commit)
+            else:
+                yield commit
+                version -= 1
+
+    def _restored_by(self, restore: DeltaCommit) -> int:
+        if restore.restored_version is not None:
+            return restore.restored_version
+        # By a time, in a zone that the log does not name: the newest version with the same files.
+        version, difference = restore.version - 1, {*restore.changed}
+        while difference:
+            difference ^= {*self._commit(version).changed}
+            version -= 1
+        return version
+
+    def _commit(self, version: int) -> DeltaCommit:
+        lines = self._log.read(f"{version:020}.json").splitlines()
+        actions = [
+            (kind, body) for line in lines if line for kind, body in json.loads(line).items()
+        ]
+        info = next((body for kind, body in actions if kind == "commitInfo"), {})
+        files = {kind: {_file(b) for k, b in actions if k == kind} for kind in ("add", "remove")}
+        return DeltaCommit(
+            version,
+            info.get("operation", ""),
+            info.get("operationParameters") or {},
+            {body["appId"]: body["version"] for kind, body in actions if kind == "txn"},
+            [body["path"] for kind, body in actions if kind == "add"],
+            files["add"] ^ files["remove"],
+        )
+
+
+def _file(action: Mapping[str, Any]) -> tuple[str, str]:
+    return action["path"], json.dumps(action.get("deletionVector"), sort_keys=True)
