@@ -90,7 +90,7 @@ class DeltaHistory:
         actions = [
             (kind, body) for line in lines if line for kind, body in json.loads(line).items()
         ]
-        info = next((body for kind, body in actions if kind == "commitInfo"), {})
+        info: Mapping[str, Any] = next((body for kind, body in actions if kind == "commitInfo"), {})
         files = {kind: {_file(b) for k, b in actions if k == kind} for kind in ("add", "remove")}
         return DeltaCommit(
             version,

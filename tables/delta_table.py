@@ -9,6 +9,7 @@ already (delta-rs issue 2580), so the table is read again before every try.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +38,8 @@ from .written_batch import WrittenBatch
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable, Schema
     from deltalake.transaction import AddAction
+
+log = logging.getLogger(__name__)
 
 
 class DeltaSink(TableSink):
@@ -227,17 +230,18 @@ class DeltaSink(TableSink):
     def newest(self, table: DeltaTable | None, lineage: str) -> TableMark | None:
         if table is None:
             return None
-        versions = [table.transaction_version(name) for name in _names(lineage)]
-        if None in versions:
-            # Spark deletes transactions that are older than delta.setTransactionRetentionDuration.
-            return mark_by_files(table.file_uris(), lineage)
-        try:
-            restored = self._history.restored(table.version(), after=versions[-1])
-            if restored is not None:
-                return self.newest(self._opened(restored), lineage)
-        except (FileNotFoundError, *self._conflicts()):
-            return mark_by_files(table.file_uris(), lineage)
-        return _mark(versions) if versions[0] else None  # See `remove`.
+        numbers = [table.transaction_version(name) for name in _names(lineage)]
+        versions = [number for number in numbers if number is not None]
+        if len(versions) == len(numbers):
+            try:
+                restored = self._history.restored(table.version(), after=versions[-1])
+                if restored is not None:
+                    return self.newest(self._opened(restored), lineage)
+                return _mark(versions) if versions[0] else None  # See `remove`.
+            except self._conflicts():
+                log.warning("%s: the log does not say where a RESTORE led", self._name)
+        # Spark deletes transactions that are older than delta.setTransactionRetentionDuration.
+        return mark_by_files(table.file_uris(), lineage)
 
     def _with(self, present: Any, schemas: Sequence[pa.Schema]) -> Schema:
         """The columns of the table and those of the files, which become nullable there.

@@ -38,8 +38,7 @@ class Snapshots:
     def ancestors(self) -> Iterator[Snapshot]:
         """The current snapshot and those before it, newest first, as far as they are retained."""
         number = self.current
-        while number in self.by_id:
-            snapshot = self.by_id[number]
+        while number is not None and (snapshot := self.by_id.get(number)) is not None:
             yield snapshot
             number = snapshot.parent_snapshot_id
 
@@ -59,9 +58,10 @@ class Snapshots:
         if oldest is None or mark is None:
             raise LookupError(lineage)
         number, _, sequence = properties[snapshot_property(lineage)].partition("-")
-        if int(number) not in self.by_id and oldest.sequence_number >= int(sequence):
+        oldest_sequence = oldest.sequence_number or 0
+        if int(number) not in self.by_id and oldest_sequence >= int(sequence):
             return _unless_removed(mark)  # Its snapshot has expired.
-        if oldest.sequence_number == 1:
+        if oldest_sequence == 1:
             return None
         raise LookupError(lineage)
 

@@ -283,7 +283,8 @@ class _PatientCatalog:
 def _set_mark(
     transaction: Transaction, summary: Mapping[str, str], lineage: str, snapshot: int
 ) -> None:
-    number = transaction.table_metadata.last_sequence_number
+    # Tables of version 1 have none.
+    number = getattr(transaction.table_metadata, "last_sequence_number", 0)
     transaction.set_properties({**summary, snapshot_property(lineage): f"{snapshot}-{number}"})
 
 

@@ -70,6 +70,27 @@ class TableFiles:
         return bool(name and newest and name.checkpoint.ref.checkpoint < newest.batch.checkpoint)
 
 
+def identity_around(write_to: str, storage_options: Mapping[str, Any]) -> str | None:
+    """The identity of the table around a directory of data files, as its sink has it.
+
+    Empty without a table; None if that cannot be known.
+    """
+    try:
+        for table in _tables(write_to, storage_options):
+            if table.endswith(_METADATA):
+                from pyiceberg.table import StaticTable
+
+                metadata = StaticTable.from_metadata(table, dict(storage_options)).metadata
+                return f"iceberg:{metadata.table_uuid}"
+            is_manifests = table.endswith(f"/{MANIFESTS}")
+            sink = (Manifests if is_manifests else DeltaSink)(table, storage_options)
+            if identity := sink.identity():
+                return identity
+    except Exception:  # noqa: BLE001 - of any library; the host's sink may know a table better
+        return None
+    return ""
+
+
 def named_by_tables_of(
     write_to: str, storage_options: Mapping[str, Any]
 ) -> Callable[[], Callable[[str], bool]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
 
+from ..checkpoint_meta.documents.batch_mark import BatchMark
 from ..checkpoint_meta.storage.storage_errors import delays
 from ..errors import TableError
 from ..reader.direct_write.field_ids import TABLE_COLUMNS, from_text
@@ -134,6 +135,15 @@ class TableSink(ABC):
             "a commit without a conflict, or with one that a retry resolves",
             "Nothing is lost: the query adds the batch when you start it again.",
         ) from conflict
+
+    def look(self, lineage: str, newest: BatchMark) -> None:
+        """Check that `newest` is the query's newest batch in the table.
+
+        Raises:
+            TableError: the table is ahead of the checkpoint, or behind it.
+        """
+        batch = WrittenBatch.without_files(lineage, newest, self._storage_options)
+        has_batch(self.newest(self.opened(), lineage), batch, self._name)
 
     def has(self, lineage: str, checkpoint: int) -> bool:
         """True if the table has a query's batch that ends with this checkpoint, or a later one."""

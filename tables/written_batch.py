@@ -69,7 +69,7 @@ class WrittenBatch:
         if not rows:
             if isinstance(frame, FileBatch) and frame.lineage:
                 after = BatchMark.parse(frame.previous)
-                return cls([], frame.lineage, NO_BATCH, after, storage_options, [])
+                return cls.without_files(frame.lineage, after, storage_options)
             return None
         batches = {(row["lineage"], row["previous"]) for row in rows}
         if len(batches) != 1:
@@ -89,6 +89,13 @@ class WrittenBatch:
             if row["path"]
         ]
         return cls.of_files(files, lineage, BatchMark.parse(previous), storage_options)
+
+    @classmethod
+    def without_files(
+        cls, lineage: str, previous: BatchMark, storage_options: Mapping[str, Any]
+    ) -> WrittenBatch:
+        """A batch that adds nothing, and looks at the table."""
+        return cls([], lineage, NO_BATCH, previous, storage_options, [])
 
     @classmethod
     def of_files(

@@ -28,6 +28,9 @@ class QueryEnds(Document):
     table: str = ""
     """The identity of the table; empty if the sink has none."""
 
+    may_lack_batches: bool = False
+    """True until the table has a batch, if it is to get the new rows only."""
+
 
 class TableInput(Document):
     """The input of a query that writes to a table, next to that table."""
@@ -39,6 +42,9 @@ class TableInput(Document):
 
     state: str
     """Where the state of the query was."""
+
+    may_repeat: bool = False
+    """The next query that begins may read inputs of the table again; it deletes this record."""
 
 
 def recorded_ends(store: StateStore) -> QueryEnds:

@@ -13,6 +13,7 @@ from .arguments import EditArguments, Matching, ViewArguments, Yes, register
 from .commands import bootstrap, compact_table, queue_setup, reprocess, run, sweep, table_batches
 from .doctor.patient import Patient
 from .output import Ended, Exit, print_json, print_pairs, print_rows, print_table
+from .state_argument import parsed_storage_options
 from .typer_app import new_app, run_app
 
 app = new_app()
@@ -227,12 +228,19 @@ def take_over(arguments: ViewArguments, yes: Yes = False) -> None:
 def rebind(arguments: EditArguments) -> None:
     """Forget the input and table; the next start sets them.
 
-    It records those that it finds. `sluice run` has flags for that.
+    It records those that it finds. For a lost checkpoint, name the directory of the table's data
+    files: the next new query may read its inputs again. `sluice run` has flags for that.
     """
-    from .commands.rebind import rebind_plan
-    from .offline_edit import edit
+    from ..query.query_ends import has_inputs, records_of_table
+    from .commands.rebind import rebind_plan, repeat_plan
+    from .offline_edit import carry_out, edit
 
-    edit(arguments, rebind_plan)
+    storage = parsed_storage_options(arguments.storage_options)
+    place = records_of_table(arguments.state, storage)
+    if has_inputs(place):
+        carry_out(lambda: repeat_plan(place), yes=arguments.yes, as_json=arguments.as_json)
+    else:
+        edit(arguments, rebind_plan)
 
 
 def doctor(patient: Patient) -> None:

@@ -15,7 +15,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.batch_mark import BatchMark
 from ...checkpoint_meta.documents.run_summary import RunSummary
 from ...checkpoint_meta.storage.urls import hadoop_path
 from ...checkpoint_meta.stores.open_store import open_store
@@ -26,9 +25,9 @@ from ...tables.table_sink import TableSink
 from ...tables.written_batch import FileBatch
 from ..options.model import SluiceOptions, parse_options
 from ..query.driver import StreamDriver
-from ..query.ownership import Ownership, StartTerms
+from ..query.ownership import Ownership
 from ..query.partitions import ReaderPartition
-from ..source.query_ends import EndsCheck
+from ..query.query_ends import EndsCheck, StartTerms
 from ..source.rehearsal import checked_schema
 from ..source.schemas import canonical
 from ..source.state_location import open_state
@@ -57,11 +56,6 @@ class SinkTarget:
         """See `TableSink.check_place`."""
         if isinstance(self.sink, TableSink):
             self.sink.check_place()
-
-    @property
-    def identity(self) -> Callable[[], str] | None:
-        """Returns the identity of the table; None if it is a sink of the user's own."""
-        return self.sink.identity if isinstance(self.sink, TableSink) else None
 
     def columns(self) -> str | None:
         """The columns of the table for the writers of data files; None without a table."""
@@ -111,7 +105,7 @@ class EmbeddedQuery:
         # Before the log is read, which the owner writes, and before a schema is stored.
         ownership = Ownership(open_state(options), terms, wait=wait)
         ownership.await_end()
-        self._ends = EndsCheck(ownership.store, options, target.identity, terms.ends)
+        self._ends = EndsCheck(ownership.store, options, target.sink, terms)
         self._ends.check()
         # What the table refuses leaves no trace, either.
         schema, self._inferred = checked_schema(options, target.sink)
@@ -123,6 +117,7 @@ class EmbeddedQuery:
             inferred=self._inferred,
             sink_has=target.has_batch,
             ownership=ownership,
+            ends=self._ends,
         )
         self._loop = BatchLoop(self.log, self._driver)
         if is_bounded:
@@ -134,10 +129,10 @@ class EmbeddedQuery:
         partitions = self._loop.begin()
         if partitions is None:
             return None
-        self._ends.record()
+        self._ends.record(in_table=False)
         rows = self._read(partitions)
         self._target.sink(self._batch(partitions, rows), self.log.newest)
-        self._ends.record()
+        self._ends.record(in_table=len(rows) > 0)
         self._loop.end()
         splits = [count for partition in partitions for count, _ in sizes_of(partition)]
         report = BatchReport(
@@ -177,9 +172,6 @@ class EmbeddedQuery:
         lineage, previous = next(
             ((p.parts[0].checkpoint.lineage, p.previous) for p in partitions), ("", "")
         )
-        if self._ends.may_lack_batches and previous:
-            # Any earlier batch may be the newest in a table that is to get the new rows only.
-            previous = str(BatchMark(BatchMark.parse(previous).checkpoint))
         return FileBatch(rows, self._options.storage_options, lineage, previous)
 
     def _is_small(self, partitions: Sequence[ReaderPartition]) -> bool:

@@ -12,7 +12,7 @@ from ...reader.files.options.values import json_or_none
 from ...tables import delta, iceberg, manifest
 from ...tables.manifests import MANIFESTS
 from ..options.call import checked
-from ..query.ownership import StartTerms
+from ..query.query_ends import StartTerms
 from .embedded_query import EmbeddedRun, RunReport, Sink, SinkTarget
 
 

@@ -33,7 +33,6 @@ from ..session.processes import is_process_of_spark, leave_pandas_out
 from ..source.direct_write import written_places
 from ..source.file_source import driver_cores
 from ..source.loading import load_source
-from ..source.query_ends import EndsCheck
 from ..source.schemas import resolved
 from ..source.state_location import (
     logged_offsets,
@@ -44,8 +43,9 @@ from ..source.state_location import (
     state_root,
 )
 from .offsets import Offsets
-from .ownership import Ownership, StartTerms
+from .ownership import Ownership
 from .partitions import ReaderPartition, partitions_of
+from .query_ends import EndsCheck, StartTerms
 from .savepoint import savepoint_at
 
 log = logging.getLogger(__name__)
@@ -114,12 +114,14 @@ class StreamDriver(BatchDriver):
         rehearsal: StateStore | None = None,
         sink_has: Callable[[str, int], bool] = lambda *_: False,
         ownership: Ownership | None = None,
+        ends: EndsCheck | None = None,
     ) -> None:
         """Parses the options; state is opened at the coordinator's first call.
 
         A `rehearsal` takes the place of the state directory. Nothing is cleaned or swept then.
         `sink_has` is as in `CoordinatorSettings`. `ownership` decides whether the state may be
-        claimed; by default it waits, as for Spark.
+        claimed; by default it waits, as for Spark. `ends` has compared the call with the state and
+        the table; by default that is done here, as far as the table is known.
 
         Raises:
             OptionError: lists every problem with the options; or Spark's checkpoint is not where
@@ -138,10 +140,9 @@ class StreamDriver(BatchDriver):
         self._store = rehearsal or open_state(self._options)
         if rehearsal is None:
             _check_places(self._options)
-        self._ends = EndsCheck(self._store, self._options)
-        self._is_in_spark = rehearsal is None and ownership is None
+        self._is_in_spark, self._has_begun_batch = rehearsal is None and ends is None, False
+        self._ends = ends or EndsCheck(self._store, self._options, looks_around=True)
         if self._is_in_spark:
-            # The embedded host, which has the table as well, does so itself.
             self._ends.check()
         source = load_source(self._options, schema, schema_is_inferred=inferred)
         settings = _settings(self._options)
@@ -169,8 +170,17 @@ class StreamDriver(BatchDriver):
     ) -> Sequence[ReaderPartition]:
         partitions = super().partitions(start, end)
         if self._is_in_spark:
-            self._ends.record()
+            self._has_begun_batch = True
+            self._ends.record(in_table=False)
         return partitions
+
+    @override
+    def latest_offset(self, start: Mapping[str, Any], unlimited: bool) -> dict[str, Any]:
+        # Spark asks when its sink has the batch before.
+        if self._has_begun_batch:
+            self._has_begun_batch = False
+            self._ends.record(in_table=True)
+        return super().latest_offset(start, unlimited)
 
     def _ownership_in_spark(self) -> Ownership:
         # Spark ends the process of a query before this one has started, or soon after. A driver
@@ -182,7 +192,8 @@ class StreamDriver(BatchDriver):
     def _previous(self, start: CheckpointRef) -> str:
         if not self._options.write_to:
             return ""
-        return str(newest_written(self.coordinator.history, ReaderCommits(self._store), start))
+        newest = newest_written(self.coordinator.history, ReaderCommits(self._store), start)
+        return str(self._ends.following(newest))
 
     def _swept(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
         """Files of attempts that lost go before the commits that tell them from others."""

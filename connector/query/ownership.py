@@ -12,7 +12,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from ...checkpoint_meta.documents.epochs import claim_epoch
@@ -21,9 +20,9 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.coordinator.start_position import TAKE_OVER
 from ...errors import QueryRunningError
 from ..options.model import parse_options
-from ..source.query_ends import EndTerms
 from ..source.state_location import open_state
 from .owner import Owner, owner_of
+from .query_ends import StartTerms
 
 log = logging.getLogger(__name__)
 
@@ -32,19 +31,6 @@ _PAUSE: Final = 1.0
 
 _DYING_SECONDS: Final = 5.0
 """A process that was killed, with much memory or below a JVM that was, is seen for so long."""
-
-
-@dataclass(frozen=True)
-class StartTerms:
-    """What a start does about an owner that lives, and what it changes on purpose."""
-
-    patience: float = 0.0
-    """Seconds to wait for the owner to end."""
-
-    take_over: bool = False
-    """Claim the state although it lives; the owner ends with FencedError."""
-
-    ends: EndTerms = field(default_factory=EndTerms)
 
 
 _REFUSES: Final = StartTerms()

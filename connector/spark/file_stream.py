@@ -103,13 +103,16 @@ class FileStream:
             write_to: directory or URL of the data files.
             every: as in `to_delta`.
         """
+        from ..query.query_ends import StartTerms, check_start
         from ..source.rehearsal import check_sink
 
         columns = {"writeSchema": self.schema} if self.schema else self._inferred
         options = {**columns, **self.options, "writeTo": write_to}
         # A client of Spark Connect may see neither the files nor the checkpoint.
         if getattr(self.spark, "_sc", None) is not None:
-            check_sink({**options, "path": self.path}, sink)
+            call = {**options, "path": self.path}
+            check_sink(call, sink)
+            check_start(call, sink, StartTerms())
         files = self.spark.readStream.format("sluice").options(**options).load(self.path)
         on_batch = cast("Callable[[Any, int], None]", sink)
         return self.writer(files, every).foreachBatch(on_batch).start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import duckdb
@@ -76,9 +78,24 @@ STATEMENTS = {
     "WHEN MATCHED THEN DELETE",
     "add column": "ALTER TABLE {table} ADD COLUMN added int",
     "set properties": "ALTER TABLE {table} SET TBLPROPERTIES (delta.checkpointInterval = 3)",
-    "restore": "RESTORE TABLE {table} TO VERSION AS OF 0",
     "change data feed": "ALTER TABLE {table} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)",
 }
+
+
+def test_our_query_goes_on_after_a_restore_once_its_batches_are_there_again(lake, feed):
+    path = feed.root / "table"
+    for number in (1, 2):
+        feed.land(row(number))
+        feed.run(f"delta:{path}")
+    lake.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
+    feed.land(row(3))
+    with pytest.raises(TableError, match=r"the table is behind.*sluice add-batches"):
+        feed.run(f"delta:{path}")
+    command = [sys.executable, "-m", "pyspark_sluice", "add-batches", "--yes", "--force"]
+    subprocess.run([*command, str(feed.root / "checkpoint"), f"delta:{path}"], check=True)
+    assert feed.run(f"delta:{path}") == 1
+    table = lake.read.format("delta").load(str(path))
+    assert [one["id"] for one in rows(table)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)

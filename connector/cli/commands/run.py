@@ -24,7 +24,7 @@ from ..state_argument import parsed, parsed_options
 if TYPE_CHECKING:
     from ....checkpoint_meta.documents.run_summary import RunSummary
     from ...host.run_record import BatchReport
-    from ...query.ownership import StartTerms
+    from ...query.query_ends import StartTerms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,13 +171,12 @@ def _duration(option: str, text: str) -> float | None:
 
 
 def _terms(arguments: RunArguments) -> StartTerms:
-    from ...query.ownership import StartTerms
-    from ...source.query_ends import EndTerms
+    from ...query.query_ends import StartTerms
 
     if arguments.wait and arguments.take_over:
         raise OptionError("--wait and --take-over exclude each other", "", "both", "one of them")
-    ends = EndTerms(arguments.new_input, arguments.new_table, arguments.append)
-    return StartTerms(_duration("--wait", arguments.wait) or 0.0, arguments.take_over, ends)
+    meant = arguments.new_input, arguments.new_table, arguments.append
+    return StartTerms(_duration("--wait", arguments.wait) or 0.0, arguments.take_over, *meant)
 
 
 def _run_here(arguments: RunArguments) -> None:
@@ -290,12 +289,15 @@ def _run_in_spark(arguments: RunArguments) -> None:
     from ...host.run import checked_with_target
     from ...host.run_record import RunRecord
     from ...query.ownership import await_owner
+    from ...query.query_ends import check_start
     from ...source.rehearsal import check_sink
 
     options, target = checked_with_target(arguments.options, arguments.to)
     # Spark asks the sink once a batch is planned.
     check_sink(options, target.sink)
-    await_owner(options, _terms(arguments))
+    terms = _terms(arguments)
+    await_owner(options, terms)
+    check_start(options, target.sink, terms)
 
     def on_batch(report: BatchReport) -> None:
         _print_batch(report, as_json=arguments.as_json)

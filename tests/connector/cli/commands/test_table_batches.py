@@ -179,4 +179,4 @@ def test_batches_are_removed_as_they_were_added_or_not_at_all(pipeline, compacte
         pipeline.run()
         assert pipeline.rows() == [1, 2, 3, 4, 5]
     else:
-        assert (code, pipeline.rows()) == (1, [1, 2, 3, 4])
+        assert (code > 0, pipeline.rows()) == (True, [1, 2, 3, 4])
