@@ -95,7 +95,8 @@ OF_FILES: Final = (
         "discovery_mode",
         "queue_url",
         value="notifications",
-        reason=": an SQS queue or an Azure Storage Queue that receives the events of the bucket",
+        reason=": an SQS queue, an Azure Storage Queue or a Pub/Sub subscription that receives the "
+        "events of the bucket",
     ),
     Rule("clean_source", "source_archive_dir", value="archive"),
     *_rules((name for name in _WRITE_OPTIONS if name != "write_to"), "write_to"),

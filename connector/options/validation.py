@@ -117,7 +117,10 @@ def queue_problems(
     queues = {"queueUrl": options.queue_url, "deadLetterQueueUrl": options.dead_letter_queue_url}
     for name, url in queues.items():
         if url and not url.startswith(("https://", "http://")):
-            yield f"{name}: found {url}; expected the URL of a queue of SQS or of Azure Storage"
+            yield (
+                f"{name}: found {url}; expected the URL of a queue of SQS or of Azure Storage, or "
+                "of a subscription or topic of Pub/Sub"
+            )
         # A signature is a secret, and errors show this URL; those in storageOptions are masked.
         if "?" in url:
             yield (
@@ -138,8 +141,8 @@ def queue_problems(
         yield (
             f"discoveryMode=notifications: found {path}"
             + (' with "client": "fsspec"' if by_fsspec else "")
-            + "; expected paths that begin s3://, or paths that begin abfss://, and obstore, the "
-            "default client"
+            + "; expected paths that all begin s3://, abfss:// or gs://, and obstore, the default "
+            "client"
         )
 
 

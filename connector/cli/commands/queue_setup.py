@@ -15,8 +15,9 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
-from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME
+from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME, GOOGLE, S3
 from ....checkpoint_meta.storage.urls import scheme_of
+from ....enumerator.files.discovery.queue.pubsub import CREATED as OBJECT_CREATED
 from ....enumerator.files.discovery.queue.storage_queue import CREATED, RETENTION, UNFINISHED
 from ....errors import OptionError
 from ..arguments import Json
@@ -38,7 +39,8 @@ class NewQueue:
         str, typer.Option(help="Create the queue in this AWS region, that of the bucket.")
     ] = "REGION"
     account: Annotated[
-        str, typer.Option(help="Use this AWS account, which owns the bucket and the queue.")
+        str,
+        typer.Option(help="Use this AWS account or Google project, which has bucket and queue."),
     ] = "ACCOUNT"
 
     @property
@@ -53,8 +55,8 @@ def queue_setup(
         str,
         typer.Argument(
             metavar="PATH",
-            help="Announce new objects at the path that the query loads: s3://bucket/prefix or "
-            "abfss://container@account.dfs.core.windows.net/prefix.",
+            help="Announce new objects at the path that the query loads: s3://bucket/prefix, "
+            "gs://bucket/prefix or abfss://container@account.dfs.core.windows.net/prefix.",
         ),
     ],
     state: Annotated[
@@ -80,6 +82,9 @@ def queue_setup(
     if BY_SCHEME.get(scheme_of(path)) is AZURE:
         setup = _azure_setup(path, new.queue, new.names["dead letters"])
         script = _azure_script(setup)
+    elif BY_SCHEME.get(scheme_of(path)) is GOOGLE:
+        setup = _google_setup(_place_of(path, "PATH"), new)
+        script = _google_script(setup)
     else:
         data = _place_of(path, "PATH")
         setup = _aws_setup(new, data, state, archive, cleans=cleans)
@@ -177,12 +182,14 @@ def _place_of(url: str, option: str) -> BucketPrefix:
     """The bucket and prefix of a URL."""
     scheme, _, rest = url.partition("://")
     bucket, _, key = rest.partition("/")
-    if scheme not in ("s3", "s3a", "s3n") or not bucket or any(sign in rest for sign in "*?[{"):
+    is_bucket = BY_SCHEME.get(scheme) in (S3, GOOGLE)
+    if not is_bucket or not bucket or any(sign in rest for sign in "*?[{"):
         raise OptionError(
-            "the path is not an S3 bucket with a prefix",
+            "the path is not a bucket with a prefix",
             option,
             url,
-            "s3://bucket/prefix without wildcards, or abfss://... for a container of Azure",
+            "s3://bucket/prefix or gs://bucket/prefix without wildcards, or abfss://... for a "
+            "container of Azure",
             "Name the directory that the query loads, up to the first wildcard.",
         )
     return BucketPrefix(bucket, key.strip("/"))
@@ -332,6 +339,62 @@ def _azure_scope(setup: dict[str, Any], place: str) -> str:
     if place == "container":
         return f"/blobServices/default/containers/{shlex.quote(setup['container'])}"
     return f"/queueServices/default/queues/{shlex.quote(setup['queues'][place])}"
+
+
+def _google_setup(data: BucketPrefix, new: NewQueue) -> dict[str, Any]:
+    """The options of the query, what the bucket publishes, and the roles."""
+    dead_letters = new.names["dead letters"]
+    project = f"https://pubsub.googleapis.com/v1/projects/{new.account}"
+    return {
+        "project": new.account,
+        "bucket": data.bucket,
+        "topics": {"events": new.queue, "deadLetters": dead_letters},
+        "options": {
+            "discoveryMode": "notifications",
+            "queueUrl": f"{project}/subscriptions/{new.queue}",
+            "deadLetterQueueUrl": f"{project}/topics/{dead_letters}",
+        },
+        "objectPrefix": f"{data.prefix}/" if data.prefix else "",
+        "roles": {
+            "bucket": "roles/storage.objectViewer",
+            "events": "roles/pubsub.subscriber",
+            "deadLetters": "roles/pubsub.publisher",
+        },
+    }
+
+
+def _google_script(setup: dict[str, Any]) -> str:
+    """The same as commands of `gcloud`."""
+    events, dead_letters = (shlex.quote(setup["topics"][key]) for key in ("events", "deadLetters"))
+    bucket = shlex.quote(f"gs://{setup['bucket']}")
+    roles = setup["roles"]
+    prefix = setup["objectPrefix"]
+    only = f" \\\n  --object-prefix={shlex.quote(prefix)}" if prefix else ""
+    return f"""\
+# 1. The identity of the query's driver: serviceAccount:name@project.iam.gserviceaccount.com.
+PRINCIPAL=; PROJECT={shlex.quote(setup["project"])}
+
+# 2. The topics for events and for dead letters, each with a subscription that keeps them.
+gcloud pubsub topics create {events} {dead_letters} --project="$PROJECT"
+gcloud pubsub subscriptions create {events} --topic={events} --project="$PROJECT" \
+  --ack-deadline={_VISIBILITY} --message-retention-duration=14d --expiration-period=never
+gcloud pubsub subscriptions create {dead_letters} --topic={dead_letters} --project="$PROJECT" \
+  --message-retention-duration=14d --expiration-period=never
+
+# 3. The bucket's events.
+gcloud storage buckets notifications create {bucket} --topic="projects/$PROJECT/topics/"{events} \
+  --event-types={OBJECT_CREATED}{only}
+
+# 4. The roles of the query's driver; executors need only that of the bucket.
+gcloud storage buckets add-iam-policy-binding {bucket} \
+  --member="$PRINCIPAL" --role={roles["bucket"]}
+gcloud pubsub subscriptions add-iam-policy-binding {events} --project="$PROJECT" \
+  --member="$PRINCIPAL" --role={roles["events"]}
+gcloud pubsub topics add-iam-policy-binding {dead_letters} --project="$PROJECT" \
+  --member="$PRINCIPAL" --role={roles["deadLetters"]}
+
+# 5. The options of the query.
+{_option_lines(setup["options"])}"""
 
 
 def _option_lines(options: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ import typer
 
 from ....checkpoint_meta.storage.client_options import check_known_to_fsspec
 from ....checkpoint_meta.storage.hdfs_storage import SCHEME
-from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME, S3
+from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME, GOOGLE, S3
 from ....checkpoint_meta.storage.urls import absolute, join, local_path, scheme_of, storage_url
 from ....checkpoint_meta.stores.exclusive_creates import created
 from ....checkpoint_meta.stores.open_store import open_store
@@ -245,6 +245,7 @@ _CLIENT: Final = ("obstore", "arro3.core")
 _QUEUE_CLIENTS: Final = {
     S3.path_scheme: ("boto3",),
     AZURE.path_scheme: ("azure.storage.queue", "azure.identity"),
+    GOOGLE.path_scheme: ("google.pubsub_v1",),
 }
 """What paths begin with -> what the queue of their events is asked through."""
 
@@ -267,8 +268,9 @@ def _extra_findings(
     if values.get("rowvalidationxsdpath"):
         yield _needed("rowValidationXSDPath", ("lxml",), "xml")
     if values.get("discoverymode") == "notifications":
-        is_azure = ".queue.core." in values.get("queueurl", "")
-        scheme = scheme_of(storage_url(path)) if path else (AZURE if is_azure else S3).path_scheme
+        queue = values.get("queueurl", "")
+        service = AZURE if ".queue.core." in queue else GOOGLE if "//pubsub." in queue else S3
+        scheme = scheme_of(storage_url(path)) if path else service.path_scheme
         # Paths of other kinds have no queue, and a query refuses them.
         if scheme in _QUEUE_CLIENTS:
             clients, extra = _QUEUE_CLIENTS[scheme], BY_SCHEME[scheme].extra

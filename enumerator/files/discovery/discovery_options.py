@@ -103,15 +103,16 @@ class DiscoveryOptions(BaseModel):
     queue_url: str = Field(
         "",
         description="discoveryMode=notifications: URL of the queue, which only this source may "
-        "use: SQS with events directly from S3, through SNS or through EventBridge, or, for "
-        "abfss:// paths, an Azure Storage Queue with events of Event Grid. Keys come from "
+        "use: SQS with events directly from S3, through SNS or through EventBridge; for abfss:// "
+        "paths an Azure Storage Queue with events of Event Grid; for gs:// paths a subscription, "
+        "https://pubsub.googleapis.com/v1/projects/P/subscriptions/S. Keys come from "
         "storageOptions.",
     )
     dead_letter_queue_url: str = Field(
         "",
         description="discoveryMode=notifications: URL of the queue for messages that are not "
-        "events. Without it they stay in queueUrl: in SQS for its redrive policy, in Azure until "
-        "they expire.",
+        "events; for Pub/Sub of a topic. Without it they stay in queueUrl: in SQS for its redrive "
+        "policy, elsewhere until they expire.",
     )
     full_listing_interval: Milliseconds = Field(
         3_600_000,

@@ -64,7 +64,7 @@ BY_FSSPEC = {**NOTIFICATIONS, "storageOptions": '{"client": "fsspec"}'}
         (NOTIFICATIONS, "found notifications without queueUrl"),
         ({"queueUrl": "http://q"}, "queueUrl: found with discoveryMode=full; expected"),
         ({**NOTIFICATIONS, "queueUrl": "http://q"}, "s3://"),
-        ({**NOTIFICATIONS, "queueUrl": "http://q", "path": "gs://b"}, "abfss://"),
+        ({**NOTIFICATIONS, "queueUrl": "http://q", "path": "hdfs://b"}, "abfss://"),
         ({**NOTIFICATIONS, "queueUrl": "https://q?sig=abc", "path": "s3://b"}, "sas_token"),
         ({**BY_FSSPEC, "queueUrl": "http://q", "path": "s3://b"}, "obstore"),
     ],

@@ -19,7 +19,7 @@ import numpy as np
 from typing_extensions import override
 
 from .....checkpoint_meta.storage.contract import Page
-from .....checkpoint_meta.storage.providers import AZURE, S3
+from .....checkpoint_meta.storage.providers import AZURE, GOOGLE, S3
 from .....checkpoint_meta.storage.urls import scheme_of, storage_url
 from .....errors import SourceUnavailable
 from ..api import (
@@ -38,6 +38,7 @@ from ..tree_discovery import TreeDiscovery
 from .api import EventQueue, MalformedMessage, Message
 from .message_acks import HeldMessage, MessageAcks
 from .message_receiver import SHORT_POLL, MessageReceiver
+from .pubsub import PubSubSubscription
 from .sqs import SqsQueue
 from .storage_queue import StorageQueue
 
@@ -294,6 +295,7 @@ class Queues:
 QUEUES: Final[Mapping[str, Callable[[str, Mapping[str, Any], int], EventQueue]]] = {
     S3.path_scheme: SqsQueue,
     AZURE.path_scheme: StorageQueue,
+    GOOGLE.path_scheme: PubSubSubscription,
 }
 """What paths begin with -> the queues that its events go to."""
 

@@ -262,11 +262,32 @@ def test_each_role_of_azure_is_on_what_the_query_uses_it_for(capsys):
     }
 
 
+def test_the_commands_for_google_name_what_the_query_uses(capsys):
+    where = ("gs://lake/in/deep", "--account", "shop", "--queue", "told")
+    setup = printed(capsys, *where)
+    options = {"path": "gs://lake/in/deep", **setup["options"]}
+    parsed = parse_options(options, streaming=False)
+    assert parsed.queue_url == "https://pubsub.googleapis.com/v1/projects/shop/subscriptions/told"
+    assert main(["queue-setup", *where]) == 0
+    script = "gcloud() { printf '%s\\0' \"$@\"; printf '\\1'; }\n" + capsys.readouterr().out
+    done = subprocess.run(
+        ["bash", "-eu"], input=script, text=True, capture_output=True, check=True, timeout=PATIENCE
+    )
+    calls = [call.split("\0") for call in done.stdout.split("\1") if call]
+    assert calls[0][:5] == ["pubsub", "topics", "create", "told", "told-dead-letters"]
+    (notification,) = [call for call in calls if "notifications" in call]
+    assert {"gs://lake", "--topic=projects/shop/topics/told", "--object-prefix=in/deep/"} <= {
+        *notification
+    }
+    granted = {call[-2] if call[-1] == "" else call[-1] for call in calls if "--member=" in call}
+    assert granted == {f"--role={role}" for role in setup["roles"].values()}
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["/data/in"], "s3://bucket/prefix"),
-        (["gs://bucket/in"], "s3://bucket/prefix"),
+        (["gs://bucket/*.json"], "gs://bucket/prefix"),
         (["s3://bucket/*.json"], "s3://bucket/prefix"),
         (["s3://"], "s3://bucket/prefix"),
         (["abfss://lake/in"], "account.dfs.core.windows.net"),

@@ -208,11 +208,13 @@ def leave_out(monkeypatch, *modules):
 def test_the_client_of_a_queue_is_looked_for_by_the_kind_of_the_queue(capsys, monkeypatch):
     pytest.importorskip("azure.storage.queue")
     azure, amazon = "https://a.queue.core.windows.net/q", "https://sqs.eu-west-1.amazonaws.com/1/q"
+    google = "https://pubsub.googleapis.com/v1/projects/p/subscriptions/s"
     paths = {"s3": "s3://bucket/in", "abfs": "abfss://c@a.dfs.core.windows.net/in"}
+    paths["gs"] = "gs://bucket/in"
     assert paths.keys() == QUEUES.keys()
     cases = [(path, "", kind) for kind, path in paths.items()]
-    cases += [("", amazon, "s3"), ("", azure, "abfs")]
-    missing = {"s3": "boto3", "abfs": "azure.identity"}
+    cases += [("", amazon, "s3"), ("", azure, "abfs"), ("", google, "gs")]
+    missing = {"s3": "boto3", "abfs": "azure.identity", "gs": "google.pubsub_v1"}
     # Without its client no place is looked at.
     leave_out(monkeypatch, "obstore", *missing.values())
     for path, url, kind in cases:

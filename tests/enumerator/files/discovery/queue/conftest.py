@@ -11,9 +11,12 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_discovery
 from pyspark_sluice.enumerator.files.discovery.queue import message_receiver as inboxes
 from pyspark_sluice.tests.checkpoint_meta.storage.azure_server import AzureQueueServer, AzureServer
+from pyspark_sluice.tests.checkpoint_meta.storage.google_server import GoogleServer
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import as_json
 from pyspark_sluice.tests.enumerator.files.discovery.finding import Ledger
+from pyspark_sluice.tests.enumerator.files.discovery.queue.pubsub_server import PubSubServer
 from pyspark_sluice.tests.enumerator.files.discovery.queue.services import (
+    PubSub,
     Service,
     Sqs,
     StorageQueues,
@@ -22,7 +25,7 @@ from pyspark_sluice.tests.patience import PATIENCE, wait_until
 from pyspark_sluice.tests.thorough import AZURE
 
 
-@pytest.fixture(params=["sqs", pytest.param("storageQueues", marks=AZURE)])
+@pytest.fixture(params=["sqs", "pubSub", pytest.param("storageQueues", marks=AZURE)])
 def service(request: pytest.FixtureRequest) -> Iterator[Service]:
     """A store with a queue of its own kind."""
     if request.param == "sqs":
@@ -30,6 +33,12 @@ def service(request: pytest.FixtureRequest) -> Iterator[Service]:
         server.fault = None
         yield Sqs(server, server)
         server.fault = None
+        return
+    if request.param == "pubSub":
+        google, pubsub = GoogleServer(), PubSubServer()
+        yield PubSub(google, pubsub)
+        google.close()
+        pubsub.close()
         return
     pytest.importorskip("azure.storage.queue")
     store = AzureServer(request.getfixturevalue("azurite"))
@@ -98,8 +107,11 @@ class Stream:
             self.service.store.put(self.bucket, key, b"abc")
 
     def tell(self, *keys):
-        """One message about these."""
-        self.service.send(self.queue, self.service.event(self.bucket, *keys))
+        """One message about these, or one about each; returns how many."""
+        bodies = self.service.events(self.bucket, *keys)
+        for body in bodies:
+            self.service.send(self.queue, body)
+        return len(bodies)
 
     def left(self):
         """How many messages anybody may receive, and how many are hidden."""

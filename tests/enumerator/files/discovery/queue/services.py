@@ -1,4 +1,4 @@
-"""A store and the queue that its events go to, on loopback: S3 with SQS, Azure with Storage Queues.
+"""A store and the queue that its events go to, on loopback: SQS, Storage Queues, Pub/Sub.
 
 The store does not write its events here, since no emulator has Event Grid: the tests do.
 """
@@ -22,6 +22,10 @@ class Service:
     def faulty(self, fault):
         """What both answer from now on; None for nothing but the truth."""
         self.store.fault = self.queues.fault = fault
+
+    def events(self, bucket, *keys):
+        """The messages that tell of these objects."""
+        return [self.event(bucket, *keys)]
 
     def kind_of(self, environ):
         """What a request is; the queues' ones by their action."""
@@ -176,3 +180,77 @@ class StorageQueues(Service):
 
     def wrapped(self, bucket, key):
         return json.dumps(as_cloud_event(blob_event(bucket, key)))
+
+
+def object_event(bucket, key, kind="OBJECT_FINALIZE"):
+    """The attributes that Cloud Storage gives a message, as Google documents them."""
+    return {
+        "notificationConfig": f"projects/_/buckets/{bucket}/notificationConfigs/1",
+        "eventType": kind,
+        "payloadFormat": "JSON_API_V1",
+        "bucketId": bucket,
+        "objectId": key,
+        "objectGeneration": "1782499260958410",
+        "eventTime": "2026-06-26T18:41:00.958410Z",
+    }
+
+
+def in_pubsub(attributes, data=b""):
+    """A message as a subscription has it in its body."""
+    in_order = dict(sorted(attributes.items()))
+    return json.dumps({"attributes": in_order, "data": base64.b64encode(data).decode()})
+
+
+class PubSub(Service):
+    deletion = "Acknowledge"
+    extension = "ModifyAckDeadline"
+    no_object = in_pubsub(object_event("b", "in/a", "OBJECT_DELETE"))
+
+    def version(self, bucket, key):
+        head = self.store.client().head_object(Bucket=bucket, Key=key)
+        return head["ETag"], head["LastModified"]
+
+    def is_queue(self, environ):
+        return "CALL" in environ
+
+    def kind_of(self, environ):
+        kind = super().kind_of(environ)
+        return "SendMessage" if kind == "Publish" else kind
+
+    def make_queue(self, visibility=30):
+        name = f"q-{uuid.uuid4().hex[:12]}"
+        self.queues.create(name, visibility)
+        return f"{self.queues.url}/v1/projects/p/subscriptions/{name}"
+
+    def delete_queue(self, queue):
+        self.queues.remove(queue.rpartition("/")[2])
+
+    def send(self, queue, body):
+        attributes, data = {}, body.encode()
+        if body.startswith('{"attributes"'):
+            event = json.loads(body)
+            attributes, data = event["attributes"], base64.b64decode(event["data"])
+        message = {"attributes": attributes, "data": data}
+        self.queues.publish(queue.rpartition("/")[2], message)
+
+    def left(self, queue):
+        return self.queues.left(queue.rpartition("/")[2])
+
+    def bodies(self, queue):
+        return [
+            in_pubsub(dict(message.attributes), message.data)
+            if message.attributes
+            else message.data.decode()
+            for message in self.queues.messages(queue.rpartition("/")[2])
+        ]
+
+    def events(self, bucket, *keys):
+        return [self.event(bucket, key) for key in keys]
+
+    def event(self, bucket, key, created=True):
+        return in_pubsub(
+            object_event(bucket, key, "OBJECT_" + ("FINALIZE" if created else "DELETE"))
+        )
+
+    def wrapped(self, bucket, key):
+        return in_pubsub(object_event(bucket, key), b'{"kind": "storage#object"}')

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyspark_sluice.enumerator.files.discovery.queue.api import AnnouncedObject, MalformedMessage
+from pyspark_sluice.enumerator.files.discovery.queue.pubsub import PubSubSubscription
 from pyspark_sluice.enumerator.files.discovery.queue.sqs import SqsQueue
 from pyspark_sluice.enumerator.files.discovery.queue.storage_queue import StorageQueue
 from pyspark_sluice.tests.enumerator.files.discovery.queue.services import (
@@ -20,11 +21,14 @@ from pyspark_sluice.tests.enumerator.files.discovery.queue.services import (
     event,
     in_base64,
     in_event_bridge,
+    in_pubsub,
     in_sns,
+    object_event,
     record,
 )
 
 objects_of = SqsQueue.objects_of
+published_in = PubSubSubscription.objects_of
 blobs_of = StorageQueue.objects_of
 
 
@@ -39,6 +43,20 @@ def test_every_form_of_an_event_is_understood():
     assert objects_of(TEST_EVENT) == objects_of(in_sns(TEST_EVENT)) == []
     assert objects_of(event(record("b", key, "ObjectRemoved:Delete"))) == []
     assert objects_of(in_event_bridge("b", key, "Object Deleted")) == []
+
+
+def test_an_event_of_cloud_storage_is_in_the_attributes_of_a_message():
+    key = "in/a b+c%20ä.json"
+    assert published_in(in_pubsub(object_event("b", key))) == [("b", key)]
+    assert published_in(in_pubsub(object_event("b", key), b"\xff no matter")) == [("b", key)]
+    for kind in ("OBJECT_DELETE", "OBJECT_ARCHIVE", "OBJECT_METADATA_UPDATE"):
+        assert published_in(in_pubsub(object_event("b", key, kind))) == []
+    for body in (in_pubsub({}), in_pubsub({}, b"{}"), in_pubsub({"eventType": "OBJECT_FINALIZE"})):
+        with pytest.raises(MalformedMessage):
+            published_in(body)
+    for odd in ("in//a", "in/../a", "in/\n"):
+        with pytest.raises(MalformedMessage):
+            published_in(in_pubsub(object_event("b", odd)))
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
