@@ -31,7 +31,7 @@ def google_credentials(config: ClientConfig) -> Any:
     from google.oauth2 import service_account
 
     if config.store.get("skip_signature"):
-        return credentials.AnonymousCredentials()  # type: ignore[no-untyped-call]
+        return credentials.AnonymousCredentials()
     key = config.store.get("service_account_key") or os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY")
     path = config.store.get("service_account") or os.environ.get("GOOGLE_SERVICE_ACCOUNT")
     if path := path or config.store.get("application_credentials"):
@@ -39,11 +39,11 @@ def google_credentials(config: ClientConfig) -> Any:
             key = file.read()
     try:
         if key and json.loads(key).get("type") == "service_account":
-            own: Any = service_account.Credentials.from_service_account_info(json.loads(key))  # type: ignore[no-untyped-call]
+            own: Any = service_account.Credentials.from_service_account_info(json.loads(key))
             # Its own signature is enough: no request for a token.
             return own.with_scopes([_SCOPE]).with_always_use_jwt_access(True)
         if key:
-            return google.auth.load_credentials_from_dict(json.loads(key), scopes=[_SCOPE])[0]  # type: ignore[no-untyped-call]
+            return google.auth.load_credentials_from_dict(json.loads(key), scopes=[_SCOPE])[0]
         return google.auth.default(scopes=[_SCOPE])[0]
     except (exceptions.GoogleAuthError, ValueError) as error:
         # Its text may repeat a part of a key.
@@ -60,7 +60,7 @@ def version_deleter(bucket: str, config: ClientConfig) -> Callable[[str, str], N
     from google.auth import exceptions
     from google.auth.transport.requests import AuthorizedSession
 
-    session = AuthorizedSession(google_credentials(config), default_host=_HOST)  # type: ignore[no-untyped-call]
+    session = AuthorizedSession(google_credentials(config), default_host=_HOST)
     base = str(config.store.get("base_url") or f"https://{_HOST}")
     kinds: Mapping[int, tuple[type[OSError], int]] = {
         401: (PermissionError, errno.EACCES),
