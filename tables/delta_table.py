@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
 from ..checkpoint_meta.storage.client_options import client_config
+from ..checkpoint_meta.storage.open_storage import open_storage
 from ..checkpoint_meta.storage.providers import BY_SCHEME
 from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
 from ..checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
@@ -117,6 +118,24 @@ class DeltaSink(TableSink):
                 "Nothing was read or stored. Repair the table or the access to it, or write into "
                 "another one.",
             ) from error
+
+    @override
+    def check_places(self, places: Sequence[str]) -> None:
+        root = self._url(self._name)
+        for place in places:
+            if not self._url(place).startswith(root):
+                raise TableError(
+                    "the data files would be outside the directory of the table",
+                    place,
+                    f"the table {self._name}",
+                    "a directory of the table, or one below it: a Delta table names its files so",
+                    "Nothing was read or stored. Leave writeCopy=never out, or set writeTo to the "
+                    "table's directory.",
+                )
+
+    def _url(self, place: str) -> str:
+        storage, name = open_storage(place, self._storage_options)
+        return storage.url(name).rstrip("/") + "/"
 
     @override
     def identity(self) -> str:

@@ -93,6 +93,14 @@ class TableSink(ABC):
         if columns is not None:
             check_fit(schema, from_text(columns), options)
 
+    def check_places(self, places: Sequence[str]) -> None:  # noqa: ARG002 - see DeltaSink
+        """Check that the table may have files below these directories.
+
+        Raises:
+            TableError: a directory is outside the table's.
+        """
+        return
+
     def add(self, batch: WrittenBatch) -> None:
         """See `__call__`."""
         pauses = delays(0.05)

@@ -9,6 +9,7 @@ from functools import partial
 import pyarrow as pa
 from typing_extensions import override
 
+from ...checkpoint_meta.storage.urls import absolute, loaded_paths
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.testing import MemoryStateStore
 from ...tables.table_sink import TableSink
@@ -27,7 +28,14 @@ def check_rows(sink: object, options: SluiceOptions, schema: pa.Schema) -> None:
     """
     written = written_schema(options, schema)
     if isinstance(sink, TableSink):
+        sink.check_places(_places(options))
         sink.check_fit(written, options)
+
+
+def _places(options: SluiceOptions) -> list[str]:
+    if options.write_copy == "never":
+        return [path.base for path in loaded_paths(options.path or "")]
+    return [absolute(options.write_to)] if options.write_to else []
 
 
 def checked_schema(

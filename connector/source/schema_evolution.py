@@ -17,7 +17,13 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.file_split import SCHEMA, FileSplit, FileVersion
 from ...checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
 from ...checkpoint_meta.stores.contract import StateStore
-from ...errors import NewColumnsError, ProtocolError, SchemaEvolvedError, SluiceError
+from ...errors import (
+    WITHOUT_THE_FILE,
+    NewColumnsError,
+    ProtocolError,
+    SchemaEvolvedError,
+    SluiceError,
+)
 from ...reader.api import (
     PartEnded,
     ReaderContext,
@@ -190,14 +196,13 @@ def stored_with(
             seen.where,
             shown,
             f"the {len(schema)} columns of the schema (schemaEvolutionMode={mode})",
-            "Pass a schema that has them, remove the file, or set schemaEvolutionMode to "
-            "addNewColumns (for a stream that is loaded without .schema(...)), rescue or "
-            "none. An inferred schema may need a larger sample: inferSampleFiles, "
-            "inferSampleBytes.",
+            "Pass a schema that has them, or set schemaEvolutionMode to addNewColumns (for a "
+            "stream that is loaded without .schema(...)), rescue or none. An inferred schema may "
+            f"need a larger sample: inferSampleFiles, inferSampleBytes. {WITHOUT_THE_FILE}",
         )
 
     columns = None if options.write_transform else table_columns()
-    wider = grown(schema, sample, widen=mode.widens, is_text=is_text)
+    wider = grown(schema, sample, widen=mode.widens, is_text=is_text, where=seen.where)
     problems = [] if columns is None else misfits(wider, columns)
     if problems:
         # Nothing is stored or committed yet: later, the batch would come again and again.
@@ -206,10 +211,10 @@ def stored_with(
             seen.where,
             "; ".join(problems),
             "columns with the names and types of the table, or types that it can be widened to",
-            "Nothing is lost, and the schema is not stored. Repair or remove the file, or set "
-            "schemaEvolutionMode=rescue, which keeps the values in a column of their own. Or "
-            "change the table: give a Delta table wider types (docs/tables.md), rename the column "
-            "of an Iceberg table. Then start the query again.",
+            "Nothing is lost, and no schema is stored. Put a repaired file of "
+            "the same name, or set schemaEvolutionMode=rescue, which keeps the values in a column "
+            "of their own. Or change the table: give a Delta table wider types (docs/tables.md), "
+            "rename the column of an Iceberg table. " + WITHOUT_THE_FILE,
         )
 
     def grow(before: StoredSchema | None) -> tuple[Mapping[str, Any], str]:

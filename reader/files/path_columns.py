@@ -220,7 +220,8 @@ def _misfit(name: str, directory: str, problem: str, expected: str) -> SchemaMis
         directory,
         problem,
         expected,
-        "Correct the type in .schema(...), or move the directory out of the source.",
+        "Correct the type in .schema(...) or schemaHints, or rename the directory before the query "
+        "reads it.",
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....checkpoint_meta.documents.file_split import FileSplit
-from ....errors import SchemaMismatchError
+from ....errors import WITHOUT_THE_FILE, SchemaMismatchError
 from ...api import SplitFinished, SplitUnfinished
 from .type_growth import is_variant
 
@@ -57,9 +57,8 @@ def refuse_unrelated(
             where,
             ", ".join(file_names)[:500],
             f"at least one of {', '.join(expected)[:500]}",
-            f"{hint}. Replace it by a repaired file of the same name. Or remove it, stop the "
-            "query, run `sluice waive CHECKPOINT --yes`, and start it again. To read it, set "
-            "acceptUnrelatedFiles.",
+            f"{hint}. Replace it by a repaired file of the same name. {WITHOUT_THE_FILE} To read "
+            "it, set acceptUnrelatedFiles.",
         )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ....errors import SchemaMismatchError
+from ....errors import WITHOUT_THE_FILE, SchemaMismatchError
 from .file_types import ForeignType, collations, with_collations
 
 _types = pa.types
@@ -264,11 +264,13 @@ def retyped(kind: pa.DataType, types: Mapping[Path, pa.DataType], path: Path = (
     return kind
 
 
-def grown(current: pa.Schema, seen: pa.Schema, *, widen: bool, is_text: bool = False) -> pa.Schema:
+def grown(
+    current: pa.Schema, seen: pa.Schema, *, widen: bool, is_text: bool = False, where: str = ""
+) -> pa.Schema:
     """`current` with the columns and fields of `seen` that it lacks, at the end.
 
     Types stay as they are, or with `widen` become those that also take what was found; `is_text`
-    says that it was found in text.
+    says that it was found in text, and `where` in which file.
 
     Raises:
         SchemaMismatchError: two columns differ only in case, which Spark cannot tell apart.
@@ -282,7 +284,7 @@ def grown(current: pa.Schema, seen: pa.Schema, *, widen: bool, is_text: bool = F
     kind = merged(before, without_null_types(pa.struct(list(seen))), leaf)
     assert kind is not None
     after = pa.schema(list(kind))
-    refuse_same_names(after.names)
+    refuse_same_names(after.names, where)
     return after
 
 
@@ -339,7 +341,7 @@ def _differences(before: pa.DataType, after: pa.DataType, prefix: str) -> list[s
     return names
 
 
-def refuse_same_names(names: list[str]) -> None:
+def refuse_same_names(names: list[str], where: str = "") -> None:
     """Refuse columns that differ only in case.
 
     Raises:
@@ -352,8 +354,9 @@ def refuse_same_names(names: list[str]) -> None:
         if other is not None:
             raise SchemaMismatchError(
                 "two columns have the same name to Spark, which ignores case",
-                "",
+                where,
                 f"{other} and {name}",
                 "names that differ",
-                "Give a schema with one of them, or set schemaEvolutionMode to rescue.",
+                "Give a schema with one of them, replace the file by a repaired one of the same "
+                f"name, or set schemaEvolutionMode to rescue. {WITHOUT_THE_FILE}",
             )

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ....errors import MalformedDataError, SchemaMismatchError, SplitReadError
+from ....errors import WITHOUT_THE_FILE, MalformedDataError, SchemaMismatchError, SplitReadError
 from ..evolution.hints import parse_hints, with_hinted_types
 from ..evolution.type_growth import fitted_field, merged, quoted, wider
 from ..io.file_version import naming
@@ -32,7 +32,10 @@ MAX_ROWS = 65_536
 
 _AT_ONCE = 1 << 20
 
-_REMEDY = "Replace the file with a complete one, or set ignoreCorruptFiles to skip and count it."
+_REMEDY = (
+    "Replace the file with a complete one, or set ignoreCorruptFiles to skip and count it. "
+    f"{WITHOUT_THE_FILE}"
+)
 
 
 def starting_in(split: FileSplit, blocks: Sequence[Block], count: int) -> range:

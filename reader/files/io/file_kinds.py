@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ....checkpoint_meta.documents.file_split import FileVersion
-from ....errors import MalformedDataError, SluiceError
+from ....errors import WITHOUT_THE_FILE, MalformedDataError, SluiceError
 from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import is_built_in
 from .codecs import codec_of
@@ -119,7 +119,7 @@ def another_kind(
         file.path,
         f"{kind.name}: its first bytes contain {kind.magic!r}",
         str(options.file_format),
-        f"{way}, or leave such files out with pathGlobFilter.",
+        f"{way}. {WITHOUT_THE_FILE} Leave the next ones out with pathGlobFilter.",
     )
 
 
@@ -145,8 +145,9 @@ def refuse_unfit(file: FileVersion, dropped: int) -> None:
             file.path,
             f"{dropped:,} malformed records and no other",
             "at least one record that fits",
-            "It may have another separator, another layout or another format: repair or remove "
-            "it. To drop all of its records, set acceptUnrelatedFiles.",
+            "It may have another separator, another layout or another format: replace it by a "
+            "repaired file of the same name. To drop all of its records, set "
+            f"acceptUnrelatedFiles. {WITHOUT_THE_FILE}",
         )
 
 
@@ -163,5 +164,6 @@ def refuse_share(file: FileVersion, rows: int, dropped: int, share: float) -> No
             file.path,
             f"{dropped:,} malformed records of {records:,}",
             f"at most a share of {share:g}, as maxBadRecordShare says",
-            "Repair or remove the file, or raise maxBadRecordShare.",
+            "Replace it by a repaired file of the same name, or raise maxBadRecordShare. "
+            f"{WITHOUT_THE_FILE}",
         )

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ....errors import MalformedDataError, OptionError
+from ....errors import WITHOUT_THE_FILE, MalformedDataError, OptionError
 from ..options import Compression, ReaderOptions
 from .codecs import Readable, StoredFile, codec_of
 from .compressed.cut_places import CutPlaces
@@ -313,5 +313,6 @@ def _not_in(encoding: str, file: FileVersion, position: int) -> MalformedDataErr
         f"{file.path}, byte {position}",
         "bytes that do not decode",
         f"text in {encoding}",
-        "Set the encoding option to that of the file, or set ignoreCorruptFiles.",
+        "Set the encoding option to that of the file, or set ignoreCorruptFiles. "
+        f"{WITHOUT_THE_FILE}",
     )

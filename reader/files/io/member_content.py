@@ -15,7 +15,7 @@ from typing import IO, cast
 
 from typing_extensions import override
 
-from ....errors import MalformedDataError, SluiceError
+from ....errors import WITHOUT_THE_FILE, MalformedDataError, SluiceError
 from ..options import Compression, FileFormatName, ReaderOptions
 from .codecs import codec_of
 from .source_file import AsFile, RandomAccess
@@ -123,8 +123,7 @@ def unreadable(path: str, found: str, remedy: str) -> MalformedDataError:
         path,
         found,
         "a whole zip, tar or 7z archive, with members that are stored, deflated, bzip2 or LZMA",
-        f"{remedy}, or leave it out with pathGlobFilter. ignoreCorruptFiles skips what is left of "
-        "it and counts it.",
+        f"{remedy}. ignoreCorruptFiles skips what is left of it and counts it. {WITHOUT_THE_FILE}",
     )
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....errors import SchemaMismatchError
+from ....errors import WITHOUT_THE_FILE, SchemaMismatchError
 from ..evolution.file_types import ForeignType
 from ..evolution.type_growth import is_variant
 from .map_nested import UUID, Change, is_list_like, lengths_of, plain, same
@@ -25,8 +25,8 @@ from .variant.shredded_variants import is_shredded, reassembler
 
 _types = pa.types
 _REMEDY = (
-    "Correct the type in .schema(...) or leave the column out of it, or move the file out of the "
-    "source directory."
+    "Correct the type in .schema(...) or schemaHints, or leave the column out of it; or replace "
+    f"the file by one of the same name. {WITHOUT_THE_FILE}"
 )
 
 

@@ -1,84 +1,28 @@
-"""Remedies that work: an error is met, what its text says is done, and the rows are right.
-
-`met` has the places in the code that made these errors. The last test compares them with all places
-that make one: those without a test of their remedy are listed by module, with the reason.
-"""
+"""Remedies in several steps: an error, what its text says, and right rows at the end."""
 
 from __future__ import annotations
 
-import ast
 import http.server
 import re
 import resource
-import shlex
 import subprocess
 import sys
 import threading
-from collections import Counter
-from pathlib import Path
 from random import Random
-from types import FrameType
 
 import pytest
 from deltalake import DeltaTable
 
-from pyspark_sluice import errors
 from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.tests.connector.host.call import Call
 from pyspark_sluice.tests.connector.host.query import Query
-from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
 
-MET: set[tuple[str, int]] = set()
-"""Modules and lines that have made an error in a test of this module."""
-
 
 @pytest.fixture
-def query(tmp_path, monkeypatch):
-    init = errors.SluiceError.__init__
-
-    def noted(self, *parts):
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename.endswith("errors.py"):
-            frame = frame.f_back
-        assert frame is not None
-        MET.add((str(Path(frame.f_code.co_filename).resolve()), frame.f_lineno))
-        init(self, *parts)
-
-    monkeypatch.setattr(errors.SluiceError, "__init__", noted)
+def query(tmp_path):
     return Query(tmp_path)
-
-
-class Call:
-    """The same call again and again, with options that are added to it."""
-
-    def __init__(self, query, *arguments, fmt="json", schema=""):
-        self.query, self.arguments, self.schema = query, ["--format", fmt, *arguments], schema
-
-    def run(self, *options, code=0, says=(), apart=False):
-        """Run; the message has all of `says`, which are parts of the remedy that is tried next.
-
-        Before a command that needs a stopped query, the run has to be `apart` from this process.
-        """
-        flags = [flag for option in options for flag in ("--option", option)]
-        run = self.query.run if apart else self.query.run_here
-        answer, _, message = run(*self.arguments, *flags, schema=self.schema)
-        assert answer == code, message
-        assert [part for part in says if part not in message] == []
-        return message
-
-    def put(self, name, text):
-        self.query.source.mkdir(exist_ok=True)
-        (self.query.source / name).write_text(text)
-
-    def rows(self):
-        table = DeltaTable(str(self.query.table)).to_pyarrow_table()
-        return sorted((tuple(row.values()) for row in table.to_pylist()), key=str)
-
-    def command(self, message, verb):
-        """Run the command that a message names, as it is printed."""
-        (line,) = set(re.findall(rf"`sluice ({verb} [^`]*)`", message))
-        assert main(shlex.split(line)) == 0
 
 
 def csv(query, *arguments, schema=""):
@@ -323,41 +267,3 @@ def test_keys_that_have_expired_are_refused_without_retries(query, store, monkey
     query.checkpoint = "s3://lake/checkpoint"
     message = call.run(code=1, says=[f"400 ({code}: The token is old)", "Repair access"])
     assert "times in a row" not in message
-
-
-_NAMES = {name for name in errors.__all__ if name.endswith(("Error", "Unavailable"))}
-
-ELSEWHERE = {
-    "tables/": "test_refusals.py and tests/tables follow what tables advise",
-    "connector/cli/": "commands: their tests meet the error, and the corrected call is theirs, too",
-    "connector/options/": "wrong calls: test_validation.py has each with the call that is right",
-    "connector/": "wrong calls, and faults of the host: their tests meet the error alone",
-    "checkpoint_meta/": "damage: test_verify.py and tests/protocol restore from copies and bases",
-    "enumerator/": "faults of the protocol and of stores: the simulator goes on after them",
-    "reader/files/": "data that does not fit: tests of formats meet each next to data that does",
-    "reader/": "repeated attempts: tests/reader/test_task.py goes on after them",
-    "errors.py": "builds errors for others",
-}
-"""Places whose remedy no test of this module follows, by the beginning of their module."""
-
-
-def test_each_place_that_makes_an_error_is_met_here_or_listed():
-    places = {
-        (path.relative_to(ROOT).as_posix(), node.lineno, node.end_lineno or 0)
-        for path in ROOT.rglob("*.py")
-        if path.relative_to(ROOT).parts[0]
-        in ("errors.py", "connector", "enumerator", "reader", "checkpoint_meta", "tables")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in _NAMES
-    }
-    lines = {(Path(name).relative_to(ROOT).as_posix(), line) for name, line in MET}
-    met = {(n, a, b) for n, a, b in places for m, line in lines if m == n and a <= line <= b}
-    rest = Counter(
-        next((start for start in ELSEWHERE if module.startswith(start)), module)
-        for module, *_ in places - met
-    )
-    print(f"{len(places)} places make an error; {len(met)} are met here; {dict(rest)}")
-    assert set(rest) <= set(ELSEWHERE)
-    # Fewer only if single tests of this module run.
-    if len(MET) > 8:
-        assert len(met) >= 9

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ....errors import WITHOUT_THE_FILE
 from ...values.convert import Misfit
 from ...values.map_nested import UUID, Change, Path, map_nested
 from ...values.rows import in_place_of
@@ -43,10 +44,7 @@ _LOGICAL = {
 _NAMED = ("record", "error", "enum", "fixed")
 _WIDER = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
 _EXPECTED = "a type that Arrow and Spark support"
-_REMEDY = (
-    "No type reads it: pass .schema(...) without the column, or move the file out of the source "
-    "directory."
-)
+_REMEDY = f"No type reads it: pass .schema(...) without the column. {WITHOUT_THE_FILE}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,8 @@ def _declared(head: bytes, file: FileVersion, options: ReaderOptions) -> str:
             f"{file.path}, byte 0",
             name,
             "a known character encoding",
-            "Set the encoding option to that of the file.",
+            "Set the encoding option to that of the file; if it is UTF-8, replace the file by one "
+            "that says so.",
         ) from None
 
 

@@ -1,0 +1,11 @@
+"""Functions for `writeTransform`."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The ids, each twice as large."""
+    return pa.RecordBatch.from_arrays([pc.multiply(batch["id"], 2)], names=["id"])
