@@ -94,7 +94,7 @@ def replaced(path: str, end: int, found: str = "another inode, or other bytes") 
         f"the inode, and the bytes before byte {end}, of the file that was read up to there",
         "Rotate by moving the file away and creating a new name; to keep using this file, set "
         "onOverwrite=reprocess (reads it whole) or ignore (reads no more of it). What a batch was "
-        "to read of the old one is given up with `sluice waive STATE`.",
+        "to read of the old one is given up with `sluice waive CHECKPOINT --yes`.",
     )
 
 
@@ -108,6 +108,7 @@ def changed(file: FileVersion, found: str, expected: str = "") -> FileChangedErr
         (
             "A file that is read in parts, or while it is written, must not change: restore the "
             "version that was discovered, with its modification time, and restart. If it "
-            "is permanently gone, `sluice waive STATE` gives up what its batch cannot read."
+            "is permanently gone, stop the query and run `sluice waive CHECKPOINT --yes`, which "
+            "gives up what its batch cannot read."
         ),
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.orc
 import pyarrow.parquet as pq
 
 Files = Mapping[str, str | bytes | None]
@@ -52,12 +53,19 @@ def parquet(**columns: Any) -> bytes:
     return sink.getvalue()
 
 
-def zipped(**members: str) -> bytes:
+def orc(**columns: Any) -> bytes:
+    """An ORC file of these columns."""
+    sink = io.BytesIO()
+    pyarrow.orc.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+def zipped(**members: str | bytes) -> bytes:
     """A zip archive of these members."""
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w") as archive:
         for name, text in members.items():
-            archive.writestr(f"{name}.json", text)
+            archive.writestr(f"{name}.json", text, zipfile.ZIP_DEFLATED)
     return sink.getvalue()
 
 
@@ -550,6 +558,139 @@ DATA = [
     ),
 ]
 
+DATA += [
+    Remedy(
+        "the query's own files",
+        {"1.json": ONE},
+        lambda call, _: (call.query.source / "own").unlink(),
+        [(1,)],
+        schema="id long",
+        options=["recursiveFileLookup=true"],
+        says="Remove the link",
+    ),
+    Remedy(
+        "the archive holds more than is read",
+        {"2.zip": zipped(a=" " * 150_000_000)},
+        "ignoreCorruptFiles=true",
+        [(1,)],
+        before={"1.json": ONE},
+    ),
+    Remedy(
+        "an archive has no statistics of its members",
+        {"1.zip": zipped(a=parquet(id=[1]))},
+        "onMissingEventTime=mtime",
+        [(1, None)],
+        fmt="parquet",
+        schema="id long, at timestamp",
+        options=["fileOrder=eventTime", "eventTimeColumn=at"],
+    ),
+    Remedy(
+        "columns that are named by position",
+        {"1.orc": orc(_col0=[1], _col1=[2])},
+        rows=[(1, 2)],
+        fmt="orc",
+        schema="a long",
+        corrected="a long, b long",
+        says="Give all columns",
+    ),
+    Remedy(
+        "writeTo: variant columns cannot",
+        {"1.json": '{"v": 1}\n'},
+        rows=[("1",)],
+        schema="v variant",
+        corrected="v string",
+        says="strings, or structs",
+    ),
+    Remedy(
+        "writeCopy=never: data files do not have",
+        {"1.parquet": parquet(id=[1])},
+        "writeCopy=always",
+        [(1, {"file_name": "1.parquet"})],
+        fmt="parquet",
+        schema="id long, _metadata struct<file_name: string>",
+        wrong=["writeCopy=never"],
+    ),
+    Remedy(
+        "filter: rows that are filtered while",
+        {"1.json": ONE},
+        rows=[(1,)],
+        schema="id long, _metadata struct<row_index: long>",
+        corrected="id long",
+        options=["filter=id > 0"],
+        says="one of the two",
+    ),
+    Remedy(
+        "an append-only file was replaced",
+        {"new": "b\nc\n"},
+        "onOverwrite=reprocess",
+        [("a",), ("b",), ("c",)],
+        fmt="text",
+        before={"1.txt": "a\n"},
+        options=["pathGlobFilter=*.txt", "onOverwrite=appendTail"],
+    ),
+    Remedy(
+        "tree_discovery.py: the path cannot be listed",
+        {},
+        lambda call, _: (call.query.source.unlink(), call.query.source.mkdir(), call.put("1", ONE)),
+        [(1,)],
+        schema="id long",
+        says="Repair access",
+    ),
+    Remedy(
+        "the state store failed to",
+        {"1.json": ONE},
+        lambda call, _: call.query.checkpoint.unlink(),
+        [(1,)],
+        schema="id long",
+        says="Repair access to the state directory",
+    ),
+    Remedy(
+        "delta_table.py: the table cannot be opened",
+        {"1.json": ONE},
+        lambda call, _: call.query.table.unlink(),
+        [(1,)],
+        schema="id long",
+        says="Repair the table",
+    ),
+    Remedy(
+        "the data has columns that the schema does not have",
+        {"2.json": '{"id": 2, "x": 5}\n'},
+        WAIVE,
+        [(1,)],
+        before={"1.json": ONE},
+        options=["schemaEvolutionMode=failOnNewColumns"],
+    ),
+    Remedy(
+        "the table does not take the new columns",
+        {"2.json": '{"s": {"A": 2}}\n'},
+        WAIVE,
+        [({"a": 1},)],
+        before={"1.json": '{"s": {"a": 1}}\n'},
+    ),
+    Remedy(
+        "the table does not take the new columns",
+        {"2.json": '{"s": {"A": 2}}\n'},
+        "schemaEvolutionMode=rescue",
+        [({"a": 1}, None), ({"a": None}, '{"s":{"A":2}}')],
+        before={"1.json": '{"s": {"a": 1}}\n'},
+    ),
+    Remedy(
+        "records/record_format.py: malformed record",
+        {"2.json": '{"id": oops}\n'},
+        WAIVE,
+        [(1,)],
+        before={"1.json": ONE},
+    ),
+    Remedy(
+        "file_version.py: the file changed since discovery",
+        {"2.json": '{"id": 2}\n' * 100_000 + "oops\n"},
+        WAIVE,
+        # Of its parts those that were read before are there.
+        before={"1.json": ONE},
+        options=["maxSplitBytes=256k"],
+    ),
+]
+
 
 @dataclass(frozen=True)
 class Wrong:
@@ -662,4 +803,47 @@ COMMANDS = [
     Wrong("to: not a table", "run IN --to TABLE --checkpoint CK", "RUN", "delta:URL"),
     Wrong("view: the view does not", "files CK --view read", "files CK --view readers", "readers"),
     Wrong("options/call.py: {}", "RUN --option path=x", "RUN", "path"),
+    Wrong(
+        "open_store.py: state cannot be kept",
+        "run IN --to parquet:ftp://h/x --checkpoint NEW",
+        "RUN",
+        "a local path",
+    ),
+    Wrong(
+        "a Delta table cannot be written there",
+        "run IN --to delta:ftp://h/x --checkpoint NEW",
+        "RUN",
+        "a local path",
+    ),
+    Wrong(
+        "its create is not known to be atomic",
+        "run IN --to delta:TABLE --checkpoint ftp://h/x",
+        "RUN",
+        "a local path",
+    ),
+    Wrong(
+        "client_options.py: storageOptions: not known to the client",
+        'run s3://b/x --to delta:TABLE --checkpoint NEW --option storageOptions={"colour":1}',
+        "RUN",
+        "Leave them out",
+    ),
+    Wrong(
+        "the endpoint is not a URL",
+        'run s3://b/x --to delta:TABLE --checkpoint NEW --option storageOptions={"endpoint":"x"}',
+        "RUN",
+        "a URL such as",
+    ),
+    Wrong(
+        "is not a known client",
+        'run s3://b/x --to delta:TABLE --checkpoint NEW --option storageOptions={"client":"x"}',
+        "RUN",
+        "obstore or fsspec",
+    ),
+    Wrong(
+        "they do not configure a client",
+        "run gs://b/x --to delta:TABLE --checkpoint NEW --option storageOptions="
+        '{"service_account_key":"x"}',
+        "RUN",
+        "in the form that the client reads",
+    ),
 ]

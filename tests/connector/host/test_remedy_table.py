@@ -37,6 +37,21 @@ def _prepare(query, place):
         (query.source / "a" / "loop").symlink_to(query.source / "a")
     if "too long to be one value" in place:
         os.truncate(query.source / "1.bin", 2**31)
+    if "own files" in place:
+        (query.source / "own").symlink_to(query.table)
+        query.table.mkdir()
+    if "was replaced" in place:
+        (query.source / "new").rename(query.source / "1.txt")
+    if "cannot be listed" in place:
+        query.source.rmdir()
+        query.source.symlink_to(query.source)
+    if "the state store failed" in place:
+        query.checkpoint.touch()
+    if "cannot be opened" in place:
+        query.table.touch()
+    if "changed since discovery" in place:
+        Call(query).run("maxSplitBytes=256k", code=1)
+        (query.source / "2.json").write_text('{"id": 3}\n')
     if "the path does not exist" in place:
         query.source.rmdir()
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ....errors import WITHOUT_THE_FILE
+from .....errors import WITHOUT_THE_FILE
 from ...values.convert import Misfit
 from ...values.map_nested import UUID, Change, Path, map_nested
 from ...values.rows import in_place_of

@@ -17,7 +17,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from .....errors import MalformedDataError
+from .....errors import WITHOUT_THE_FILE, MalformedDataError
 from ...evolution.new_columns import NewColumnsSeen
 from ...io.codecs import codec_of
 from ...io.compressed.splittable_codecs import anywhere, cuts_at_starts, starts
@@ -379,7 +379,6 @@ def malformed(where: str, problem: str, expected: str) -> MalformedDataError:
         expected,
         f"{_wider(problem)}Repair the record, or start the query with one of these options: "
         "badRecordsPath (keeps such records in a directory), rescuedDataColumn (keeps the value in "
-        "a column), onSplitError=return (puts the file aside, to be read later), or set mode to "
-        f"{ParseMode.PERMISSIVE} (nulls) "
-        f"or {ParseMode.DROPMALFORMED} (dropped and counted).",
+        f"a column), or set mode to {ParseMode.PERMISSIVE} (nulls) or {ParseMode.DROPMALFORMED} "
+        f"(dropped and counted). {WITHOUT_THE_FILE}",
     )
