@@ -146,6 +146,6 @@ class Replay:
             "the earlier one until the batch has finished, then change it."
             if is_new_schema
             else "Put the file back as it was when the batch was first read, then restart the "
-            "query. If it is permanently gone, `sluice waive CHECKPOINT` shows which part of the batch "
-            "cannot be read again. With --yes it gives that up, and the query continues.",
+            "query. If it is permanently gone, `sluice waive CHECKPOINT` shows which part of a "
+            "batch cannot be read again. With --yes it gives that up, and the query continues.",
         )
