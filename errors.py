@@ -73,6 +73,8 @@ class SluiceError(Exception):
         parts = [masked(part) for part in (what, where, found, expected, remedy)]
         super().__init__(*parts)
         self.what, self.where, self.found, self.expected, self.remedy = parts
+        self.may_pass = False
+        """True if the same call may succeed later without a person: a store is away."""
 
     def __str__(self) -> str:
         parts = [f"{self.what}: {self.where}" if self.where else self.what]
@@ -183,7 +185,9 @@ def without_history(error: ErrorT) -> ErrorT:
     if type(error) not in (SluiceError, OptionError) and more not in remedy:
         remedy = f"{remedy} {more}".strip()
     # Spark prints the whole traceback, causes included, of what a data source raises.
-    return type(error)(what, where, found, expected, remedy)
+    shown = type(error)(what, where, found, expected, remedy)
+    shown.may_pass = error.may_pass
+    return shown
 
 
 def not_installed(what: str, where: str, package: str, extra: str) -> OptionError:
@@ -242,4 +246,6 @@ WITHOUT_THE_FILE: Final = (
 
 def remedy_of(error: OSError) -> str:
     """Return what helps against a limit or a fault of this machine; empty for other errors."""
-    return _REMEDIES.get(error.errno or 0, "")
+    # A store has no disk of this machine.
+    is_store = isinstance(error.filename, str) and "://" in error.filename
+    return "" if is_store else _REMEDIES.get(error.errno or 0, "")

@@ -161,6 +161,9 @@ T = TypeVar("T")
 LONGEST_DELAY: Final = 8.0
 """Seconds between two tries at most."""
 
+_LONGEST: Final = 25.0
+"""Seconds of tries and pauses after which there is no new try."""
+
 FINAL: Final = (
     FileExistsError,
     FileNotFoundError,
@@ -190,6 +193,32 @@ def is_final(error: BaseException | None) -> bool:
     return isinstance(error, SourceUnavailable) and is_final(error.__cause__)
 
 
+_AWAY: Final = {
+    *(errno.EAGAIN, errno.EIO, errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET),
+    *(errno.ECONNABORTED, errno.EPIPE, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN),
+}
+
+
+def does_not_answer(error: BaseException | None) -> bool:
+    """True if a store or a service is away, and the same call may succeed later.
+
+    Looks at the exceptions that the error was made of; an error without them says it by itself
+    (`SluiceError.may_pass`).
+    """
+    met: set[int] = set()
+    while error is not None and id(error) not in met:
+        met.add(id(error))
+        if getattr(error, "may_pass", False):
+            return True
+        if isinstance(error, OSError) and not is_final(error):
+            # Local disks answer; what they cannot do is for a person.
+            is_local = isinstance(error.filename, str) and "://" not in error.filename
+            if isinstance(error, TimeoutError | ConnectionError) or error.errno in _AWAY:
+                return not is_local
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def delays(first: float = 0.1) -> Iterator[float]:
     """Seconds before each new try, for ever: growing, with jitter for many clients."""
     delay = first
@@ -206,17 +235,21 @@ def patiently(
 ) -> T:
     """`action`, tried again after errors that may pass; with the defaults for some 25 seconds.
 
+    Where a try itself takes long, since the client repeats it, there are fewer: who started the
+    query learns within a minute that a store is away.
+
     Raises:
         OSError: the last one, or the first that no further try would change.
     """
     pauses = delays(first_delay)
+    began = time.monotonic()
     for _ in range(attempts - 1):
         try:
             return action()
         except FINAL:
             raise
         except OSError as error:
-            if is_final(error):
+            if is_final(error) or time.monotonic() - began > _LONGEST:
                 raise
             sleep(next(pauses))
     # The last attempt, of which every error is the caller's.

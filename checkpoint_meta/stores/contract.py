@@ -103,7 +103,7 @@ class RetryingStateStore(StateStore):
             raise
         except OSError as error:
             # A final error was not retried.
-            times = "" if is_final(error) else f" {self._attempts} times in a row"
+            times = "" if is_final(error) else " repeatedly"
             raise StateError(
                 f"the state store failed to {verb}{times}",
                 f"{self.location}/{name}",

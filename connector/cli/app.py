@@ -5,11 +5,12 @@ Starts without Spark; a command imports what it needs.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Final
 
 import typer
 
-from .arguments import EditArguments, Matching, ViewArguments, Yes, register
+from .arguments import EditArguments, Json, Matching, ViewArguments, Yes, register
 from .commands import bootstrap, compact_table, queue_setup, reprocess, run, sweep, table_batches
 from .doctor.patient import Patient
 from .output import Ended, Exit, print_json, print_pairs, print_rows, print_table
@@ -20,6 +21,40 @@ app = new_app()
 
 _ON_SCREEN: Final = 200
 """Rows that are enough for a terminal; --json prints all of them."""
+
+
+def check(
+    config: Annotated[
+        str, typer.Option(help="Check this configuration file of `sluice run`.")
+    ] = "sluice.toml",
+    json_schema: Annotated[
+        bool,
+        typer.Option("--json-schema", help="Print the JSON schema of such files, for editors."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Check a configuration file, and the places that it names.
+
+    Reads no rows, and leaves nothing behind. Ends with 2 if the file is wrong, with 1 if a place
+    refuses, and with 75 if one does not answer.
+    """
+    from .commands.check import check_places
+    from .feeds_file import schema
+    from .run_arguments import RunArguments, call_of, in_place
+
+    if json_schema:
+        typer.echo(json.dumps(schema(), indent=2))
+        return
+    call = call_of(in_place(RunArguments(config=config)))
+    findings = []
+    for finding in check_places(call.feeds):
+        findings.append(finding)
+        if not as_json:
+            typer.echo(str(finding))
+    if as_json:
+        print_json([finding.document() for finding in findings])
+    if codes := {finding.code for finding in findings} - {Exit.FINE}:
+        raise Ended(min(codes))
 
 
 def status(arguments: ViewArguments) -> None:
@@ -269,7 +304,7 @@ def runbook(
 
 # In the order of `sluice --help`.
 for _command in (
-    *(run.run, status, watch, files, checkpoints, inspect, diff, verify),
+    *(run.run, check, status, watch, files, checkpoints, inspect, diff, verify),
     *(bootstrap.fork, bootstrap.import_spark, bootstrap.import_auto_loader),
     *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.reread),
     *(reprocess.orders, take_over, rebind, take_back_schema, compact),

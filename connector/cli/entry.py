@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import sys
+from contextlib import suppress
 
 
 def run() -> int:
@@ -18,9 +19,10 @@ def run() -> int:
     atexit.register(gc.freeze)
     # pydantic would read the metadata of every installed package to look for plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "true")
-    if any(argument.startswith("--every") for argument in sys.argv):
+    if any(argument.startswith(("--every", "--config")) for argument in sys.argv):
         # A run that waits returns memory; Arrow's own allocator keeps what its threads have freed.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+        _share_arenas()
     # Before the commands are imported: they make arrays, and with the first one pyarrow looks.
     leave_pandas_out()
     if sys.argv[1:2] == ["run"]:
@@ -35,3 +37,14 @@ def run() -> int:
     from .app import main
 
     return main()
+
+
+def _share_arenas() -> None:
+    """Have the C library (glibc) keep free memory for all threads, of which each feed has some."""
+    import ctypes
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
+
+
+_M_ARENA_MAX = -8

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
+from ...checkpoint_meta.storage.storage_errors import does_not_answer
 from ...errors import (
     FencedError,
     OptionError,
@@ -22,6 +23,7 @@ from ...errors import (
     of_system,
     without_history,
 )
+from ...masking import masked
 from ..views.amounts import format_bytes
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class Exit(IntEnum):
     """Any other error."""
 
     BUSY = 75
-    """Another run of the query is at work: EX_TEMPFAIL of sysexits.h, try again later."""
+    """Another run is at work, or a store does not answer: EX_TEMPFAIL of sysexits.h, try again."""
 
 
 class Ended(Exception):
@@ -57,11 +59,11 @@ class Ended(Exception):
         self.code = code
 
 
-def exit_code(error: SluiceError) -> Exit:
-    """The exit code of a command that ends with a `SluiceError`."""
+def exit_code(error: SluiceError | OSError) -> Exit:
+    """The exit code of a command that ends with an error."""
     if isinstance(error, OptionError):
         return Exit.USAGE
-    if isinstance(error, QueryRunningError):
+    if isinstance(error, QueryRunningError) or does_not_answer(error):
         return Exit.BUSY
     if isinstance(error, FencedError):
         return Exit.REFUSED
@@ -83,10 +85,15 @@ def plainly(failed: Exit | None = None, wording: Callable[[str], str] = str) -> 
         sys.stdout = None
         raise Ended(failed or Exit.FINE) from None
     except (SluiceError, OSError) as error:
-        shown = without_history(of_system(error) if isinstance(error, OSError) else error)
-        sys.stderr.write(f"{type(error).__name__}: {wording(str(shown))}\n")
-        code = exit_code(shown)
+        sys.stderr.write(f"{wording(told(error))}\n")
+        code = exit_code(error)
         raise Ended(code if code in (Exit.USAGE, Exit.BUSY) else failed or code) from None
+
+
+def told(error: BaseException) -> str:
+    """An error as one message for people."""
+    shown = without_history(of_system(error) if isinstance(error, OSError) else error)
+    return f"{type(error).__name__}: {masked(str(shown))}"
 
 
 _WIDE: Final = 1000

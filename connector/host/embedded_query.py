@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 import gc
 import mmap
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -77,7 +76,7 @@ class EmbeddedQuery:
     batch, whose reader commits say which data files it has.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a run has, once for each of its queries
         self,
         texts: Mapping[str, str],
         target: SinkTarget,
@@ -86,16 +85,19 @@ class EmbeddedQuery:
         *,
         is_bounded: bool,
         terms: StartTerms,
+        task_timeout: float | None,
         wait: Callable[[float], None],
     ) -> None:
         """`is_bounded`: the query ends with the files that are there at its start.
+
+        The rest is as in `EmbeddedRun`.
 
         Raises:
             QueryRunningError: another run owns the state, and the `terms` are to leave it alone.
             SluiceError: the options, the log or the state are not usable.
         """
         self._texts, self._target, self._pool = texts, target, pool
-        self._record = record
+        self._record, self._task_timeout = record, task_timeout
         options = parse_options(texts, streaming=True, names_format=True)
         _check(options)
         record.begin(options)
@@ -146,6 +148,11 @@ class EmbeddedQuery:
         self._record.add(report)
         return report
 
+    def figures(self) -> Mapping[str, Any]:
+        """What a progress event of Spark says about the source."""
+        report: Mapping[str, Any] = self._driver.coordinator.report()
+        return report
+
     def close(self) -> None:
         """Stop the background threads."""
         coordinator = self._driver.coordinator
@@ -158,14 +165,24 @@ class EmbeddedQuery:
             Task(self._texts, self._schema, self._inferred, partition, columns)
             for partition in partitions
         ]
-        is_small = self._is_small(partitions)
-        answers = (task.run() for task in tasks) if is_small else self._pool.run(tasks)
+        if self._is_small(partitions):
+            with self._pool.here:
+                batches = self._counted((task.run() for task in tasks), len(tasks))
+        else:
+            on_death = self._record.dead_workers.append
+            answers = self._pool.run(tasks, task_timeout=self._task_timeout, on_death=on_death)
+            batches = self._counted(answers, len(tasks))
+        return pa.Table.from_batches(batches, SCHEMA)
+
+    def _counted(
+        self, answers: Iterable[Sequence[pa.RecordBatch]], tasks: int
+    ) -> Sequence[pa.RecordBatch]:
         batches: list[pa.RecordBatch] = []
         for done, answer in enumerate(answers):
-            self._record.on_task(done, len(tasks))
+            self._record.on_task(done, tasks)
             batches += answer
-        self._record.on_task(len(tasks), len(tasks))
-        return pa.Table.from_batches(batches, SCHEMA)
+        self._record.on_task(tasks, tasks)
+        return batches
 
     def _batch(self, partitions: Sequence[ReaderPartition], rows: pa.Table) -> FileBatch:
         # Each reader's part has them: a batch without rows looks at the table, too.
@@ -175,7 +192,9 @@ class EmbeddedQuery:
         return FileBatch(rows, self._options.storage_options, lineage, previous)
 
     def _is_small(self, partitions: Sequence[ReaderPartition]) -> bool:
-        if not self._pool.is_default or self._pool.is_running:
+        # With a bound every task is in a process, which can be ended.
+        is_default = self._pool.is_default and self._task_timeout is None
+        if not is_default or self._pool.is_running:
             return not partitions
         sizes = [size for partition in partitions for _, size in sizes_of(partition)]
         return all(size is not None for size in sizes) and (
@@ -234,8 +253,8 @@ class EmbeddedRun:
         self,
         texts: Mapping[str, str],
         target: SinkTarget,
+        pool: WorkerPool,
         *,
-        workers: int | None,
         every: float | None,
         on_task: Callable[[int, int], None] = lambda *_: None,
         terms: StartTerms = _REFUSES,
@@ -243,22 +262,27 @@ class EmbeddedRun:
     ) -> None:
         """`every`: seconds between two looks for new files; None to end with what is there.
 
+        Others may use the pool, which the caller closes.
+
         `on_task` gets the number of finished tasks of a batch, and of all of them. A process that
         has had a task for `task_timeout` seconds is ended, and the task is tried again.
         """
-        self._terms = terms
+        self._terms, self._task_timeout = terms, task_timeout
         self._texts, self._target, self._every = dict(texts), target, every
         if every is not None and not _names(texts, "discoveryInterval"):
             self._texts["discoveryInterval"] = f"{max(int(every * 1000), 1)}ms"
         self._record = RunRecord(on_task)
         self.summary: RunSummary | None = None
         """The record of the run, once it has ended; None if another one is at work."""
-        self._pool = WorkerPool(
-            workers or (os.cpu_count() or 1),
-            is_default=workers is None and task_timeout is None,
-            task_timeout=task_timeout,
-            on_death=self._record.dead_workers.append,
-        )
+        self._pool = pool
+        self._current: EmbeddedQuery | None = None
+        self.last_look = time.time()
+        """When the query last ended a batch, or found nothing new; at first its start."""
+
+    def figures(self) -> Mapping[str, Any]:
+        """What a progress event of Spark would say about the source; the newest, once it ended."""
+        query = self._current
+        return self._record.figures if query is None else query.figures()
 
     def batches(self, wait: Callable[[float], None] = time.sleep) -> Iterator[BatchReport]:
         """Run the query; a report of each batch that is in the table.
@@ -276,7 +300,6 @@ class EmbeddedRun:
             failure = error
             raise
         finally:
-            self._pool.close()
             if not isinstance(failure, QueryRunningError):
                 self.summary = self._record.end(failure, is_stopped=is_stopped)
 
@@ -285,6 +308,7 @@ class EmbeddedRun:
         while True:
             patience = max(0.0, waits_until - time.monotonic())
             query = self._query(replace(self._terms, patience=patience), wait)
+            self._current = query
             try:
                 yield from self._until_evolved(query, wait)
                 return
@@ -298,6 +322,7 @@ class EmbeddedRun:
                 if time.monotonic() >= waits_until:
                     raise
             finally:
+                self._current = None
                 query.close()
 
     def _query(self, terms: StartTerms, wait: Callable[[float], None]) -> EmbeddedQuery:
@@ -308,6 +333,7 @@ class EmbeddedRun:
             self._record,
             is_bounded=self._every is None,
             terms=terms,
+            task_timeout=self._task_timeout,
             wait=wait,
         )
 
@@ -318,6 +344,7 @@ class EmbeddedRun:
         while True:
             wait(0.0)
             report = query.next_batch()
+            self.last_look = time.time()
             if report is not None:
                 idle = 0.0
                 yield report
@@ -326,8 +353,7 @@ class EmbeddedRun:
             else:
                 pause = min(self._every, _POLL)
                 idle += pause
-                if idle - pause <= _IDLE < idle:
-                    self._pool.close()
+                if idle - pause <= _IDLE < idle and self._pool.rest(_IDLE):
                     gc.collect()
                     give_back()
                     _give_back_code()

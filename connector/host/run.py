@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ...checkpoint_meta.storage.storage_errors import patiently
@@ -11,39 +11,44 @@ from ...errors import OptionError, TableError
 from ...reader.files.options.values import json_or_none
 from ...tables import delta, iceberg, manifest
 from ...tables.manifests import MANIFESTS
-from ..options.call import checked
+from ..options.call import checked, direct_write
 from ..query.query_ends import StartTerms
 from .embedded_query import EmbeddedRun, RunReport, Sink, SinkTarget
+from .worker_pool import WorkerPool
 
 
-def run(
-    options: Mapping[str, object],
+def run(  # noqa: PLR0913 - those of `stream` and those of a run, by name
+    path: str,
     *,
+    checkpoint: str,
+    format: str,  # noqa: A002 - as in `stream`
     to: str | Sink,
+    schema: str | None = None,
     once: bool = True,
     every: float = 60.0,
     workers: int | None = None,
     wait: float | None = 0.0,
     task_timeout: float | None = None,
+    **options: object,
 ) -> RunReport:
     """Read new files into a table without Spark, each row exactly once; return what was read.
 
     Uses the same checkpoint as a Spark query with `writeTo` and the same options. Either can
     continue it, so stop one and start the other.
 
-        >>> report = run(
-        ...     {"path": landing, "fileFormat": "json", "checkpointLocation": checkpoint},
-        ...     to=f"delta:{table}",
-        ... )
+        >>> report = run(landing, checkpoint=checkpoint, format="json", to=f"delta:{table}")
         >>> report.rows
         2
 
     Args:
-        options: options of `format("sluice")`, with `path` and `checkpointLocation`. Without
-            `writeSchema` the schema is inferred and evolves.
+        path: the directory, file or URL to ingest.
+        checkpoint: the `checkpointLocation` of the query: a directory of its own.
+        format: the `fileFormat`.
         to: `delta:URL`, `iceberg:CATALOG.TABLE`, `parquet:URL`, or a sink of `tables`, or a
             function that gets a `FileBatch` and the batch number. A sink or a function needs the
             option `writeTo`. A function must accept a batch that it already has.
+        schema: columns of the rows, such as `id long, name string`. Without it, the columns and
+            their types are inferred, and the schema evolves.
         once: return when everything is read that was there at the start. Otherwise look for new
             files until the process ends.
         every: seconds between two looks, without `once`.
@@ -54,42 +59,25 @@ def run(
         task_timeout: seconds after which a process is ended that has not finished its task. The
             task is tried again, four times at most. By default there is no bound, and a warning
             after a minute. With a bound every task is read in a process.
+        options: other options of the source.
 
     Raises:
         QueryRunningError: another run on this checkpoint is at work. Nothing was read.
         SluiceError: the options are wrong, or the query failed. Nothing is lost; call it again.
     """
-    run = embedded_run(
-        options,
-        to,
-        every=None if once else every,
-        workers=workers,
-        terms=StartTerms(wait or 0.0, take_over=wait is None),
-        task_timeout=task_timeout,
-    )
-    batches = list(run.batches())
+    call = direct_write(path, checkpoint=checkpoint, format=format, schema=schema, options=options)
+    terms = StartTerms(wait or 0.0, take_over=wait is None)
+    with WorkerPool(workers) as pool:
+        run = EmbeddedRun(
+            *checked_with_target(call, to),
+            pool,
+            every=None if once else every,
+            terms=terms,
+            task_timeout=task_timeout,
+        )
+        batches = list(run.batches())
     assert run.summary is not None
     return RunReport(batches, run.summary)
-
-
-def embedded_run(
-    options: Mapping[str, object],
-    to: str | Sink,
-    *,
-    every: float | None,
-    workers: int | None,
-    on_task: Callable[[int, int], None] = lambda *_: None,
-    **more: Any,
-) -> EmbeddedRun:
-    """The run that `options` and `to` describe; see `EmbeddedRun`, which gets `more`.
-
-    Raises:
-        OptionError: they are wrong.
-    """
-    checked_options, target = checked_with_target(options, to)
-    return EmbeddedRun(
-        checked_options, target, workers=workers, every=every, on_task=on_task, **more
-    )
 
 
 def checked_with_target(
@@ -122,15 +110,27 @@ def target_of(to: str | Sink, storage_options: Mapping[str, Any]) -> SinkTarget:
     """
     if not isinstance(to, str):
         return SinkTarget(to)
-    kind, _, place = to.partition(":")
-    if place and kind == "delta":
+    place = check_target_name(to)
+    if to.startswith("delta:"):
         return SinkTarget(delta(place, storage_options=storage_options), place)
-    if place and kind == "parquet":
+    if to.startswith("parquet:"):
         directory = f"{place.rstrip('/')}/{MANIFESTS}"
         return SinkTarget(manifest(directory, storage_options=storage_options), place)
-    catalog, _, name = place.partition(".")
-    if kind == "iceberg" and name:
-        return _iceberg(catalog, name, storage_options)
+    catalog, _, name = to.removeprefix("iceberg:").partition(".")
+    return _iceberg(catalog, name, storage_options)
+
+
+def check_target_name(to: str) -> str:
+    """The place of data files; empty where only a catalog knows it.
+
+    Raises:
+        OptionError: it names no kind of target.
+    """
+    kind, _, place = to.partition(":")
+    if place and kind in ("delta", "parquet"):
+        return place
+    if kind == "iceberg" and place.partition(".")[2]:
+        return ""
     raise OptionError("to: not a table", "", to, "delta:URL, iceberg:CATALOG.TABLE or parquet:URL")
 
 

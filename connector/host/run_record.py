@@ -51,9 +51,14 @@ class RunRecord:
         self._columns: Mapping[str, str] = {}
         """Types of the columns of an inferred schema at the start of the run."""
         self._sums = Counter[str]()
-        self._figures: Mapping[str, Any] = {}
+        self.figures: Mapping[str, Any] = {}
         self._epoch = 0
         self.dead_workers: list[str] = []
+
+    @property
+    def has_begun(self) -> bool:
+        """True if there is a state to record the run next to."""
+        return self._store is not None
 
     def begin(self, options: SluiceOptions) -> None:
         """Note the state and its schema, once the schema of the first query is stored."""
@@ -70,7 +75,7 @@ class RunRecord:
 
     def look(self, epoch: int, figures: Mapping[str, Any]) -> None:
         """Note the figures of a query that ends: those of its progress events."""
-        self._epoch, self._figures = epoch or self._epoch, figures or self._figures
+        self._epoch, self.figures = epoch or self._epoch, figures or self.figures
         read = figures.get("read", {})
         self._sums["skipped_files"] += read.get("skippedFiles", 0)
         self._sums["dropped_records"] += read.get("droppedRecords", 0)
@@ -81,14 +86,14 @@ class RunRecord:
         A query that was superseded leaves the record to the one that runs.
         """
         end: Literal["finished", "stopped", "failed"] = "stopped" if is_stopped else "finished"
-        figures = self._figures
+        figures = self.figures
         waiting = {
             name: figures.get(f"backlog{name.capitalize()}", 0)
             for name in ("files", "splits", "bytes")
         }
         after: Mapping[str, str] = {}
         epoch = 0
-        if self._store is not None:
+        if self._store is not None and not isinstance(error, StateError):
             # A state that cannot be read is the error of the run already.
             with contextlib.suppress(SluiceError, OSError):
                 after, epoch = _columns_of(self._store), newest_epoch(self._store)

@@ -8,14 +8,14 @@ import pickle
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import PIPE, Popen
-from threading import Event, Thread
-from typing import Any, Final
+from threading import BoundedSemaphore, Event, Lock, Thread
+from typing import Any, Final, Self
 
 import pyarrow as pa
 
@@ -80,86 +80,90 @@ class _Worker:
 
 
 class WorkerPool:
-    """At most `size` processes, started when they are first needed."""
+    """At most `size` processes, started when they are first needed; several queries share them."""
 
-    def __init__(
-        self,
-        size: int,
-        *,
-        is_default: bool,
-        task_timeout: float | None = None,
-        on_death: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        """`is_default`: the user has not asked for processes, so small batches do without.
-
-        A process that has had a task for `task_timeout` seconds is ended; without it, it is waited
-        for, and a warning says so. `on_death` learns how a process died, such as "signal 9", whose
-        task is then repeated.
-        """
-        self.size, self.is_default, self._on_death = size, is_default, on_death
-        self._task_timeout = task_timeout
+    def __init__(self, workers: int | None = None) -> None:
+        """`workers`: None for one a core, where small batches do without."""
+        self.size, self.is_default = workers or (os.cpu_count() or 1), workers is None
+        self.here = Lock()
+        """Held while a batch is read in this process, so that one of all queries is."""
         self._idle: deque[_Worker] = deque()
-        self._busy: dict[_Worker, _Wait] = {}
+        self._turns = BoundedSemaphore(self.size)
+        self._last_use = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def is_running(self) -> bool:
         """True if processes wait for tasks."""
         return bool(self._idle)
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Sequence[pa.RecordBatch]]:
+    def run(
+        self,
+        tasks: Sequence[Task],
+        *,
+        task_timeout: float | None = None,
+        on_death: Callable[[str], None] = lambda _: None,
+    ) -> Iterator[Sequence[pa.RecordBatch]]:
         """Run the tasks at the same time; yield their answers in order.
+
+        A process that has had a task for `task_timeout` seconds is ended; without it, it is waited
+        for, and a warning says so. `on_death` learns how a process died, such as "signal 9", whose
+        task is then repeated.
 
         Raises:
             SluiceError: a task failed, or its process died each time.
         """
-        is_over = Event()
-        watch = Thread(target=self._watch, args=(is_over,), name="sluice-watch", daemon=True)
+        is_over, busy = Event(), dict[_Worker, _Wait]()
+        watch = Thread(
+            target=_watch, args=(is_over, busy, task_timeout), name="sluice-watch", daemon=True
+        )
         watch.start()
         try:
             with ThreadPoolExecutor(min(self.size, len(tasks))) as threads:
-                yield from threads.map(self._run, tasks)
+                yield from threads.map(lambda task: self._run(task, busy, on_death), tasks)
         finally:
             is_over.set()
 
-    def _watch(self, is_over: Event) -> None:
-        """Say which processes do not answer, and end those that are late."""
-        while not is_over.wait(_LOOK_SECONDS):
-            now = time.monotonic()
-            for worker, wait in list(self._busy.items()):
-                seconds = now - wait.since
-                if self._task_timeout is not None and seconds > self._task_timeout:
-                    worker.end_late()
-                elif seconds > wait.next_line:
-                    # After one minute, two, four ...
-                    wait.next_line *= 2
-                    log.warning(
-                        "reader %d: process %d has had its task for %.0f s, with %s; a bound for "
-                        "that is --task-timeout",
-                        wait.reader,
-                        worker.pid,
-                        seconds,
-                        _cpu_time(worker.pid),
-                    )
-
     def close(self) -> None:
-        """End all processes. The next task starts others."""
-        while self._idle:
-            self._idle.pop().close()
+        """End all processes that wait. The next task starts others."""
+        while worker := self._waiting():
+            worker.close()
 
-    def _run(self, task: Task) -> Sequence[pa.RecordBatch]:
+    def rest(self, seconds: float) -> bool:
+        """Close if no task has run for so long; True if none has."""
+        is_unused = time.monotonic() - self._last_use >= seconds
+        if is_unused:
+            self.close()
+        return is_unused
+
+    def _waiting(self) -> _Worker | None:
+        with suppress(IndexError):
+            return self._idle.pop()
+        return None
+
+    def _run(
+        self, task: Task, busy: dict[_Worker, _Wait], on_death: Callable[[str], None]
+    ) -> Sequence[pa.RecordBatch]:
         deaths: list[str] = []
         while len(deaths) < _MOST_DEATHS:
-            worker = self._idle.pop() if self._idle else _Worker()
-            self._busy[worker] = _Wait(task.partition.reader)
-            try:
-                answer = worker.run(replace(task, attempt=len(deaths)))
-            except _WorkerDied as death:
-                deaths.append(str(death))
-                self._on_death(str(death))
-                continue
-            finally:
-                del self._busy[worker]
-            self._idle.append(worker)
+            with self._turns:
+                worker = self._waiting() or _Worker()
+                busy[worker] = _Wait(task.partition.reader)
+                try:
+                    answer = worker.run(replace(task, attempt=len(deaths)))
+                except _WorkerDied as death:
+                    deaths.append(str(death))
+                    on_death(str(death))
+                    continue
+                finally:
+                    del busy[worker]
+                    self._last_use = time.monotonic()
+                self._idle.append(worker)
             if isinstance(answer, BaseException):
                 raise answer
             rows: Sequence[pa.RecordBatch] = answer
@@ -172,6 +176,27 @@ class WorkerPool:
             "Signal 9 often means that the system is out of memory: use fewer --workers, or a "
             "smaller maxSplitBytes. Nothing is lost; start the query again.",
         )
+
+
+def _watch(is_over: Event, busy: Mapping[_Worker, _Wait], task_timeout: float | None) -> None:
+    """Say which processes do not answer, and end those that are late."""
+    while not is_over.wait(_LOOK_SECONDS):
+        now = time.monotonic()
+        for worker, wait in list(busy.items()):
+            seconds = now - wait.since
+            if task_timeout is not None and seconds > task_timeout:
+                worker.end_late()
+            elif seconds > wait.next_line:
+                # After one minute, two, four ...
+                wait.next_line *= 2
+                log.warning(
+                    "reader %d: process %d has had its task for %.0f s, with %s; a bound for "
+                    "that is --task-timeout",
+                    wait.reader,
+                    worker.pid,
+                    seconds,
+                    _cpu_time(worker.pid),
+                )
 
 
 @dataclass

@@ -64,6 +64,24 @@ def checked(values: Mapping[str, object]) -> dict[str, str]:
     return texts
 
 
+def direct_write(
+    path: str | os.PathLike[str],
+    *,
+    checkpoint: str | os.PathLike[str],
+    format: str,  # noqa: A002 - the word of Spark's readers and writers
+    schema: str | None,
+    options: Mapping[str, object],
+) -> dict[str, object]:
+    """Return the options of a query whose readers write data files."""
+    named = {"path": path, "fileFormat": format, "checkpointLocation": checkpoint}
+    return {**named, **written_columns(schema, format), **options}
+
+
+def written_columns(schema: str | None, file_format: str) -> dict[str, str]:
+    """Return the options that say, or infer, the columns of data files."""
+    return {"writeSchema": schema} if schema else inferred_types(file_format)
+
+
 def inferred_types(file_format: str) -> dict[str, str]:
     """Return the options that infer the types of columns, if the format has any to infer."""
     formats = {name.value.lower() for name in formats_of("infer_column_types")}

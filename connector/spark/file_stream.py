@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from ...tables import delta
-from ..options.call import checked, inferred_types
+from ..options.call import checked, inferred_types, written_columns
 from .registration import register
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ class FileStream:
         """Return the rows of the files as a streaming DataFrame."""
         reader = self.spark.readStream.format("sluice")
         if self.schema is None:
-            return reader.options(**{**self._inferred, **self.options}).load(self.path)
+            inferred = inferred_types(self.options["fileFormat"])
+            return reader.options(**{**inferred, **self.options}).load(self.path)
         return reader.options(**self.options).schema(self.schema).load(self.path)
 
     def writer(self, rows: DataFrame, every: float | None = None) -> DataStreamWriter:
@@ -106,7 +107,7 @@ class FileStream:
         from ..query.query_ends import StartTerms, check_start
         from ..source.rehearsal import check_sink
 
-        columns = {"writeSchema": self.schema} if self.schema else self._inferred
+        columns = written_columns(self.schema, self.options["fileFormat"])
         options = {**columns, **self.options, "writeTo": write_to}
         # A client of Spark Connect may see neither the files nor the checkpoint.
         if getattr(self.spark, "_sc", None) is not None:
@@ -116,7 +117,3 @@ class FileStream:
         files = self.spark.readStream.format("sluice").options(**options).load(self.path)
         on_batch = cast("Callable[[Any, int], None]", sink)
         return self.writer(files, every).foreachBatch(on_batch).start()
-
-    @property
-    def _inferred(self) -> dict[str, str]:
-        return inferred_types(self.options["fileFormat"])

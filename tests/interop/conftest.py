@@ -20,6 +20,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 import pyspark_sluice
 from pyspark_sluice import tables
 from pyspark_sluice.tests import maven
+from pyspark_sluice.tests.connector.host.query import keywords
 from pyspark_sluice.tests.interop.stream import session_with
 
 RELEASE = "4.1"
@@ -81,7 +82,7 @@ class Feed:
     def run(self, to: Any, **options: str) -> int:
         """Read what is new; the number of its rows."""
         own = {"path": str(self.landing), "checkpointLocation": str(self.root / "checkpoint")}
-        return pyspark_sluice.run({**own, **self.options, **options}, to=to).rows
+        return pyspark_sluice.run(**keywords({**own, **self.options, **options}), to=to).rows
 
     def run_into(self, table: Any, **options: str) -> int:
         """The same into a table of Iceberg."""

@@ -17,6 +17,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 import pyspark_sluice
+from pyspark_sluice.tests.connector.host.query import keywords
 
 pytestmark = pytest.mark.thorough("engines are compared once for all changes: `make interop`")
 
@@ -132,7 +133,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pq.write_table(pa.Table.from_pylist(part, SCHEMA), folder / f"in/{name}.parquet")
     options = {"path": str(folder / "in"), "fileFormat": "parquet", "maxFilesPerTrigger": "1"}
     options["checkpointLocation"] = str(folder / "c")
-    pyspark_sluice.run(options, to=f"delta:{folder / 't'}")
+    pyspark_sluice.run(**keywords(options), to=f"delta:{folder / 't'}")
     return folder / "t"
 
 

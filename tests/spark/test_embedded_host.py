@@ -13,6 +13,7 @@ from pyspark.errors import StreamingQueryException
 
 from pyspark_sluice import run, tables
 from pyspark_sluice.errors import SluiceError
+from pyspark_sluice.tests.connector.host.query import keywords
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.soak import HostSoak
 from pyspark_sluice.tests.spark.soak_grounds import OneMachine
@@ -40,7 +41,7 @@ def by_spark(lake, sink=None, **more):
 
 def embedded(lake, sink=None, **more):
     # The process of a query of Spark ends a moment after the query.
-    return run(options_of(lake, **more), to=sink or f"delta:{lake.sink}", wait=PATIENCE)
+    return run(**keywords(options_of(lake, **more)), to=sink or f"delta:{lake.sink}", wait=PATIENCE)
 
 
 def numbers(lake, log):
@@ -119,7 +120,7 @@ def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_i
         lines = [json.dumps({"id": i, "text": "x"}) + "\n" for i in range(first, first + 10)]
         (tmp_path / "in" / f"{first}.json").write_text("".join(lines))
         sink = tables.iceberg(table, storage_options=storage)
-        run({**options, "storageOptions": storage}, to=sink)
+        run(**keywords({**options, "storageOptions": storage}), to=sink)
     table = catalog.load_table("lake.orders")
     rows = table.scan().to_arrow()
     assert sorted(rows["id"].to_pylist()) == list(range(20))

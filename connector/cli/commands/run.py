@@ -7,135 +7,43 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from dataclasses import asdict
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from ....errors import OptionError, not_installed
-from ...options.call import inferred_types
-from ..arguments import Json
-from ..output import Exit, plainly, print_json
-from ..state_argument import parsed, parsed_options
+from ..output import Ended, Exit, plainly, print_json, told
+from ..run_arguments import Call, RunArguments, call_of, in_place
 
 if TYPE_CHECKING:
     from ....checkpoint_meta.documents.run_summary import RunSummary
+    from ...host.embedded_query import EmbeddedRun
+    from ...host.feeds import Feed
     from ...host.run_record import BatchReport
-    from ...query.query_ends import StartTerms
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunArguments:
-    """The arguments of the command."""
-
-    path: Annotated[
-        str, typer.Argument(metavar="PATH", help="Read the files below this directory or URL.")
-    ]
-    to: Annotated[
-        str,
-        typer.Option(help="Write to delta:URL, iceberg:CATALOG.TABLE, or parquet:URL (manifests)."),
-    ]
-    checkpoint: Annotated[
-        str, typer.Option(help="Use this checkpointLocation, which a Spark query may have begun.")
-    ]
-    file_format: Annotated[
-        str, typer.Option("--format", help="Read files of this format (fileFormat).")
-    ] = "json"
-    schema: Annotated[
-        str,
-        typer.Option(
-            help="Read these columns, such as 'id long, name string'. Without it, the schema is "
-            "inferred and evolves."
-        ),
-    ] = ""
-    once: Annotated[
-        bool, typer.Option("--once", help="Stop when all existing files are read: the default.")
-    ] = False
-    every: Annotated[
-        str, typer.Option(help="Check for new files at this interval, such as 60s.")
-    ] = ""
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="Give any option of the source, as name=value. Repeat it."),
-    ] = None
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            help="Use this many processes. By default one for each core, and none for a small "
-            "batch.",
-            min=1,
-        ),
-    ] = None
-    wait: Annotated[
-        str,
-        typer.Option(
-            help="Wait this long, such as 10m, for another run on this checkpoint to end."
-        ),
-    ] = ""
-    take_over: Annotated[
-        bool,
-        typer.Option(
-            "--take-over", help="Start although another run is at work, which ends with an error."
-        ),
-    ] = False
-    new_input: Annotated[
-        bool,
-        typer.Option("--new-input", help="Read another input than before, from its beginning."),
-    ] = False
-    new_table: Annotated[
-        bool,
-        typer.Option(
-            "--new-table", help="Write to another table than before, which gets the new rows only."
-        ),
-    ] = False
-    append: Annotated[
-        bool,
-        typer.Option("--append", help="Read an input again that the table has from another query."),
-    ] = False
-    task_timeout: Annotated[
-        str,
-        typer.Option(
-            help="Stop a process that has not finished its task after this time, such as 30m, and "
-            "try the task again."
-        ),
-    ] = ""
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the first batch, and read and change nothing.")
-    ] = False
-    spark: Annotated[
-        str, typer.Option(help="Run as a Spark query with this master, such as local[4].")
-    ] = ""
-    as_json: Json = False
-
-    @property
-    def options(self) -> dict[str, str]:
-        """The options of the source."""
-        options = {
-            "path": self.path,
-            "fileFormat": self.file_format,
-            "checkpointLocation": self.checkpoint,
-        }
-        columns = {"writeSchema": self.schema} if self.schema else inferred_types(self.file_format)
-        options |= columns
-        return options | parsed_options(self.option or ())
 
 
 def run(arguments: RunArguments) -> None:
     """Read new files into a table, without Spark.
 
-    Ends with 0, with 1 after an error, with 2 if the call is wrong, and with 75 if another run on
-    this checkpoint is at work.
+    With --config, read all feeds of a file in one process.
+
+    Ends with 0; with 1 if a person is needed; with 2 if the call or the file is wrong; and with 75
+    to be tried again: another run is at work, or a store does not answer.
     """
     with plainly(Exit.FOUND, lambda text: _as_flags(text, arguments.checkpoint)):
-        if arguments.dry_run:
-            _show_plan(arguments)
-        elif arguments.spark:
-            _run_in_spark(arguments)
+        arguments = in_place(arguments)
+        call = call_of(arguments)
+        if call.process.dry_run:
+            _show_plans(call)
+        elif call.process.spark:
+            _run_in_spark(call)
         else:
-            _run_here(arguments)
+            _run_here(arguments, call)
 
 
 _FLAGS: Final = (
@@ -153,73 +61,108 @@ def _as_flags(text: str, checkpoint: str) -> str:
     return text.replace(" CHECKPOINT", f" {shlex.quote(checkpoint)}")
 
 
-def _seconds(arguments: RunArguments) -> float | None:
-    if arguments.every and arguments.once:
-        raise OptionError("--once and --every exclude each other", "", "both", "one of them")
-    return _duration("--every", arguments.every)
+def _run_here(arguments: RunArguments, call: Call) -> None:
+    from ...host.feeds import Feeds
+
+    with _progress(call) as on_task:
+        printer = Printer(call, on_task)
+        feeds = Feeds(call.process.workers, printer)
+        stops = 0
+
+        def on_stop(*_: Any) -> None:
+            nonlocal stops
+            stops += 1
+            # The second one is a kill, which the checkpoint survives; processes of tasks see the
+            # end of the pipe.
+            if stops > 1:
+                os._exit(Exit.FOUND)
+            feeds.stop()
+
+        def read_again() -> Mapping[str, Feed] | None:
+            try:
+                printer.call = call_of(arguments)
+            except OptionError as error:
+                printer.say(f"{error}\nThe feeds run on as they were.")
+                return None
+            return printer.call.feeds
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, on_stop)
+        if arguments.config:
+            signal.signal(signal.SIGHUP, lambda *_: feeds.change(read_again))
+        feeds.run(call.feeds)
+    _end(feeds.failures)
 
 
-def _duration(option: str, text: str) -> float | None:
-    from ....checkpoint_meta.storage.units import parse_milliseconds
+def _end(failures: Mapping[str, BaseException]) -> None:
+    """Raise the error of the only feed; of several, whose errors were printed, the code of all."""
+    from ...host.feeds import may_pass
 
-    if not text:
-        return None
-    # A plain number is of seconds here.
-    text = f"{text}s" if text.isdecimal() else text
-    milliseconds: int = parsed(option, text, parse_milliseconds)
-    return milliseconds / 1000
-
-
-def _terms(arguments: RunArguments) -> StartTerms:
-    from ...query.query_ends import StartTerms
-
-    if arguments.wait and arguments.take_over:
-        raise OptionError("--wait and --take-over exclude each other", "", "both", "one of them")
-    meant = arguments.new_input, arguments.new_table, arguments.append
-    return StartTerms(_duration("--wait", arguments.wait) or 0.0, arguments.take_over, *meant)
+    if "" in failures:
+        raise failures[""]
+    if failures:
+        can_wait = all(map(may_pass, failures.values()))
+        raise Ended(Exit.BUSY if can_wait else Exit.FOUND)
 
 
-def _run_here(arguments: RunArguments) -> None:
-    from ...host.embedded_query import Stopped
-    from ...host.run import embedded_run
+class Printer:
+    """Prints what becomes of feeds, a line each; of several feeds with their names."""
 
-    stop = Event()
+    def __init__(self, call: Call, on_task: Callable[[int, int], None]) -> None:
+        self.call, self._on_task = call, on_task
+        self._lock = Lock()
 
-    def on_signal(*_: Any) -> None:
-        # The second one is a kill, which the checkpoint survives; processes of tasks see the end
-        # of the pipe.
-        if stop.is_set():
-            os._exit(Exit.FOUND)
-        stop.set()
+    def say(self, text: str) -> None:
+        """A message for people, on standard error."""
+        with self._lock:
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
 
-    def wait(seconds: float) -> None:
-        if stop.wait(seconds):
-            raise Stopped
+    def begins(self, name: str, run: EmbeddedRun) -> None:
+        """Says nothing: a run has a line at its end."""
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, on_signal)
-    with _progress() as on_task:
-        every = _seconds(arguments)
-        run = embedded_run(
-            arguments.options,
-            arguments.to,
-            every=every,
-            workers=arguments.workers,
-            on_task=on_task,
-            terms=_terms(arguments),
-            task_timeout=_duration("--task-timeout", arguments.task_timeout),
+    def on_task(self, _: str, done: int, tasks: int) -> None:
+        """Show it on a terminal."""
+        self._on_task(done, tasks)
+
+    def batch(self, name: str, report: BatchReport) -> None:
+        """Print a line about a batch."""
+        from ...views.amounts import counted, format_bytes
+
+        text = (
+            f"batch {report.number}: {counted(report.splits, 'split')}, "
+            f"{counted(report.rows, 'row')} in {counted(report.files, 'data file')} "
+            f"({format_bytes(report.bytes)}), {report.seconds:.2f} s"
         )
-        try:
-            for report in run.batches(wait):
-                _print_batch(report, as_json=arguments.as_json)
-        finally:
-            _print_end(run.summary, as_json=arguments.as_json)
+        self._print(name, text, asdict(report))
+
+    def ended(self, name: str, summary: RunSummary | None, error: BaseException | None) -> None:
+        """Print a line about a run."""
+        from ...views.run_text import run_text
+
+        if summary is not None:
+            self._print(
+                name, f"run {run_text(summary)}", {"run": summary.model_dump(exclude={"format"})}
+            )
+        # The error of a single feed is that of the command.
+        if name and error is not None:
+            checkpoint = self.call.arguments[name].checkpoint if name in self.call.arguments else ""
+            self.say(f"{name}: {_as_flags(told(error), checkpoint)}")
+
+    def _print(self, name: str, text: str, document: dict[str, Any]) -> None:
+        with self._lock:
+            if self.call.process.as_json:
+                print_json({"feed": name, **document} if name else document)
+            else:
+                typer.echo(f"{name}: {text}" if name else text)
+                # A log collector reads it through a pipe.
+                sys.stdout.flush()
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Tasks of the running batch, on a terminal only."""
-    if not sys.stderr.isatty():
+def _progress(call: Call) -> Iterator[Callable[[int, int], None]]:
+    """Tasks of the running batch, on a terminal only; several feeds would take turns in it."""
+    if not sys.stderr.isatty() or len(call.feeds) > 1:
         yield lambda *_: None
         return
     from rich.console import Console
@@ -234,52 +177,30 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         yield show
 
 
-def _print_batch(report: BatchReport, *, as_json: bool) -> None:
-    from ...views.amounts import counted, format_bytes
-
-    if as_json:
-        print_json(asdict(report))
-    else:
-        typer.echo(
-            f"batch {report.number}: {counted(report.splits, 'split')}, "
-            f"{counted(report.rows, 'row')} in {counted(report.files, 'data file')} "
-            f"({format_bytes(report.bytes)}), {report.seconds:.2f} s"
-        )
-    # A log collector reads it through a pipe.
-    sys.stdout.flush()
-
-
-def _print_end(summary: RunSummary | None, *, as_json: bool) -> None:
-    from ...views.run_text import run_text
-
-    if summary is None:
-        return  # Not even begun: the error says why.
-    if as_json:
-        print_json({"run": summary.model_dump(exclude={"format"})})
-    else:
-        typer.echo(f"run {run_text(summary)}")
-    sys.stdout.flush()
-
-
-def _show_plan(arguments: RunArguments) -> None:
+def _show_plans(call: Call) -> None:
     from ...host.dry_run import planned_batch
     from ...host.run import checked_with_target
     from ...views.amounts import counted, format_bytes
 
-    planned = planned_batch(*checked_with_target(arguments.options, arguments.to))
-    if arguments.as_json:
-        print_json(None if planned is None else asdict(planned))
-    elif planned is None:
-        typer.echo("nothing new")
-    else:
-        again = ", which was begun before," if planned.is_repeated else ""
-        typer.echo(
-            f"batch {planned.number}{again} would read {counted(planned.splits, 'split')} "
-            f"({format_bytes(planned.bytes)})"
-        )
+    for name, feed in call.feeds.items():
+        planned = planned_batch(*checked_with_target(feed.options, feed.to))
+        if call.process.as_json:
+            document = None if planned is None else asdict(planned)
+            print_json({"feed": name, "batch": document} if name else document)
+        else:
+            again = ", which was begun before," if planned and planned.is_repeated else ""
+            text = (
+                "nothing new"
+                if planned is None
+                else (
+                    f"batch {planned.number}{again} would read {counted(planned.splits, 'split')} "
+                    f"({format_bytes(planned.bytes)})"
+                )
+            )
+            typer.echo(f"{name}: {text}" if name else text)
 
 
-def _run_in_spark(arguments: RunArguments) -> None:
+def _run_in_spark(call: Call) -> None:
     try:
         from .spark_run import spark_run
     except ModuleNotFoundError as error:
@@ -292,20 +213,22 @@ def _run_in_spark(arguments: RunArguments) -> None:
     from ...query.query_ends import check_start
     from ...source.rehearsal import check_sink
 
-    options, target = checked_with_target(arguments.options, arguments.to)
-    # Spark asks the sink once a batch is planned.
-    check_sink(options, target.sink)
-    terms = _terms(arguments)
-    await_owner(options, terms)
-    check_start(options, target.sink, terms)
-
-    def on_batch(report: BatchReport) -> None:
-        _print_batch(report, as_json=arguments.as_json)
-
-    every, record = _seconds(arguments), RunRecord()
-    try:
-        spark_run(arguments.spark, options, target, every, record, on_batch)
-    except BaseException as error:
-        _print_end(record.end(error), as_json=arguments.as_json)
-        raise
-    _print_end(record.end(), as_json=arguments.as_json)
+    if len(call.feeds) > 1 and any(feed.every for feed in call.feeds.values()):
+        raise OptionError("--spark with --every runs one feed", "", "several feeds", "--only NAME")
+    printer, failures = Printer(call, lambda *_: None), dict[str, BaseException]()
+    # One after the other: a process has one session.
+    for name, feed in call.feeds.items():
+        record = RunRecord()
+        try:
+            options, target = checked_with_target(feed.options, feed.to)
+            # Spark asks the sink once a batch is planned.
+            check_sink(options, target.sink)
+            await_owner(options, feed.terms)
+            check_start(options, target.sink, feed.terms)
+            on_batch = partial(printer.batch, name)
+            spark_run(call.process.spark, options, target, feed.every, record, on_batch)
+        except Exception as error:  # noqa: BLE001 - the next feed is read all the same
+            failures[name] = error
+        error_of_run = failures.get(name)
+        printer.ended(name, record.end(error_of_run) if record.has_begun else None, error_of_run)
+    _end(failures)

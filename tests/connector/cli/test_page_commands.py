@@ -17,6 +17,7 @@ from pyspark_sluice import tables
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
 from pyspark_sluice.connector.cli.app import app
 from pyspark_sluice.tables.manifests import MANIFESTS
+from pyspark_sluice.tests.connector.host.query import keywords
 from pyspark_sluice.tests.pages import blocks, pages
 from pyspark_sluice.tests.repository import ROOT
 
@@ -81,7 +82,9 @@ def places(tmp_path_factory) -> dict[str, str]:
     Path(places["landing"]).mkdir()
     Path(places["landing"], "orders-17.json").write_text('{"order_id": 1}\n')
     options = {"path": places["landing"], "checkpointLocation": places["checkpoint"]}
-    pyspark_sluice.run({**options, "fileFormat": "json"}, to=f"delta:{places['table']}", workers=0)
+    pyspark_sluice.run(
+        **keywords({**options, "fileFormat": "json"}), to=f"delta:{places['table']}", workers=0
+    )
     return places
 
 

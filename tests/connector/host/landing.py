@@ -20,6 +20,7 @@ from pyspark_sluice.connector.query.driver import StreamDriver
 from pyspark_sluice.enumerator.coordinator import coordinator
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
+from pyspark_sluice.tests.connector.host.query import keywords
 
 
 class Landing:
@@ -42,7 +43,7 @@ class Landing:
         return {"fileFormat": "json", **usual, **inferred, **options}
 
     def run(self, to=None, **options):
-        return run(self.call(**options), to=to or f"delta:{self.table}")
+        return run(**keywords(self.call(**options)), to=to or f"delta:{self.table}")
 
     def refused(self, told, to=None, error=TableError, **options):
         """Neither the run nor the rehearsal leaves a trace, but for the record of the run."""

@@ -31,6 +31,12 @@ sys.exit(run())
 SCHEMA = "id long, text string"
 
 
+def keywords(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of the source as keywords of `pyspark_sluice.run`."""
+    names = {"fileFormat": "format", "checkpointLocation": "checkpoint", "writeSchema": "schema"}
+    return {names.get(name, name): value for name, value in options.items()}
+
+
 class Query:
     """One query below a directory."""
 

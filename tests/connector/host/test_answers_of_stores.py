@@ -25,6 +25,7 @@ from pyspark_sluice.checkpoint_meta.storage.contract import Data, Draft, Spooled
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalStorage
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tables.manifests import Manifests
+from pyspark_sluice.tests.connector.host.query import keywords
 
 KINDS = {
     "data file": r"/table/[^_/]*\.parquet$",
@@ -196,7 +197,7 @@ def _run(root: Path) -> None:
     options |= {"maxSplitBytes": "64k"}
     options |= {"cleanSource": "archive", "sourceArchiveDir": str(root / "old")}
     options |= {"cleanSourceRetention": "0s", "cleanSourceWhileRetained": True}
-    run(options, to=f"parquet:{root / 'table'}")
+    run(**keywords(options), to=f"parquet:{root / 'table'}")
 
 
 def _rows(root: Path) -> list[int]:

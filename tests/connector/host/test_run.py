@@ -21,10 +21,11 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.host import worker_pool
 from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
+from pyspark_sluice.connector.host.worker_pool import WorkerPool
 from pyspark_sluice.connector.views.run_text import run_text
 from pyspark_sluice.errors import FencedError, OptionError, SluiceError, StateError
 from pyspark_sluice.examples.demo.driver import descendants
-from pyspark_sluice.tests.connector.host.query import Query
+from pyspark_sluice.tests.connector.host.query import Query, keywords
 from pyspark_sluice.tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
@@ -112,13 +113,10 @@ def resident(process):
     return 1024 * int(rollup.split("Rss:")[1].split()[0])
 
 
-def run_of(query, every=None, *, task_timeout=None, **options):
-    call = checked_with_target(options_of(query, **options), f"delta:{query.table}")
-    return EmbeddedRun(*call, workers=1, every=every, task_timeout=task_timeout)
-
-
-def batches_of(query, every=None, **more):
-    return run_of(query, every, **more).batches()
+def batches_of(query, every=None, *, wait=time.sleep, **options):
+    with WorkerPool(1) as pool:
+        call = checked_with_target(options_of(query, **options), f"delta:{query.table}")
+        yield from EmbeddedRun(*call, pool, every=every).batches(wait)
 
 
 @pytest.mark.parametrize("command", [[], ["take-over", "--yes"]], ids=["flag", "command"])
@@ -181,7 +179,8 @@ def test_a_worker_that_hangs_is_named_and_ended_after_the_bound(query, monkeypat
 
     with ThreadPoolExecutor(1) as threads:
         attempts.append(threads.submit(stop_the_first))
-        (report,) = batches_of(query, task_timeout=15.0)
+        call = keywords(options_of(query))
+        (report,) = run(**call, to=f"delta:{query.table}", workers=1, task_timeout=15.0).batches
         attempts[0].result()
     assert report.rows == 10
     lines = [r.getMessage() for r in caplog.records if "has had its task for" in r.getMessage()]
@@ -197,7 +196,7 @@ def test_a_worker_that_always_dies_is_an_error(query, tmp_path, monkeypatch):
     query.land("0.json", range(10))
     transform = {"writeTransform": "fatal:die", "writeTransformSchema": "id long, text string"}
     with pytest.raises(SluiceError, match=r"died each time it ran.*signal 9, signal 9"):
-        run(options_of(query, **transform), to=f"delta:{query.table}", workers=1)
+        run(**keywords(options_of(query, **transform)), to=f"delta:{query.table}", workers=1)
     assert query.in_table() == {}
 
 
@@ -215,13 +214,15 @@ def test_a_worker_that_dies_between_two_tasks_is_replaced(query):
     query.land("0.json", range(10))
     query.land("1.json", range(10, 20))
     others = set(descendants(os.getpid()))
-    one = run_of(query, maxFilesPerTrigger="1")
-    batches = one.batches()
-    assert next(batches).rows == 10
-    (worker,) = set(descendants(os.getpid())) - others
-    os.kill(worker, signal.SIGKILL)
-    os.waitid(os.P_PID, worker, os.WEXITED | os.WNOWAIT)
-    assert [batch.rows for batch in batches] == [10]
+    call = checked_with_target(options_of(query, maxFilesPerTrigger="1"), f"delta:{query.table}")
+    with WorkerPool(1) as pool:
+        one = EmbeddedRun(*call, pool, every=None)
+        batches = one.batches()
+        assert next(batches).rows == 10
+        (worker,) = set(descendants(os.getpid())) - others
+        os.kill(worker, signal.SIGKILL)
+        os.waitid(os.P_PID, worker, os.WEXITED | os.WNOWAIT)
+        assert [batch.rows for batch in batches] == [10]
     assert query.in_table() == query.landed
     # The run ends well, and does not keep it to itself.
     assert one.summary is not None
@@ -239,7 +240,7 @@ def test_a_function_gets_the_data_files_and_a_reader_of_their_rows(query, tmp_pa
         )
 
     options = options_of(query, writeTo=str(tmp_path / "files"), writePartitionBy="text")
-    assert run(options, to=sink).rows == 10
+    assert run(**keywords(options), to=sink).rows == 10
     assert batches == [(0, 10, list(range(10)), ["id", "text"])]
 
 
@@ -329,14 +330,14 @@ def test_a_terminal_shows_the_tasks_of_the_running_batch(query, tmp_path, monkey
 
 def test_a_link_within_the_input_that_leads_to_the_table_is_refused(query):
     query.land("a.json", range(3))
-    assert run(options_of(query), to=f"delta:{query.table}").rows == 3
+    assert run(**keywords(options_of(query)), to=f"delta:{query.table}").rows == 3
     (query.source / "all").symlink_to(query.table.parent)
     (query.source / "out").symlink_to(query.table)
     with pytest.raises(OptionError, match="a link below the input path leads to a directory of"):
-        run(options_of(query), to=f"delta:{query.table}")
+        run(**keywords(options_of(query)), to=f"delta:{query.table}")
     (query.source / "out").unlink()
     with pytest.raises(SluiceError, match=r"form a cycle|a link below the input path"):
-        run(options_of(query), to=f"delta:{query.table}")
+        run(**keywords(options_of(query)), to=f"delta:{query.table}")
 
 
 @pytest.mark.parametrize("to", ["delta:", "parquet:"])
@@ -349,18 +350,26 @@ def test_a_table_whose_store_ignores_conditions_is_refused_before_the_state_is_c
     # Whether a bucket is well is tried once for each client.
     storage = {**server.options, "timeout": "59s" if to == "delta:" else "58s"}
     with pytest.raises(StateError, match=r"of 4 learned .* expected a create that fails if"):
-        run(options_of(query, storageOptions=storage), to=f"{to}s3://{bucket}/table")
+        run(**keywords(options_of(query, storageOptions=storage)), to=f"{to}s3://{bucket}/table")
     assert server.keys(bucket) == []
     assert not (query.checkpoint / "sluice").exists()
     server.fault = None
-    assert run(options_of(query, storageOptions=storage), to=f"{to}s3://{bucket}/table").rows == 3
+    assert (
+        run(
+            **keywords(options_of(query, storageOptions=storage)), to=f"{to}s3://{bucket}/table"
+        ).rows
+        == 3
+    )
 
 
 def test_files_checkpoint_and_table_may_be_in_a_bucket(server, bucket):
     url, options = f"s3://{bucket}", server.options
     place = {"path": f"{url}/in", "checkpointLocation": f"{url}/ck", "storageOptions": options}
     server.put(bucket, "in/0.json", b'{"id": 0}\n')
-    report = run({**place, "fileFormat": "json", "writeSchema": "id long"}, to=f"delta:{url}/table")
+    report = run(
+        **keywords({**place, "fileFormat": "json", "writeSchema": "id long"}),
+        to=f"delta:{url}/table",
+    )
     assert [(batch.number, batch.rows) for batch in report.batches] == [(0, 1)]
     assert server.keys(bucket, "ck/commits/")
     assert server.keys(bucket, "table/_delta_log/")

@@ -20,6 +20,7 @@ from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.commands.status import status_of
 from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
+from pyspark_sluice.connector.host.worker_pool import WorkerPool
 from pyspark_sluice.connector.query import ownership
 from pyspark_sluice.connector.query.owner import owner_of
 from pyspark_sluice.errors import FencedError
@@ -40,13 +41,10 @@ def options_of(query, **more):
     return {**place, "writeSchema": "id long, text string", **more}
 
 
-def run_of(query, every=None, *, task_timeout=None, **options):
-    call = checked_with_target(options_of(query, **options), f"delta:{query.table}")
-    return EmbeddedRun(*call, workers=1, every=every, task_timeout=task_timeout)
-
-
-def batches_of(query, every=None, **more):
-    return run_of(query, every, **more).batches()
+def batches_of(query, every=None, *, wait=time.sleep, **options):
+    with WorkerPool(1) as pool:
+        call = checked_with_target(options_of(query, **options), f"delta:{query.table}")
+        yield from EmbeddedRun(*call, pool, every=every).batches(wait)
 
 
 @pytest.mark.parametrize("more", [(), ("--every", "1s")], ids=["once", "daemon"])

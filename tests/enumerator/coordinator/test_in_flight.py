@@ -115,7 +115,7 @@ def test_a_publication_that_fails_again_fails_spark_s_call_by_name(query):
     first = query.coordinator.latest(NO_CHECKPOINT)
     query.store.fault = Fault("error before", times=99, verb="publish")
     query.calls.tick()
-    with pytest.raises(StateError, match="failed to publish 2 times in a row"):
+    with pytest.raises(StateError, match="failed to publish repeatedly"):
         query.coordinator.latest(first)
 
 

@@ -30,6 +30,7 @@ from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.connector.cli.command_line import run
+from pyspark_sluice.tests.connector.host.query import keywords
 from pyspark_sluice.tests.connector.queries import Query, in_memory
 from pyspark_sluice.tests.protocol.numbers import Harness
 
@@ -297,7 +298,7 @@ def test_a_state_whose_parts_go_on_with_splits_that_were_not_begun_is_whole(tmp_
         "maxRowsPerTrigger": 15,
         "parallelism": 1,
     }
-    report = pyspark_sluice.run(options, to=f"parquet:{tmp_path / 'table'}", workers=0)
+    report = pyspark_sluice.run(**keywords(options), to=f"parquet:{tmp_path / 'table'}", workers=0)
     assert report.rows == 120
     store = open_store(str(tmp_path / "checkpoint" / "sluice" / "source"))
     history = CheckpointHistory(store)

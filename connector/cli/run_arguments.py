@@ -1,0 +1,247 @@
+"""The flags of `sluice run`, each of which is a key of a configuration file as well."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
+
+import typer
+
+from ...errors import OptionError
+from ..options.call import direct_write
+from .arguments import Json
+from .state_argument import parsed, parsed_options
+
+if TYPE_CHECKING:
+    from ..host.feeds import Feed
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessArguments:
+    """What a process is told once, for all of its feeds."""
+
+    config: Annotated[
+        str, typer.Option(help="Read the feeds of this configuration file, such as sluice.toml.")
+    ] = ""
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Of these run only the feed with this name. Repeat it."),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Use this many processes. By default one for each core, and none for a small "
+            "batch.",
+            min=1,
+        ),
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the first batch, and read and change nothing.")
+    ] = False
+    spark: Annotated[
+        str, typer.Option(help="Run as a Spark query with this master, such as local[4].")
+    ] = ""
+    as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunArguments(ProcessArguments):
+    """The arguments of the command: those of one feed, and those of the process."""
+
+    path: Annotated[
+        str,
+        typer.Argument(metavar="[PATH]", help="Read the files below this directory or URL."),
+    ] = ""
+    to: Annotated[
+        str,
+        typer.Option(help="Write to delta:URL, iceberg:CATALOG.TABLE, or parquet:URL (manifests)."),
+    ] = ""
+    checkpoint: Annotated[
+        str, typer.Option(help="Use this checkpointLocation, which a Spark query may have begun.")
+    ] = ""
+    file_format: Annotated[
+        str, typer.Option("--format", help="Read files of this format (fileFormat).")
+    ] = "json"
+    schema: Annotated[
+        str,
+        typer.Option(
+            help="Read these columns, such as 'id long, name string'. Without it, the schema is "
+            "inferred and evolves."
+        ),
+    ] = ""
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop when all existing files are read: the default.")
+    ] = False
+    every: Annotated[
+        str, typer.Option(help="Check for new files at this interval, such as 60s.")
+    ] = ""
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="Give any option of the source, as name=value. Repeat it."),
+    ] = None
+    wait: Annotated[
+        str,
+        typer.Option(
+            help="Wait this long, such as 10m, for another run on this checkpoint to end."
+        ),
+    ] = ""
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over", help="Start although another run is at work, which ends with an error."
+        ),
+    ] = False
+    new_input: Annotated[
+        bool,
+        typer.Option("--new-input", help="Read another input than before, from its beginning."),
+    ] = False
+    new_table: Annotated[
+        bool,
+        typer.Option(
+            "--new-table", help="Write to another table than before, which gets the new rows only."
+        ),
+    ] = False
+    append: Annotated[
+        bool,
+        typer.Option("--append", help="Read an input again that the table has from another query."),
+    ] = False
+    task_timeout: Annotated[
+        str,
+        typer.Option(
+            help="Stop a process that has not finished its task after this time, such as 30m, and "
+            "try the task again."
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A flag, as the command line and a configuration file know it."""
+
+    field: str
+    key: str
+    """In the file, and after two dashes."""
+
+    kind: Any
+    help: str
+    is_of_process: bool
+
+
+_OF_THE_CALL: Final = ("config", "only", "option")
+"""No keys: which file, which of its feeds; and options have a table of their own there."""
+
+
+def flags() -> Mapping[str, Flag]:
+    """All that a file may set, by key."""
+    hints = get_type_hints(RunArguments, include_extras=True)
+    found: dict[str, Flag] = {}
+    shared = {each.name for each in fields(ProcessArguments)}
+    for each in fields(RunArguments):
+        if each.name in _OF_THE_CALL:
+            continue
+        kind, parameter = get_args(hints[each.name])[:2]
+        # typer takes the first of the names for the default.
+        names = (parameter.default, *(parameter.param_decls or ()))
+        key = next((n for n in names if str(n).startswith("--")), each.name)
+        key = key.removeprefix("--").replace("_", "-")
+        found[key] = Flag(each.name, key, kind, parameter.help, each.name in shared)
+    return found
+
+
+_RIVALS: Final = (("once", "every"), ("wait", "take_over"))
+"""Of two such fields a feed has one."""
+
+RIVALS: Final = {**dict(_RIVALS), **{second: first for first, second in _RIVALS}}
+
+
+@dataclass(frozen=True)
+class Call:
+    """The feeds of a call, and what the process is told."""
+
+    process: ProcessArguments
+    feeds: Mapping[str, Feed]
+    arguments: Mapping[str, RunArguments]
+    """What each feed was made of."""
+
+
+def in_place(arguments: RunArguments) -> RunArguments:
+    """Go to the directory of the configuration file, which its relative paths start from."""
+    if not arguments.config:
+        return arguments
+    config = os.path.abspath(arguments.config)
+    # What is not there is an error of the file, which names it.
+    with suppress(OSError):
+        os.chdir(os.path.dirname(config))
+    return replace(arguments, config=config)
+
+
+_NEEDED: Final = {"path": "PATH", "to": "--to", "checkpoint": "--checkpoint"}
+
+
+def call_of(arguments: RunArguments) -> Call:
+    """The feeds that a call names, or its configuration file; nothing is looked at yet.
+
+    Raises:
+        OptionError: something is wrong with the call or with the file.
+    """
+    from ..host.run import check_target_name
+
+    if arguments.config:
+        # What reads files takes time to import.
+        from .feeds_file import call_of_file
+
+        return call_of_file(arguments)
+    if arguments.only:
+        raise OptionError("--only chooses feeds of a file", "", "no --config", "--config FILE")
+    if missing := [flag for name, flag in _NEEDED.items() if not getattr(arguments, name)]:
+        what = "the call does not say what to read, and where to write it"
+        found, expected = f"no {', '.join(missing)}", "PATH, --to and --checkpoint, or --config"
+        raise OptionError(what, "", found, expected)
+    check_target_name(arguments.to)
+    return Call(arguments, {"": feed_of(arguments)}, {"": arguments})
+
+
+def feed_of(arguments: RunArguments, options: Mapping[str, object] | None = None) -> Feed:
+    """What a run does for these arguments, and for options that are more than text.
+
+    Raises:
+        OptionError: they do not parse, or contradict each other.
+    """
+    from ..host.feeds import Feed
+    from ..query.query_ends import StartTerms
+
+    for first, second in _RIVALS:
+        if getattr(arguments, first) and getattr(arguments, second):
+            names = [f"--{name.replace('_', '-')}" for name in (first, second)]
+            raise OptionError(
+                f"{' and '.join(names)} exclude each other", "", "both", "one of them"
+            )
+    meant = arguments.new_input, arguments.new_table, arguments.append
+    patience = _duration("--wait", arguments.wait) or 0.0
+    return Feed(
+        direct_write(
+            arguments.path,
+            checkpoint=arguments.checkpoint,
+            format=arguments.file_format,
+            schema=arguments.schema,
+            options={**parsed_options(arguments.option or ()), **(options or {})},
+        ),
+        arguments.to,
+        _duration("--every", arguments.every),
+        StartTerms(patience, arguments.take_over, *meant),
+        _duration("--task-timeout", arguments.task_timeout),
+    )
+
+
+def _duration(option: str, text: str) -> float | None:
+    from ...checkpoint_meta.storage.units import parse_milliseconds
+
+    if not text:
+        return None
+    # A plain number is of seconds here.
+    text = f"{text}s" if text.isdecimal() else text
+    milliseconds: int = parsed(option, text, parse_milliseconds)
+    return milliseconds / 1000

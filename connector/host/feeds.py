@@ -1,0 +1,199 @@
+"""Several queries in one process: a thread each, and the same processes for the tasks of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import Final, Protocol
+
+from typing_extensions import override
+
+from ...checkpoint_meta.documents.run_summary import RunSummary
+from ...checkpoint_meta.storage.storage_errors import does_not_answer
+from ...errors import QueryRunningError
+from ..query.query_ends import StartTerms
+from .embedded_query import EmbeddedRun, Sink, Stopped
+from .run import checked_with_target
+from .run_record import BatchReport
+from .worker_pool import WorkerPool
+
+_AGAIN: Final = 60.0
+"""Seconds after which a feed is tried again that may go on by itself."""
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What a query reads, into which table, and how."""
+
+    options: Mapping[str, object]
+    to: str | Sink
+    every: float | None = None
+    """Seconds between two looks for new files; None to end with what is there."""
+
+    terms: StartTerms = field(default_factory=StartTerms)
+    task_timeout: float | None = None
+
+
+class FeedWatcher(Protocol):
+    """Learns what becomes of feeds, from the thread of each."""
+
+    def begins(self, name: str, run: EmbeddedRun, /) -> None:
+        """A run of the feed is about to start."""
+
+    def on_task(self, name: str, done: int, tasks: int, /) -> None:
+        """So many tasks of the batch have finished, of so many."""
+
+    def batch(self, name: str, report: BatchReport) -> None:
+        """A batch is in the table."""
+
+    def ended(self, name: str, summary: RunSummary | None, error: BaseException | None) -> None:
+        """The run has ended; without a summary it has not even begun."""
+
+
+def may_pass(error: BaseException) -> bool:
+    """True if the same call may succeed later without a person."""
+    return isinstance(error, QueryRunningError) or does_not_answer(error)
+
+
+class Feeds:
+    """Runs feeds until each has ended; a feed that fails does not stop the others."""
+
+    def __init__(self, workers: int | None, watcher: FeedWatcher) -> None:
+        self.pool = WorkerPool(workers)
+        self.watcher = watcher
+        self._running: dict[str, _Thread] = {}
+        self._messages = SimpleQueue[Callable[[], None]]()
+        self._is_stopping = False
+        self.failures: dict[str, BaseException] = {}
+        """The error that each feed ended with, of those that did."""
+
+    def run(self, feeds: Mapping[str, Feed]) -> None:
+        """Run feeds to their ends."""
+        try:
+            self._change(feeds)
+            while self._running:
+                self._messages.get()()
+        finally:
+            # An exception of this thread, such as a pipe that was closed.
+            for thread in self._running.values():
+                thread.stop.set()
+            for thread in self._running.values():
+                thread.join()
+            self.pool.close()
+
+    def stop(self) -> None:
+        """End each feed after its batch. May be called by the handler of a signal."""
+        self.send(self._stop)
+
+    def change(self, feeds: Callable[[], Mapping[str, Feed] | None]) -> None:
+        """Begin feeds that are new, and end those that are gone, after their batches.
+
+        A feed that is another one by now ends and begins. `feeds` is called by the thread of `run`;
+        None changes nothing. May be called by the handler of a signal.
+        """
+
+        def change() -> None:
+            changed = feeds()
+            if changed is not None:
+                self._change(changed)
+
+        self.send(change)
+
+    def send(self, message: Callable[[], None]) -> None:
+        """Have the thread of `run` call it."""
+        # Of all queues this one may be used within itself, as a handler does.
+        self._messages.put(message)
+
+    def _stop(self) -> None:
+        self._is_stopping = True
+        for thread in self._running.values():
+            thread.successor = None
+            thread.stop.set()
+
+    def _change(self, feeds: Mapping[str, Feed]) -> None:
+        if self._is_stopping:
+            return
+        for name, thread in self._running.items():
+            if feeds.get(name) != thread.feed or thread.stop.is_set():
+                thread.successor = feeds.get(name)
+                thread.stop.set()
+        for name, feed in feeds.items():
+            if name not in self._running:
+                self._begin(name, feed)
+
+    def _begin(self, name: str, feed: Feed) -> None:
+        self.failures.pop(name, None)
+        thread = self._running[name] = _Thread(name, feed, self)
+        thread.start()
+
+    def has_ended(self, name: str) -> None:
+        """A thread has nothing left to do."""
+        thread = self._running.pop(name)
+        thread.join()
+        if thread.error is not None:
+            self.failures[name] = thread.error
+        if thread.successor is not None:
+            self._begin(name, thread.successor)
+        self.end_if_all_wait()
+
+    def end_if_all_wait(self) -> None:
+        """End where no feed is at work any more."""
+        # What waits to be tried again keeps no process alive: who started it may start it again.
+        if all(thread.waits for thread in self._running.values()):
+            self._stop()
+
+
+class _Thread(Thread):
+    """Runs one feed, again and again where that may help."""
+
+    def __init__(self, name: str, feed: Feed, feeds: Feeds) -> None:
+        super().__init__(name=f"sluice-feed-{name}", daemon=True)
+        self.feed, self.stop = feed, Event()
+        self.successor: Feed | None = None
+        self.error: BaseException | None = None
+        self.waits = False
+        """True while nothing runs, until the feed is tried again."""
+        self._key, self._feeds = name, feeds
+
+    @override
+    def run(self) -> None:
+        while True:
+            self._run_once()
+            is_over = self.error is None or self.feed.every is None or not may_pass(self.error)
+            if is_over or self.stop.is_set():
+                break
+            self.waits = True
+            self._feeds.send(self._feeds.end_if_all_wait)
+            if self.stop.wait(_AGAIN):
+                break
+            self.waits = False
+        self._feeds.send(lambda: self._feeds.has_ended(self._key))
+
+    def _run_once(self) -> None:
+        self.error, summary, feed = None, None, self.feed
+        watcher, key = self._feeds.watcher, self._key
+
+        def wait(seconds: float) -> None:
+            if self.stop.wait(seconds):
+                raise Stopped
+
+        try:
+            run = EmbeddedRun(
+                *checked_with_target(feed.options, feed.to),
+                self._feeds.pool,
+                every=feed.every,
+                on_task=lambda done, tasks: watcher.on_task(key, done, tasks),
+                terms=feed.terms,
+                task_timeout=feed.task_timeout,
+            )
+            watcher.begins(key, run)
+            try:
+                for report in run.batches(wait):
+                    watcher.batch(key, report)
+            finally:
+                summary = run.summary
+        except BaseException as error:  # noqa: BLE001 - the thread of `Feeds.run` has them all
+            self.error = error
+        watcher.ended(key, summary, self.error)
