@@ -22,7 +22,7 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNNABLE = ("python", "sh")
-PASSIVE = ("text", "json", "ini", "{toctree}")
+PASSIVE = ("text", "json", "ini", "toml", "yaml", "docker", "{toctree}")
 """What is in a page to be looked at: shapes of data, and the site's own directive."""
 
 NEXT_TO_THE_CODE = (

@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from ...errors import FileChangedError, MissingPathError, OptionError, SourceUnavailable
+from ...errors import (
+    FileChangedError,
+    MissingPathError,
+    OptionError,
+    SluiceError,
+    SourceUnavailable,
+    without_history,
+)
 
 # The global generator belongs to the program, which may have seeded it.
 _JITTER = random.SystemRandom()
@@ -217,6 +224,13 @@ def does_not_answer(error: BaseException | None) -> bool:
                 return not is_local
         error = error.__cause__ or error.__context__
     return False
+
+
+def alone(error: BaseException) -> BaseException:
+    """See `without_history`; what that takes from the error is noted in it before."""
+    if isinstance(error, SluiceError):
+        error.may_pass = does_not_answer(error)
+    return without_history(error)
 
 
 def delays(first: float = 0.1) -> Iterator[float]:

@@ -232,7 +232,7 @@ def _options_schema(written: dict[str, Any]) -> None:
     }
 
 
-_Options = TypeAliasType(
+Options = TypeAliasType(
     "Options",
     Annotated[
         dict[str, Any],
@@ -261,7 +261,8 @@ def _models() -> tuple[type[BaseModel], type[BaseSettings]]:
         }
         options = Field(None, json_schema_extra=_unset)
         config = ConfigDict(extra="forbid", title=about)
-        return create_model(name, __config__=config, **found, options=(_Options, options))
+        found["options"] = (Options, options)
+        return create_model(name, __config__=config, **found)
 
     defaults = keys("Defaults", "What the process and all feeds have in common", of_process=True)
     feed = keys("Feed", "One query: what it reads, and into which table", of_process=False)

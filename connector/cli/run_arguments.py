@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessArguments:
-    """What a process is told once, for all of its feeds."""
+    """The arguments of the process, for all of its feeds."""
 
     config: Annotated[
         str, typer.Option(help="Read the feeds of this configuration file, such as sluice.toml.")
@@ -152,14 +152,14 @@ def flags() -> Mapping[str, Flag]:
 
 
 _RIVALS: Final = (("once", "every"), ("wait", "take_over"))
-"""Of two such fields a feed has one."""
+"""Pairs of fields of which a feed sets one."""
 
 RIVALS: Final = {**dict(_RIVALS), **{second: first for first, second in _RIVALS}}
 
 
 @dataclass(frozen=True)
 class Call:
-    """The feeds of a call, and what the process is told."""
+    """The feeds of a call, and the arguments of the process."""
 
     process: ProcessArguments
     feeds: Mapping[str, Feed]

@@ -18,8 +18,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import IO, TYPE_CHECKING, Final
 
-from ...checkpoint_meta.storage.storage_errors import does_not_answer
-from ...errors import SluiceError, without_history
+from ...checkpoint_meta.storage.storage_errors import alone
+from ...errors import SluiceError
 from ..session.processes import leave_pandas_out
 
 if TYPE_CHECKING:
@@ -92,11 +92,8 @@ def _answer(pickled: bytes) -> bytes:
         task: Task = pickle.loads(pickled)  # noqa: S301 - the host's own pipe
         return pickle.dumps(task.run())
     except Exception as error:  # noqa: BLE001 - the host raises it
-        if isinstance(error, SluiceError):
-            # It leaves without the exceptions that say so.
-            error.may_pass = does_not_answer(error)
         try:
-            return pickle.dumps(without_history(error))
+            return pickle.dumps(alone(error))
         except Exception:  # noqa: BLE001 - an error of a library or of the user's own code
             text = f"{type(error).__name__}: {error}"
             return pickle.dumps(SluiceError("a task failed", "", text))

@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from typing_extensions import override
 
-from ...errors import WaitTimeoutError, without_history
+from ...checkpoint_meta.storage.storage_errors import alone
+from ...errors import WaitTimeoutError
 from ..api import Journal
 
 ResultT = TypeVar("ResultT")
@@ -163,7 +164,7 @@ class Threads:
         """Raise what made the query fail, if anything did."""
         if self.failure is not None:
             # Kept from a background thread, and raised at each call from now on.
-            raise without_history(self.failure)
+            raise alone(self.failure)
 
     def stop(self) -> None:
         """Start nothing any more."""

@@ -15,6 +15,7 @@ from typing import Any, Final
 from ....checkpoint_meta.storage.urls import hadoop_path
 from ....checkpoint_meta.stores.open_store import open_store
 from ....enumerator.files.discovery.tree_discovery import all_files
+from ....tables.table_sink import TableSink
 from ...host.feeds import Feed, may_pass
 from ...host.run import check_target_name, checked_with_target
 from ...options.call import checked
@@ -121,7 +122,7 @@ def _look_at_table(feed: Feed) -> str:
     texts, target = checked_with_target(feed.options, feed.to)
     options = parse_options(texts, streaming=True, names_format=True)
     target.check_place()
-    identity = target.identity() if target.identity else ""
+    identity = target.sink.identity() if isinstance(target.sink, TableSink) else ""
     if options.write_schema:
         # What the file says is enough: no row is read.
         checked_schema(options, target.sink)

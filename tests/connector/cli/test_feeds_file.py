@@ -14,6 +14,7 @@ from pyspark_sluice.connector.cli.run_arguments import RunArguments, call_of, fl
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.masking import masked
 from pyspark_sluice.tests.connector.host.feeds import Feeds
+from pyspark_sluice.tests.repository import ROOT
 
 
 @pytest.fixture
@@ -156,7 +157,18 @@ def test_every_flag_of_run_is_a_key_and_the_schema_for_editors_is_in_the_package
     assert "fileFormat" in schema()["$defs"]["Options"]["properties"]
 
 
-def test_the_example_of_the_module_is_a_file(tmp_path):
+def test_the_file_of_the_page_has_nothing_wrong(tmp_path, monkeypatch):
+    page = (ROOT / "docs/feeds.md").read_text(encoding="utf-8")
+    (tmp_path / "secret").write_text("a-secret-of-the-shop")
+    text = page.split("```toml\n")[1].split("```")[0]
+    (tmp_path / "sluice.toml").write_text(text.replace("/run/secrets/shop", f"{tmp_path}/secret"))
+    monkeypatch.setenv("SHOP_KEY_ID", "a-key-of-the-shop")
+    call = call_of(RunArguments(config=str(tmp_path / "sluice.toml")))
+    assert call.process.workers == 4
+    assert call.feeds["orders"].options["maxFilesPerTrigger"] == 1000
+
+
+def test_the_example_of_the_module_is_a_file():
     from pyspark_sluice.connector.cli import feeds_file
 
     text = (feeds_file.__doc__ or "").split("\n\n", 1)[1].split("The command line")[0]

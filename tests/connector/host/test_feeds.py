@@ -18,7 +18,7 @@ endpoint = "http://127.0.0.1:{port}"
 aws_access_key_id = "a-test-key"
 aws_secret_access_key = "a-test-secret"
 region = "us-east-1"
-retry_config = {{ retry_timeout = "1s" }}
+retry_config = {{ max_retries = 0 }}
 """
 
 
@@ -61,7 +61,7 @@ def test_a_feed_that_fails_is_named_and_the_others_are_read(feeds):
     assert [feeds.ids(name) for name in feeds.names] == [[1], [], [3]]
 
 
-def test_two_processes_run_feeds_of_one_file_and_a_second_start_of_one_is_told_75(feeds):
+def test_two_processes_run_feeds_of_one_file_and_a_second_start_of_one_ends_with_75(feeds):
     feeds.land("a", "1.json", 1)
     with feeds.started("--only", "a", "--every", "1s") as process:
         wait_until(lambda: feeds.ids("a") == [1])

@@ -21,7 +21,9 @@ from allpairspy import AllPairs
 from deltalake import DeltaTable
 
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
-from pyspark_sluice.connector.host.run import embedded_run
+from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
+from pyspark_sluice.connector.host.run import checked_with_target
+from pyspark_sluice.connector.host.worker_pool import WorkerPool
 from pyspark_sluice.connector.testing import Row
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.tests.connector.source.file_trials import trial_of
@@ -179,7 +181,9 @@ def _without_spark(
 
     def batches() -> Any:
         to = f"delta:{place / 'table'}"
-        return embedded_run({**call, "writeSchema": written}, to, every=None, workers=1).batches()
+        with WorkerPool(1) as pool:
+            checked = checked_with_target({**call, "writeSchema": written}, to)
+            yield from EmbeddedRun(*checked, pool, every=None).batches()
 
     land()
     first = batches()
