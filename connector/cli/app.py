@@ -40,7 +40,8 @@ def check(
     """
     from .commands.check import check_places
     from .feeds_file import schema
-    from .run_arguments import RunArguments, call_of, in_place
+    from .run_arguments import RunArguments
+    from .run_call import call_of, in_place
 
     if json_schema:
         typer.echo(json.dumps(schema(), indent=2))

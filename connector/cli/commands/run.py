@@ -18,7 +18,8 @@ import typer
 
 from ....errors import OptionError, not_installed
 from ..output import Ended, Exit, plainly, print_json, told
-from ..run_arguments import Call, RunArguments, call_of, in_place
+from ..run_arguments import Call, RunArguments
+from ..run_call import call_of, in_place
 
 if TYPE_CHECKING:
     from ....checkpoint_meta.documents.run_summary import RunSummary

@@ -10,7 +10,8 @@ import pytest
 
 from pyspark_sluice.connector import cli
 from pyspark_sluice.connector.cli.feeds_file import schema
-from pyspark_sluice.connector.cli.run_arguments import RunArguments, call_of, flags
+from pyspark_sluice.connector.cli.run_arguments import RunArguments, flags
+from pyspark_sluice.connector.cli.run_call import call_of
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.masking import masked
 from pyspark_sluice.tests.connector.host.feeds import Feeds
