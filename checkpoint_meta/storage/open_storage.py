@@ -1,4 +1,4 @@
-"""Opens the storage of a path or URL: local files, a bucket by obstore, HDFS, or fsspec."""
+"""Opens the storage of a path or URL: local files, buckets by obstore, HDFS, SFTP, or fsspec."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import OptionError
+from . import sftp_storage
 from .bucket_storage import BucketStorage
 from .client_options import by_fsspec, check_installed, client_config, uses_fsspec
 from .contract import Storage
@@ -20,7 +21,7 @@ from .urls import local_path, scheme_of, storage_url
 
 
 def takes_whole_files(url: str, storage_options: Mapping[str, Any]) -> bool:
-    """Return True where `Storage.begin` works: on no file system of fsspec."""
+    """Return True where `Storage.begin` works: on no file system of fsspec, nor by SFTP."""
     scheme = scheme_of(url)
     if scheme in BY_SCHEME:
         return not uses_fsspec(storage_options)
@@ -48,6 +49,10 @@ def open_storage(
         authority = url.partition("://")[2].partition("/")[0]
         hdfs = _of_hdfs(authority, json.dumps(dict(storage_options), sort_keys=True), process)
         return hdfs, hdfs.name(url)
+    if scheme_of(url) == sftp_storage.SCHEME:
+        authority = url.partition("://")[2].partition("/")[0]
+        sftp = _of_sftp(authority, json.dumps(dict(storage_options), sort_keys=True), process)
+        return sftp, sftp.name(url)
     if not takes_whole_files(url, storage_options):
         files, name = by_fsspec(url, storage_options)
         return _of_fsspec(files, process), name
@@ -69,6 +74,11 @@ def _of_fsspec(files: Any, _process: int) -> FsspecStorage:
 @lru_cache(maxsize=64)
 def _of_hdfs(authority: str, options: str, _process: int) -> HdfsStorage:
     return HdfsStorage(authority, json.loads(options))
+
+
+@lru_cache(maxsize=64)
+def _of_sftp(authority: str, options: str, _process: int) -> sftp_storage.SftpStorage:
+    return sftp_storage.SftpStorage(authority, json.loads(options))
 
 
 @lru_cache(maxsize=64)

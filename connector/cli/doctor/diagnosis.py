@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import typer
 
+from ....checkpoint_meta.storage import sftp_storage
 from ....checkpoint_meta.storage.client_options import check_known_to_fsspec
 from ....checkpoint_meta.storage.hdfs_storage import SCHEME
 from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME, GOOGLE, S3
@@ -283,6 +284,8 @@ def _client(scheme: str) -> Finding:
         return _needed(what, _CLIENT, BY_SCHEME[scheme].extra)
     if scheme == SCHEME:
         return _needed(what, ("hdfs_native",), SCHEME)
+    if scheme == sftp_storage.SCHEME:
+        return _needed(what, ("paramiko",), scheme)
     try:
         check_known_to_fsspec(scheme)
     except (ImportError, ValueError) as error:
