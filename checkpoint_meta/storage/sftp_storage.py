@@ -194,7 +194,8 @@ class SftpStorage(Storage):
             else:
                 names.append(name)
                 statuses.append(_status(one))
-        sizes, modified = ([one[at] for one in statuses] for at in (0, 1))
+        sizes = [status.size for status in statuses]
+        modified = [status.modified for status in statuses]
         yield Page(names, sizes, modified, [""] * len(names), directories)
 
     @override
@@ -210,7 +211,7 @@ class SftpStorage(Storage):
             try:
                 files = self._taken()
                 return action(files)
-            except BeyondTheEnd:
+            except (BeyondTheEnd, FileExistsError):
                 raise
             except (AuthenticationException, BadHostKeyException) as error:
                 raise PermissionError(errno.EACCES, str(error), where) from error
