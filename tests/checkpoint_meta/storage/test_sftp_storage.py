@@ -16,6 +16,7 @@ from pyspark_sluice.checkpoint_meta.storage.sftp_storage import SftpStorage
 from pyspark_sluice.checkpoint_meta.storage.storage_errors import BeyondTheEnd, patiently
 from pyspark_sluice.errors import OptionError, StateError
 from pyspark_sluice.tests.checkpoint_meta.storage.ssh_server import SSHD, SshServer
+from pyspark_sluice.tests.connector.host.query import keywords
 
 pytest.importorskip("paramiko")
 pytestmark = [
@@ -125,7 +126,7 @@ def test_a_query_reads_what_has_its_name_and_archives_it(server, tmp_path):
     }
 
     def ids():
-        run(options, to=f"parquet:{tmp_path / 'table'}")
+        run(**keywords(options), to=f"parquet:{tmp_path / 'table'}")
         return sorted(pq.read_table(tmp_path / "table")["id"].to_pylist())
 
     assert ids() == [0, 1, 2]
@@ -137,7 +138,10 @@ def test_a_query_reads_what_has_its_name_and_archives_it(server, tmp_path):
         "0.json", "1.json", "2.json",
     ]  # fmt: skip
     with pytest.raises(StateError, match="Point stateLocation at one of those"):
-        run({**options, "checkpointLocation": f"{url}/ck"}, to=f"parquet:{tmp_path / 'other'}")
+        run(
+            **keywords({**options, "checkpointLocation": f"{url}/ck"}),
+            to=f"parquet:{tmp_path / 'other'}",
+        )
 
 
 @pytest.mark.thorough("10,000 files")
