@@ -94,7 +94,7 @@ class _Writer:
         """Return a schema of the same bytes.
 
         Raises:
-            _NotPlain: there is none that pyruhvro decodes.
+            _NotPlain: pyruhvro decodes none.
         """
         self._count += 1
         if self._count > _MOST_TYPES:

@@ -86,12 +86,7 @@ class TextDriver:
 
     def parse(self, data: bytes, source: Origin) -> Parsed:
         """Parse whole records."""
-        parts = [cut.parsed for cut in self.cuts(data, source)]
-        if len(parts) == 1:
-            return parts[0]
-        batch = pa.concat_batches([part.batch for part in parts])
-        bad = [record for part in parts for record in part.bad]
-        return Parsed(batch, sum(part.dropped_records for part in parts), bad)
+        return joined([cut.parsed for cut in self.cuts(data, source)])
 
     def cuts(self, data: bytes, source: Origin, *, is_last: bool = True) -> Iterator[Cut]:
         """Parse records in order, up to the last one that ends in `data`.
@@ -148,6 +143,15 @@ class TextDriver:
         records = self._parser.records(data, is_last=is_last)
         parsed, end = self._parser.exact(records, source)
         return [Cut(parsed, end if self._parser.spans_lines and not is_last else len(data))]
+
+
+def joined(parts: Sequence[Parsed]) -> Parsed:
+    """Return the rows of parts of one file."""
+    if len(parts) == 1:
+        return parts[0]
+    batch = pa.concat_batches([part.batch for part in parts])
+    bad = [record for part in parts for record in part.bad]
+    return Parsed(batch, sum(part.dropped_records for part in parts), bad)
 
 
 def exactly(

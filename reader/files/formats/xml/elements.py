@@ -24,6 +24,10 @@ _ELEMENT, _ATTRIBUTE = 120, 240
 """Bytes that the tree takes for each, at most."""
 
 
+MOST_OF_TREE = _ELEMENT + _ATTRIBUTE
+"""Bytes of the tree for each byte of a record, at most."""
+
+
 def size_of_tree(record: bytes) -> int:
     """Return how many bytes the tree of a record takes in addition to its texts, at most."""
     elements = record.count(b"<") - record.count(b"</")
@@ -132,7 +136,7 @@ class XmlNames:
         self.null = options.null_value
         self._ignores_namespace = options.ignore_namespace
         self._excludes_attributes = options.exclude_attribute
-        self._trims = options.ignore_surrounding_spaces
+        self.trims = options.ignore_surrounding_spaces
 
     def name(self, tag: str) -> str:
         """Return the name of the field of an element, or of an attribute without its prefix."""
@@ -140,7 +144,7 @@ class XmlNames:
 
     def text(self, text: str) -> str | None:
         """Return a text as it counts."""
-        text = text.strip(BLANKS) if self._trims else text
+        text = text.strip(BLANKS) if self.trims else text
         return None if text == self.null else text
 
     def attributes(self, element: Element) -> Iterator[tuple[str, str | None]]:

@@ -1,16 +1,17 @@
 """XML by the rules of Spark's reader: an element named `rowTag` is a record at any depth.
 
 A file is cut where a record begins. Where that is takes a look from the file's beginning
-(`record_scanner.py`), which the driver does once for a file that has to be cut; a record then is
-parsed by itself (`elements.py`). Columns are inferred from the records at the beginning of files,
-of which those that are not well-formed say nothing.
+(`record_scanner.py`), which the driver does once for a file that has to be cut. Records are read
+together (`plain_records.py`), or each by itself (`elements.py`) if some are not plain. Columns are
+inferred from the records at the beginning of files, of which those that are not well-formed say
+nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import OptionError, not_installed
 from ...evolution.new_columns import NewColumnsSeen
 from ...options import ReaderOptions
-from ...values.rows import Row, gc_paused
+from ...values.rows import Row, batch_of, gc_paused
 from ...values.text_types import TextTypes
 from ..api import (
     NO_CONTEXT,
@@ -28,14 +29,16 @@ from ..api import (
     Decoded,
     FileFormat,
     FormatContext,
+    Parsed,
     Splittability,
     contiguous,
 )
-from ..records.driver import TextRecord, exactly
+from ..records.driver import TextRecord, exactly, joined
 from ..records.outcome import Partial, RecordOutcome, RecordRows, json_text
 from ..records.record_format import BLOCK_BYTES, Origin, asks_row_index, data_schema, rows_before
 from .element_values import Extra, record_reader
 from .elements import XmlNames, parsed
+from .plain_records import PlainRecords
 from .record_scanner import beginning, is_read_in_place, records, starts
 from .xml_types import Shape, common_type, temporal_of
 
@@ -43,8 +46,12 @@ BLOCK_STEP = 16 * 1024
 """How far apart files are cut, at least."""
 
 
+_FEW = 128
+"""Records that are not tried again in two parts."""
+
+
 class XmlFormat(FileFormat):
-    """Elements of one name, parsed one by one."""
+    """Elements of one name, taken apart together, or parsed one by one."""
 
     def __init__(
         self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
@@ -55,6 +62,8 @@ class XmlFormat(FileFormat):
             self._rows = XmlRows(schema, data, options, context.columns)
         except TypeError as err:
             raise OptionError("the schema cannot be read from XML", found=str(err)) from err
+        plain = PlainRecords(data, options, temporal_of(options))
+        self._plain = plain if plain.is_possible else None
         self._block_bytes = min(BLOCK_BYTES, options.batch_bytes)
 
     @classmethod
@@ -99,7 +108,8 @@ class XmlFormat(FileFormat):
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """Yield the records that begin in `split`; see `FileFormat.decode`."""
-        with closing(records(split, self.options)) as cut:
+        with closing(records(split, self.options)) as lists:
+            cut = chain.from_iterable(lists)
             while texts := list(self._next(cut)):
                 yield self._decoded(split, texts)
 
@@ -107,22 +117,21 @@ class XmlFormat(FileFormat):
     def first_row(self, split: FileSplit) -> int:
         return super().first_row(split) + rows_before(self, split)
 
-    def _next(self, cut: Iterator[tuple[int, bytes]]) -> Iterator[TextRecord]:
+    def _next(self, cut: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         """Yield the records of the next batch: as many as the reader still accepts, in a block."""
         most, size = self.context.records_left(), 0
-        for at, record in islice(cut, most):
-            yield TextRecord(at, at + len(record), record)
-            size += len(record)
+        for record in islice(cut, most):
+            yield record
+            size += len(record[1])
             if size >= self._block_bytes:
                 return
 
-    def _decoded(self, split: FileSplit, texts: Sequence[TextRecord]) -> Decoded:
-        source = Origin((split.file,), (0,))
+    def _decoded(self, split: FileSplit, texts: Sequence[tuple[int, bytes]]) -> Decoded:
+        source, end = Origin((split.file,), (0,)), texts[-1][0] + len(texts[-1][1])
         # Not around a `yield`, during which other code runs.
         with gc_paused():
-            parsed, end = exactly(texts, self._outcome, self._rows, source, self.options)
-        piece: Decoded = parsed
-        piece.span = texts[0].offset - split.start, end - split.start
+            piece: Decoded = joined([*self._parts(texts, source)])
+        piece.span = texts[0][0] - split.start, end - split.start
         if is_read_in_place(split.file, self.options):
             piece.read_bytes = min(end, split.end) - split.start
         if half := len(texts) // 2:
@@ -130,6 +139,28 @@ class XmlFormat(FileFormat):
                 self._decoded(split, part) for part in (texts[:half], texts[half:])
             )
         return piece
+
+    def _parts(self, texts: Sequence[tuple[int, bytes]], source: Origin) -> Iterator[Parsed]:
+        """Yield the rows of all records, in parts: those around one that is not plain are few."""
+        batch = self._plain_batch(texts)
+        if batch is not None:
+            yield Parsed(batch)
+            return
+        halves = texts[: len(texts) // 2], texts[len(texts) // 2 :]
+        if len(texts) > _FEW:
+            batches = [*map(self._plain_batch, halves)]
+            if any(batches):
+                for half, plain in zip(halves, batches, strict=True):
+                    yield from self._parts(half, source) if plain is None else [Parsed(plain)]
+                return
+        each = (TextRecord(at, at + len(text), text) for at, text in texts)
+        yield exactly(each, self._outcome, self._rows, source, self.options).parsed
+
+    def _plain_batch(self, texts: Sequence[tuple[int, bytes]]) -> pa.RecordBatch | None:
+        if self._plain is None:
+            return None
+        columns = self._plain.columns([text for _, text in texts])
+        return None if columns is None else batch_of(self._rows.out_schema, len(texts), columns)
 
     def _outcome(self, record: TextRecord, where: Callable[[], str]) -> RecordOutcome:
         return self._rows.of_record(record.text, where)

@@ -14,6 +14,8 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from itertools import chain
 
+import numpy as np
+
 from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from .....errors import MalformedDataError
 from ...io.codecs import codec_of
@@ -23,7 +25,7 @@ from ...io.memory_bounds import HELD, too_long
 from ...io.source_file import SourceFile
 from ...io.whole_records import Limit
 from ...options import Compression, ReaderOptions
-from .elements import size_of_tree
+from .elements import MOST_OF_TREE, size_of_tree
 
 _STEP = 1024 * 1024
 _AT_FIRST = 64 * 1024
@@ -37,8 +39,10 @@ def is_read_in_place(file: FileVersion, options: ReaderOptions) -> bool:
     return codec is Compression.NONE and options.encoding == "utf-8"
 
 
-def records(split: FileSplit, options: ReaderOptions) -> Generator[tuple[int, bytes], None, None]:
-    """Yield each record of `split` that was not read yet, with where it begins in the content.
+def records(
+    split: FileSplit, options: ReaderOptions
+) -> Generator[list[tuple[int, bytes]], None, None]:
+    """Yield lists of the records of `split` that were not read yet, with where each begins.
 
     What is to be read begins outside of any record.
 
@@ -55,20 +59,25 @@ def records(split: FileSplit, options: ReaderOptions) -> Generator[tuple[int, by
         base += split.skip
 
     def too_far(at: int) -> Exception:
-        return too_long(file.path, f"byte {base + at}", options)
+        return too_long(file.path, f"byte {at}", options)
 
     finder = RecordFinder(
-        options.row_tag, Limit(most, too_far), ignore_namespace=options.ignore_namespace
+        options.row_tag, Limit(most, too_far), ignore_namespace=options.ignore_namespace, base=base
     )
     with closing(_pieces(split._replace(start=base), options)) as pieces:
-        for at, record in finder.records(pieces):
-            if base + at < split.start + split.skip:
-                continue
-            size = size_of_tree(record)
-            if size > HELD * most:
-                problem = f"tags and attributes that take {size} bytes as a tree"
-                raise too_long(file.path, f"byte {base + at}", options, found=problem)
-            yield base + at, record
+        for several in finder.records(pieces):
+            found = several
+            if several[0][0] < split.start + split.skip:
+                found = [each for each in several if each[0] >= split.start + split.skip]
+            for at, record in found:
+                # Fewer bytes cannot have so many tags.
+                if MOST_OF_TREE * len(record) <= HELD * most:
+                    continue
+                size = size_of_tree(record)
+                if size > HELD * most:
+                    problem = f"tags and attributes that take {size} bytes as a tree"
+                    raise too_long(file.path, f"byte {at}", options, found=problem)
+            yield found
 
 
 def beginning(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
@@ -77,9 +86,9 @@ def beginning(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator
     Raises:
         SplitReadError: as for `records`; with `ignoreCorruptFiles` the records end instead.
     """
-    with closing(records(FileSplit(file, 0, file.size), options)) as pairs:
+    with closing(records(FileSplit(file, 0, file.size), options)) as lists:
         try:
-            for at, record in pairs:
+            for at, record in chain.from_iterable(lists):
                 yield record
                 if at + len(record) >= limit:
                     return
@@ -98,7 +107,7 @@ def starts(file: FileVersion, options: ReaderOptions, apart: int) -> list[int]:
     if _encoding_of(file, options) != options.encoding:
         return [0]
     places = [0]
-    for at, _ in records(FileSplit(file, 0, file.size), options):
+    for at, _ in chain.from_iterable(records(FileSplit(file, 0, file.size), options)):
         if at >= places[-1] + apart:
             places.append(at)
     return places
@@ -170,7 +179,8 @@ _PREFIX = rb"(?:[^\s<>/:=\"']{1,200}:){0,3}"
 _LONGEST_PREFIX = 603
 # All repetitions are possessive (`++`, `*+`): hostile text costs no steps back.
 _ATTRIBUTES = rb"(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+"
-_BREAKS = frozenset((b" ", b"\t", b"\r", b"\n", b">"))
+_BREAKS = np.frombuffer(b" \t\r\n\v\f/>", np.uint8)
+_OPEN, _CLOSE, _SLASH, _BANG, _QUERY, _DOUBLE, _SINGLE = b"<>/!?\"'"
 _DECLARATIONS = re.compile(
     rb"<!DOCTYPE(?:[^\[\]<>\"']++|\"[^\"]*+\"|'[^']*+')*+"
     rb"(?:\[(?:[^\]<\"']++|\"[^\"]*+\"|'[^']*+'|<!--(?:[^-]++|-(?!->))*+-->"
@@ -183,8 +193,13 @@ LONGEST_DOCTYPE = 1024 * 1024
 class RecordFinder:
     """Cuts one stretch of a file, which begins outside of any record, into its records."""
 
-    def __init__(self, row_tag: str, limit: Limit, *, ignore_namespace: bool) -> None:
-        """`limit` is for a record; its error is given where in the stretch the record begins."""
+    def __init__(
+        self, row_tag: str, limit: Limit, *, ignore_namespace: bool, base: int = 0
+    ) -> None:
+        """`limit` is for a record; its error is given where the record begins.
+
+        `base` is where the stretch begins.
+        """
         self._plain = b"" if ignore_namespace else row_tag.encode()
         name = re.escape(row_tag.encode())
         if ignore_namespace:
@@ -200,8 +215,8 @@ class RecordFinder:
         self._longest = len(row_tag.encode()) + len(_DOCTYPE) + _LONGEST_PREFIX
         self._limit = limit
         self._data = b""
-        self._base = 0
-        """Where the held bytes begin in the stretch."""
+        self._base = base
+        """Where the held bytes begin."""
         self._at = 0
         """How far the held bytes have been looked at."""
         self._start = -1
@@ -209,11 +224,13 @@ class RecordFinder:
         self._depth = 0
         self._until = b""
         """What ends the comment, section or instruction that is open."""
+        self._together_from = 0
+        """Where it is worth looking for many records at once again."""
         self._wanted = 0
         """How many bytes have to be held before it is worth looking again."""
 
-    def records(self, pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-        """Yield each record with where it begins in the stretch; the last one may lack its end.
+    def records(self, pieces: Iterator[bytes]) -> Iterator[list[tuple[int, bytes]]]:
+        """Yield lists of records, each with where it begins; the last one may lack its end.
 
         Raises:
             Exception: a record, or a DOCTYPE, is too long; the limit's own error.
@@ -230,7 +247,7 @@ class RecordFinder:
         self._add(b"".join(parts))
         yield from self._found()
         if self._start >= 0:
-            yield self._base + self._start, self._data[self._start :]
+            yield [(self._base + self._start, self._data[self._start :])]
 
     def _add(self, more: bytes) -> None:
         keep = self._at if self._start < 0 else self._start
@@ -239,19 +256,22 @@ class RecordFinder:
         self._at -= keep
         # An open record now begins with the held bytes.
         self._start = min(self._start, 0)
-        self._wanted = 0
+        self._wanted = self._together_from = 0
 
-    def _found(self) -> Iterator[tuple[int, bytes]]:
+    def _found(self) -> Iterator[list[tuple[int, bytes]]]:
         while self._skipped():
-            if self._plain and self._start < 0:
-                yield from self._plain_ones()
+            if self._plain and self._start < 0 and self._at >= self._together_from:
+                if plain := self._plain_ones():
+                    yield plain
+                # Each look is at all that is held, so there are a few of them.
+                self._together_from = self._at + (len(self._data) - self._at) // 8
             match = self._next()
             if match is None or not self._passed(match):
                 break
             if self._start >= 0 and self._depth == 0 and not self._until:
                 record = self._data[self._start : self._at]
                 self._require(len(record))
-                yield self._base + self._start, record
+                yield [(self._base + self._start, record)]
                 self._start = -1
         if self._start >= 0:
             self._require(len(self._data) - self._start)
@@ -271,38 +291,48 @@ class RecordFinder:
         self._depth -= end >= 0
         return end >= 0
 
-    def _plain_ones(self) -> Iterator[tuple[int, bytes]]:
-        """Records with nothing odd in them, in a third of the time; stops before any other."""
+    def _plain_ones(self) -> list[tuple[int, bytes]]:
+        """Return the next records together, up to the first that has anything odd in it."""
         data, at = self._data, self._at
-        closes = b"</" + self._plain + b">"
-        # One look for all that is held: most files have no comments between their records.
-        is_odd = _has_any(data, at, len(data))
-        while True:
-            begins = data.find(b"<", at)
-            last = self._plain_end(begins, closes)
-            if last < 0 or (is_odd and _has_any(data, begins, last)):
-                return
-            self._at = at = last + len(closes)
-            self._require(at - begins, begins)
-            yield self._base + begins, data[begins:at]
+        raw = np.frombuffer(data, np.uint8)[at:]
+        tags = np.flatnonzero(raw[:-1] == _OPEN)
+        after = raw[tags + 1]
+        is_odd = (after == _BANG) | (after == _QUERY)
+        opens = _followed_by(raw, tags[~is_odd], self._plain)
+        ends = _followed_by(raw, tags[after == _SLASH], b"/" + self._plain)
+        ends_as_usual = raw[ends + len(self._plain) + 2] == _CLOSE
+        odd = np.concatenate([tags[is_odd][:1], ends[~ends_as_usual][:1]])
+        first_odd = odd.min(initial=len(raw))
+        # Starts and ends in turn, each end before the next start and before what is odd.
+        count = min(len(opens), len(ends))
+        following = np.append(opens[1 : count + 1], len(raw))[:count]
+        is_plain = (opens[:count] < ends[:count]) & (ends[:count] < following)
+        is_plain &= ends[:count] < first_odd
+        begins, stops = opens[:count], ends[:count] + len(self._plain) + 3
+        is_plain &= (stops - begins <= self._limit.bytes) & self._are_plain(raw, begins, stops)
+        plain = count if is_plain.all() else int(np.argmin(is_plain))
+        if not plain:
+            return []
+        self._at = at + int(stops[plain - 1])
+        places = [*zip((begins[:plain] + at).tolist(), (stops[:plain] + at).tolist(), strict=True)]
+        return [(self._base + begin, data[begin:stop]) for begin, stop in places]
 
-    def _plain_end(self, begins: int, closes: bytes) -> int:
-        """Find the end tag of a record; -1 for anything else, and for what may be odd."""
-        data, opens = self._data, b"<" + self._plain
-        named = begins + len(opens)
-        if not data.startswith(opens, begins) or data[named : named + 1] not in _BREAKS:
-            return -1
-        last = data.find(closes, named)
-        if last < 0 or data.find(opens, named, last) >= 0:
-            return -1
-        # Before the first end tag of the same name with a blank in it there are no others.
-        if data.find(closes[:-1], named, last) >= 0:
-            return -1
-        if data[named : named + 1] == b">":
-            return last
-        ends = data.find(b">", named, last)
-        plain = ends >= 0 and data[ends - 1 : ends] != b"/" and not _quotes(data, named, ends)
-        return last if plain else -1
+    def _are_plain(self, raw: np.ndarray, begins: np.ndarray, stops: np.ndarray) -> np.ndarray:
+        """Return whether each start tag ends where its first `>` is, and is no end at once."""
+        plain: np.ndarray = raw[begins + len(self._plain) + 1] == _CLOSE
+        others = np.flatnonzero(~plain)
+        if len(others):
+            starts = begins[others]
+            closes = np.append(np.flatnonzero(raw == _CLOSE), len(raw))
+            ends = closes[np.searchsorted(closes, starts)]
+            double, single = (
+                np.searchsorted(places, ends) - np.searchsorted(places, starts)
+                for places in (np.flatnonzero(raw == mark) for mark in (_DOUBLE, _SINGLE))
+            )
+            # Within quotes, `>` does not end a tag.
+            in_quotes = ((double > 0) & (single > 0)) | (double % 2 > 0) | (single % 2 > 0)
+            plain[others] = (ends < stops[others]) & (raw[ends - 1] != _SLASH) & ~in_quotes
+        return plain
 
     def _skipped(self) -> bool:
         """True once what is open, records excepted, has ended."""
@@ -364,12 +394,9 @@ class RecordFinder:
             raise self._limit.error(self._base + (self._start if begins is None else begins))
 
 
-def _has_any(data: bytes, begins: int, ends: int) -> bool:
-    """Return whether there may be a comment, a section, an instruction or a DOCTYPE."""
-    return data.find(b"<!", begins, ends) >= 0 or data.find(b"<?", begins, ends) >= 0
-
-
-def _quotes(data: bytes, begins: int, ends: int) -> bool:
-    """Return whether the tag's first `>` may be within quotes."""
-    double, single = data.count(b'"', begins, ends), data.count(b"'", begins, ends)
-    return bool((double and single) or double % 2 or single % 2)
+def _followed_by(raw: np.ndarray, places: np.ndarray, name: bytes) -> np.ndarray:
+    """Return the tags of this name; one at the end may not have come yet."""
+    places = places[places + len(name) + 1 < len(raw)]
+    for at, byte in enumerate(name, 1):
+        places = places[raw[places + at] == byte]
+    return places[np.isin(raw[places + len(name) + 1], _BREAKS)]

@@ -7,6 +7,7 @@ import random
 import re
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,7 +40,8 @@ def _found(content: bytes, step: int, **options) -> list[tuple[int, bytes]]:
 
     given = {"ignore_namespace": False} | options
     finder = RecordFinder("r", Limit(1 << 20, error), **given)
-    return list(finder.records(content[at : at + step] for at in range(0, len(content), step)))
+    pieces = (content[at : at + step] for at in range(0, len(content), step))
+    return [*chain.from_iterable(finder.records(pieces))]
 
 
 def test_records_are_found_in_pieces_of_any_size():
@@ -65,6 +67,7 @@ DOCTYPE = b"<!DOCTYPE r [<!ENTITY e '<r>1</r>'><!-- ]> <r/> --><?p ]> <r/>?>]>"
     [
         (b"<r/><r /><r\n></r >", [b"<r/>", b"<r />", b"<r\n></r >"]),
         (b"<r x='/>'>1</r>" + ODD, [b"<r x='/>'>1</r>", ODD]),
+        (b"<r x='>'/>1</r><r>2</r>", [b"<r x='>'/>", b"<r>2</r>"]),
         (b"<r><r><r/></r></r><r>2</r>", [b"<r><r><r/></r></r>", b"<r>2</r>"]),
         (b"<rr/><r:r/><r>1</r></r><r>2</r>", [b"<r>1</r>", b"<r>2</r>"]),
         (SECTIONS, [SECTIONS]),
