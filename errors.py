@@ -74,7 +74,8 @@ class SluiceError(Exception):
         super().__init__(*parts)
         self.what, self.where, self.found, self.expected, self.remedy = parts
         self.may_pass = False
-        """True if the same call may succeed later without a person: a store is away."""
+        """True if the same call may succeed later without a person, as `run` found out: another run
+        is at work, or a store does not answer."""
 
     def __str__(self) -> str:
         parts = [f"{self.what}: {self.where}" if self.where else self.what]

@@ -298,6 +298,10 @@ class FileBatch:
         rows = (rows for file in batch.files for rows in _rows_of(batch, file, schema))
         return pa.RecordBatchReader.from_batches(schema, rows)
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows for pandas, polars, DuckDB and others: Arrow's PyCapsule interface."""
+        return self.reader().__arrow_c_stream__(requested_schema)
+
 
 def _rows_of(batch: WrittenBatch, file: WrittenFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     with batch.opened(file) as source:

@@ -26,6 +26,7 @@ RECIPES = (
     "spark_readers/spark_readers.py",
 )
 RUN_EXAMPLES = (
+    "service",
     "quickstart",
     "quickstart_table",
     "log_source",
@@ -224,7 +225,7 @@ def test_every_code_block_says_what_it_is():
 def test_what_is_quoted_from_a_program_is_in_it(block):
     assert block.code in (ROOT / block.source).read_text(encoding="utf-8")
     # Of these each is run: by test_first_minute.py, test_recipes.py, test_examples_run.py,
-    # test_source_suite.py.
+    # test_source_suite.py, test_service.py.
     assert Path(block.source).parts[:-1] in {("examples", name) for name in RUN_EXAMPLES}
 
 

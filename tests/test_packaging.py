@@ -48,8 +48,9 @@ def test_every_imported_library_is_declared():
     names = {
         re.split(r"[<>=;\[]", line)[0].strip().replace("-", "_") for line in declared.splitlines()
     }
-    # Several distributions share the name azure, and others google.
-    names |= {name.partition("_")[0] for name in names if name.startswith(("azure_", "google_"))}
+    # Several distributions share the name azure, and others google and so on.
+    shared = ("azure_", "google_", "openlineage_", "opentelemetry_")
+    names |= {name.partition("_")[0] for name in names if name.startswith(shared)}
     imported = {
         # Several distributions share the name arro3.
         module.replace("arro3.", "arro3_").split(".")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
+from typing_extensions import override
 
 from ...checkpoint_meta.storage.storage_errors import does_not_answer
 from ...errors import (
@@ -85,9 +87,46 @@ def plainly(failed: Exit | None = None, wording: Callable[[str], str] = str) -> 
         sys.stdout = None
         raise Ended(failed or Exit.FINE) from None
     except (SluiceError, OSError) as error:
-        sys.stderr.write(f"{wording(told(error))}\n")
+        complain(wording(told(error)))
         code = exit_code(error)
         raise Ended(code if code in (Exit.USAGE, Exit.BUSY) else failed or code) from None
+
+
+class JsonLines(logging.Formatter):
+    """Lines of a log as JSON documents."""
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        document = {
+            "time": datetime.fromtimestamp(record.created, UTC),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": masked(record.getMessage()),
+            # What the caller gave as `extra`, such as `sluice_state`.
+            **{name: value for name, value in vars(record).items() if name.startswith("sluice_")},
+        }
+        if record.exc_info:
+            document["traceback"] = masked(self.formatException(record.exc_info))
+        return as_json(document)
+
+
+_LOG: Final = logging.getLogger("pyspark_sluice")
+
+
+def write_json_log() -> None:
+    """From now on write the log, and errors, as JSON on standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    _LOG.addHandler(handler)
+
+
+def complain(text: str, feed: str = "") -> None:
+    """An error of a command, or of a feed, on standard error."""
+    if any(isinstance(handler.formatter, JsonLines) for handler in _LOG.handlers):
+        _LOG.error("%s", text, extra={"sluice_feed": feed} if feed else {})
+        return
+    sys.stderr.write(f"{feed}: {text}\n" if feed else f"{text}\n")
+    sys.stderr.flush()
 
 
 def told(error: BaseException) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_type_hints
 
 import typer
 
@@ -43,6 +43,24 @@ class ProcessArguments:
         str, typer.Option(help="Run as a Spark query with this master, such as local[4].")
     ] = ""
     as_json: Json = False
+    log_format: Annotated[
+        Literal["text", "json"],
+        typer.Option(
+            help="Write lines of the log, and errors, as text or as a JSON document each."
+        ),
+    ] = "text"
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Serve metrics for Prometheus at this port.", min=0)
+    ] = None
+    metrics_address: Annotated[
+        str, typer.Option(help="Serve them at this address of the machine.")
+    ] = "127.0.0.1"
+    metrics_file: Annotated[
+        str,
+        typer.Option(
+            help="Write metrics into this file, such as for the node exporter: NAME.prom."
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,17 +8,19 @@ import mmap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from html import escape
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.run_summary import RunSummary
+from ...checkpoint_meta.storage.storage_errors import does_not_answer
 from ...checkpoint_meta.storage.urls import hadoop_path
 from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.files.ledger.index_merge import give_back
-from ...errors import OptionError, QueryRunningError, SchemaEvolvedError
+from ...errors import OptionError, QueryRunningError, SchemaEvolvedError, SluiceError
 from ...reader.written_files import SCHEMA
 from ...tables.table_sink import TableSink
 from ...tables.written_batch import FileBatch
@@ -30,8 +32,10 @@ from ..query.query_ends import EndsCheck, StartTerms
 from ..source.rehearsal import checked_schema
 from ..source.schemas import canonical
 from ..source.state_location import open_state
+from ..views.run_text import run_text
 from .batch_log import BatchLog, BatchLoop
 from .run_record import BatchReport, RunRecord
+from .telemetry import report_batch, report_run
 from .worker import Task
 from .worker_pool import WorkerPool
 
@@ -102,7 +106,7 @@ class EmbeddedQuery:
         _check(options)
         record.begin(options)
         target.check_place()
-        self._options = options
+        self.options = options
         place = hadoop_path(options.checkpoint_location or "")
         # Before the log is read, which the owner writes, and before a schema is stored.
         ownership = Ownership(open_state(options), terms, wait=wait)
@@ -146,6 +150,7 @@ class EmbeddedQuery:
             time.monotonic() - started,
         )
         self._record.add(report)
+        report_batch(report, self.options)
         return report
 
     def figures(self) -> Mapping[str, Any]:
@@ -189,7 +194,7 @@ class EmbeddedQuery:
         lineage, previous = next(
             ((p.parts[0].checkpoint.lineage, p.previous) for p in partitions), ("", "")
         )
-        return FileBatch(rows, self._options.storage_options, lineage, previous)
+        return FileBatch(rows, self.options.storage_options, lineage, previous)
 
     def _is_small(self, partitions: Sequence[ReaderPartition]) -> bool:
         # With a bound every task is in a process, which can be ended.
@@ -241,6 +246,21 @@ class RunReport:
         """Data files that were added to the table."""
         return sum(batch.files for batch in self.batches)
 
+    def _repr_html_(self) -> str:
+        """For a notebook: the run in a line, and a table of its batches."""
+        names = [field.name for field in fields(BatchReport)]
+        head = "".join(f"<th>{name}</th>" for name in names)
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{getattr(batch, name):,}</td>' for name in names)}</tr>"
+            for batch in self.batches
+        )
+        return f"<p>run {escape(run_text(self.summary))}</p><table><tr>{head}</tr>{rows}</table>"
+
+
+def may_pass(error: BaseException) -> bool:
+    """True if the same call may succeed later without a person."""
+    return isinstance(error, QueryRunningError) or does_not_answer(error)
+
 
 class Stopped(Exception):
     """The run is to end before its next batch."""
@@ -276,8 +296,15 @@ class EmbeddedRun:
         """The record of the run, once it has ended; None if another one is at work."""
         self._pool = pool
         self._current: EmbeddedQuery | None = None
+        self._options: SluiceOptions | None = None
         self.last_look = time.time()
         """When the query last ended a batch, or found nothing new; at first its start."""
+
+    @property
+    def checkpoint(self) -> str:
+        """The `checkpointLocation`."""
+        name = "checkpointLocation".lower()
+        return next((text for key, text in self._texts.items() if key.lower() == name), "")
 
     def figures(self) -> Mapping[str, Any]:
         """What a progress event of Spark would say about the source; the newest, once it ended."""
@@ -298,17 +325,21 @@ class EmbeddedRun:
             is_stopped = True
         except BaseException as error:
             failure = error
+            if isinstance(error, SluiceError):
+                error.may_pass = may_pass(error)
             raise
         finally:
             if not isinstance(failure, QueryRunningError):
                 self.summary = self._record.end(failure, is_stopped=is_stopped)
+                if self._options is not None:
+                    report_run(self.summary, self._options, self._options.write_to or "")
 
     def _queries(self, wait: Callable[[float], None]) -> Iterator[BatchReport]:
         last, waits_until = "", time.monotonic() + self._terms.patience
         while True:
             patience = max(0.0, waits_until - time.monotonic())
             query = self._query(replace(self._terms, patience=patience), wait)
-            self._current = query
+            self._current, self._options = query, query.options
             try:
                 yield from self._until_evolved(query, wait)
                 return

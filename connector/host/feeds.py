@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -11,10 +11,8 @@ from typing import Final, Protocol
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.run_summary import RunSummary
-from ...checkpoint_meta.storage.storage_errors import does_not_answer
-from ...errors import QueryRunningError
 from ..query.query_ends import StartTerms
-from .embedded_query import EmbeddedRun, Sink, Stopped
+from .embedded_query import EmbeddedRun, Sink, Stopped, may_pass
 from .run import checked_with_target
 from .run_record import BatchReport
 from .worker_pool import WorkerPool
@@ -52,17 +50,12 @@ class FeedWatcher(Protocol):
         """The run has ended; without a summary it has not even begun."""
 
 
-def may_pass(error: BaseException) -> bool:
-    """True if the same call may succeed later without a person."""
-    return isinstance(error, QueryRunningError) or does_not_answer(error)
-
-
 class Feeds:
     """Runs feeds until each has ended; a feed that fails does not stop the others."""
 
-    def __init__(self, workers: int | None, watcher: FeedWatcher) -> None:
+    def __init__(self, workers: int | None, watchers: Sequence[FeedWatcher]) -> None:
         self.pool = WorkerPool(workers)
-        self.watcher = watcher
+        self.watchers = watchers
         self._running: dict[str, _Thread] = {}
         self._messages = SimpleQueue[Callable[[], None]]()
         self._is_stopping = False
@@ -173,27 +166,33 @@ class _Thread(Thread):
 
     def _run_once(self) -> None:
         self.error, summary, feed = None, None, self.feed
-        watcher, key = self._feeds.watcher, self._key
-
-        def wait(seconds: float) -> None:
-            if self.stop.wait(seconds):
-                raise Stopped
-
         try:
             run = EmbeddedRun(
                 *checked_with_target(feed.options, feed.to),
                 self._feeds.pool,
                 every=feed.every,
-                on_task=lambda done, tasks: watcher.on_task(key, done, tasks),
+                on_task=lambda done, tasks: self._tell("on_task", done, tasks),
                 terms=feed.terms,
                 task_timeout=feed.task_timeout,
             )
-            watcher.begins(key, run)
+            self._tell("begins", run)
             try:
-                for report in run.batches(wait):
-                    watcher.batch(key, report)
+                for report in run.batches(self._wait):
+                    self._tell("batch", report)
             finally:
                 summary = run.summary
         except BaseException as error:  # noqa: BLE001 - the thread of `Feeds.run` has them all
             self.error = error
-        watcher.ended(key, summary, self.error)
+        try:
+            self._tell("ended", summary, self.error)
+        # Such as a pipe that was closed; the thread of `Feeds.run` waits for this one.
+        except BaseException as error:  # noqa: BLE001
+            self.error = self.error or error
+
+    def _wait(self, seconds: float) -> None:
+        if self.stop.wait(seconds):
+            raise Stopped
+
+    def _tell(self, what: str, *arguments: object) -> None:
+        for watcher in self._feeds.watchers:
+            getattr(watcher, what)(self._key, *arguments)

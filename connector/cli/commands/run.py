@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from ....errors import OptionError, not_installed
-from ..output import Ended, Exit, plainly, print_json, told
+from ..output import Ended, Exit, complain, plainly, print_json, told, write_json_log
 from ..run_arguments import Call, RunArguments
 from ..run_call import call_of, in_place
 
@@ -39,6 +39,8 @@ def run(arguments: RunArguments) -> None:
     with plainly(Exit.FOUND, lambda text: _as_flags(text, arguments.checkpoint)):
         arguments = in_place(arguments)
         call = call_of(arguments)
+        if call.process.log_format == "json":
+            write_json_log()
         if call.process.dry_run:
             _show_plans(call)
         elif call.process.spark:
@@ -64,10 +66,11 @@ def _as_flags(text: str, checkpoint: str) -> str:
 
 def _run_here(arguments: RunArguments, call: Call) -> None:
     from ...host.feeds import Feeds
+    from ..metrics import exported
 
-    with _progress(call) as on_task:
+    with _progress(call) as on_task, exported(call.process) as metrics:
         printer = Printer(call, on_task)
-        feeds = Feeds(call.process.workers, printer)
+        feeds = Feeds(call.process.workers, [printer, *([metrics] if metrics else [])])
         stops = 0
 
         def on_stop(*_: Any) -> None:
@@ -83,7 +86,7 @@ def _run_here(arguments: RunArguments, call: Call) -> None:
             try:
                 printer.call = call_of(arguments)
             except OptionError as error:
-                printer.say(f"{error}\nThe feeds run on as they were.")
+                complain(f"{error}\nThe feeds run on as they were.")
                 return None
             return printer.call.feeds
 
@@ -97,7 +100,7 @@ def _run_here(arguments: RunArguments, call: Call) -> None:
 
 def _end(failures: Mapping[str, BaseException]) -> None:
     """Raise the error of the only feed; of several, whose errors were printed, the code of all."""
-    from ...host.feeds import may_pass
+    from ...host.embedded_query import may_pass
 
     if "" in failures:
         raise failures[""]
@@ -112,12 +115,6 @@ class Printer:
     def __init__(self, call: Call, on_task: Callable[[int, int], None]) -> None:
         self.call, self._on_task = call, on_task
         self._lock = Lock()
-
-    def say(self, text: str) -> None:
-        """A message for people, on standard error."""
-        with self._lock:
-            sys.stderr.write(f"{text}\n")
-            sys.stderr.flush()
 
     def begins(self, name: str, run: EmbeddedRun) -> None:
         """Says nothing: a run has a line at its end."""
@@ -148,7 +145,8 @@ class Printer:
         # The error of a single feed is that of the command.
         if name and error is not None:
             checkpoint = self.call.arguments[name].checkpoint if name in self.call.arguments else ""
-            self.say(f"{name}: {_as_flags(told(error), checkpoint)}")
+            with self._lock:
+                complain(_as_flags(told(error), checkpoint), name)
 
     def _print(self, name: str, text: str, document: dict[str, Any]) -> None:
         with self._lock:

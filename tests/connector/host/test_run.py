@@ -11,6 +11,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -227,6 +229,24 @@ def test_a_worker_that_dies_between_two_tasks_is_replaced(query):
     # The run ends well, and does not keep it to itself.
     assert one.summary is not None
     assert "1 worker died and was replaced (signal 9)" in run_text(one.summary)
+
+
+def test_other_libraries_take_the_rows_of_a_batch_and_a_notebook_shows_the_report(query, tmp_path):
+    query.land("0.json", range(10))
+    taken = []
+
+    def sink(batch, _):
+        rows = batch
+        with duckdb.connect() as connection:
+            ((total,),) = connection.execute("SELECT sum(id) FROM rows").fetchall()
+        taken.extend([pa.table(rows).num_rows, pl.DataFrame(rows).height, int(total)])
+
+    options = options_of(query, writeTo=str(tmp_path / "files"))
+    report = run(**keywords(options), to=sink)
+    assert taken == [10, 10, 45]
+    html = report._repr_html_()
+    assert "run finished: 1 batch, 10 rows" in html
+    assert "<td>10</td>" in html
 
 
 def test_a_function_gets_the_data_files_and_a_reader_of_their_rows(query, tmp_path):

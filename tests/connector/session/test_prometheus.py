@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_sluice.connector.session.prometheus import KEEP_SECONDS, error_name
+from pyspark_sluice.connector.session.prometheus import KEEP_SECONDS
+from pyspark_sluice.connector.session.query_figures import error_name
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.tests.connector.session.monitored_query import TICK, MonitoredQuery
 
