@@ -23,8 +23,11 @@ def main() -> int:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # What pip installs is compiled; else each process of a query compiles the package again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    spark = session()
-    bench = Bench(spark, Data(arguments.data), arguments.runs, not arguments.alone, arguments.flink)
+    spark = session(arguments.packages)
+    bench = Bench(
+        spark, Data(arguments.data), arguments.runs, not arguments.alone, arguments.flink,
+        arguments.packages,
+    )  # fmt: skip
     print(describe(spark), flush=True)
     has_head = failed = False
     for name in arguments.rows or rows.USUAL:
@@ -56,6 +59,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=5, help="of which the median is taken")
     parser.add_argument("--alone", action="store_true", help="leave the peers out")
     parser.add_argument("--flink", default="", help="a Python interpreter that has PyFlink")
+    parser.add_argument("--packages", default="", help="of Maven, for Spark, such as its Avro")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.rows if name not in rows.ALL]
     if unknown:

@@ -40,6 +40,9 @@ class Bench:
     flink: str = ""
     """A Python interpreter that has PyFlink; none leaves Flink out."""
 
+    packages: str = ""
+    """What Spark has in addition, in coordinates of Maven."""
+
     def throughput(
         self,
         work: str,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .bench import Bench, Result, median
 from .data import SCHEMA, SMALL_SCHEMA, write_small
+from .decoder_rows import decoders
 from .growth import growth
 from .memory_row import memory
 from .readme_row import readme
@@ -179,6 +180,7 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "run-start": starts,
     "run-columns": new_columns,
     "types": types,
+    "decoders": decoders,
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }
 USUAL = ("csv", "json", "parquet", "gzip", "fixed", "small")

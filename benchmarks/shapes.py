@@ -9,6 +9,7 @@ import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,42 @@ def _events_parquet(path: Path, random: np.random.Generator, rows: int) -> None:
     pa.parquet.write_table(pa.Table.from_pylist(events, schema), path)
 
 
+def _events_avro(path: Path, random: np.random.Generator, rows: int) -> None:
+    import fastavro
+
+    def record(called: str, /, **fields: Any) -> dict[str, Any]:
+        described = [{"name": field, "type": kind} for field, kind in fields.items()]
+        return {"type": "record", "name": called, "fields": described}
+
+    author = record("author", email="string", name="string")
+    commit = record("commit", sha="string", message="string", author=author, distinct="boolean")
+    commits = ["null", {"type": "array", "items": commit}]
+    text, instant = ["null", "string"], {"type": "long", "logicalType": "timestamp-micros"}
+    schema = record(
+        "event", id="string", type="string",
+        actor=record("actor", id="long", login="string", avatar_url="string"),
+        repo=record("repo", id="long", name="string", url="string"),
+        payload=record("payload", action=text, ref=text, size=["null", "int"], commits=commits),
+        labels={"type": "map", "values": "string"}, public="boolean", created_at=instant,
+    )  # fmt: skip
+    events = (
+        {**event, "created_at": datetime.fromisoformat(event["created_at"])}
+        for event in _events(random, rows)
+    )
+    with path.open("wb") as out:
+        fastavro.writer(out, fastavro.parse_schema(schema), events, codec="deflate")
+
+
+def _rides_xml(path: Path, random: np.random.Generator, rows: int) -> None:
+    with path.open("w", encoding="utf-8") as out:
+        out.write("<rides>\n")
+        for ride in _rides(random, rows).to_pylist():
+            values = {name: value for name, value in ride.items() if value is not None}
+            inner = "".join(f"<{name}>{value}</{name}>" for name, value in values.items())
+            out.write(f"<ride>{inner}</ride>\n")
+        out.write("</rides>\n")
+
+
 # Wide rows ------------------------------------------------------------------------------------
 
 _KINDS = ("long", "double", "string")
@@ -330,6 +367,13 @@ SHAPES: Sequence[Shape] = (
     _shape("rides", "orc", _RIDES.replace("timestamp_ntz", "timestamp"), 2_000_000, _rides_orc),
     _shape("rides", "avro", _RIDES, 400_000, _rides_avro),
 )
+
+DECODED: Sequence[Shape] = (
+    SHAPES[-1],
+    _shape("events", "avro", _EVENTS, 200_000, _events_avro),
+    _shape("rides", "xml", _RIDES, 200_000, _rides_xml, rowTag="ride"),
+)
+"""What has a decoder for most of it, and another one for the rest."""
 
 SMALL: Sequence[Shape] = tuple(
     Shape(f"{rows // SMALL_FILES} {name} a file", kind, schema, rows, write, options, SMALL_FILES)

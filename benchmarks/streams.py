@@ -49,11 +49,12 @@ class Run:
         return float(statistics.median(b["durationMs"].get(phase, 0) for b in self.batches[skip:]))
 
 
-def session() -> SparkSession:
-    """Two cores, no web page."""
+def session(packages: str = "") -> SparkSession:
+    """Two cores, no web page; `packages` are coordinates of Maven."""
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("sluice benchmarks")
+        .config("spark.jars.packages", packages)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "3g")

@@ -92,6 +92,35 @@ PREDICATES: dict[str, Callable[[dict[str, Any]], Any]] = {
     ),
     "t IS NULL": lambda r: r["t"] is None,
     "id NOT IN (1, 2)": lambda r: r["id"] not in (1, 2),
+    "NOT flag": lambda r: r["flag"] is False,
+    "flag IS NOT TRUE": lambda r: r["flag"] is not True,
+    "id = 7": lambda r: r["id"] == 7,
+    "id < 3 OR id > 12": lambda r: r["id"] < 3 or r["id"] > 12,
+    "small = -32766": lambda r: r["small"] == -32766,
+    "small <> 32767": lambda r: r["small"] != 32767,
+    "small > 32767": lambda r: False,
+    "f > 1": lambda r: r["f"] is not None and (r["f"] > 1 or math.isnan(r["f"])),
+    "f <= -2.5": lambda r: r["f"] is not None and r["f"] <= -2.5,
+    "f BETWEEN -3 AND 2": lambda r: r["f"] is not None and -3 <= r["f"] <= 2,
+    "f <> 1.1": lambda r: r["f"] is not None and r["f"] != 1.1,
+    "f IS NOT NULL": lambda r: r["f"] is not None,
+    "f = -2.5 OR f IS NULL": lambda r: r["f"] is None or r["f"] == -2.5,
+    "cents = -0.2": lambda r: r["cents"] == Decimal("-0.2"),
+    "cents < 0": lambda r: r["cents"] < 0,
+    "cents IN (-0.13, 0.08)": lambda r: r["cents"] in (Decimal("-0.13"), Decimal("0.08")),
+    "wide <= 0": lambda r: r["wide"] <= 0,
+    "wide IS NULL": lambda r: r["wide"] is None,
+    "s = 'a'": lambda r: r["s"] == "a",
+    "s < 'a'": lambda r: r["s"] is not None and r["s"] < "a",
+    "s <> 'a'": lambda r: r["s"] is not None and r["s"] != "a",
+    "s > ''": lambda r: bool(r["s"]),
+    "s LIKE 'a%'": lambda r: r["s"] is not None and r["s"].startswith("a"),
+    "s IS NULL OR s = ''": lambda r: not r["s"],
+    "d = DATE '0001-01-01'": lambda r: r["d"] == dt.date(1, 1, 1),
+    "d > DATE '2020-01-01'": lambda r: r["d"] is not None and r["d"] > dt.date(2020, 1, 1),
+    "d IS NULL": lambda r: r["d"] is None,
+    "d IS NOT NULL AND id < 8": lambda r: r["d"] is not None and r["id"] < 8,
+    "t IS NOT NULL": lambda r: r["t"] is not None,
 }
 
 
@@ -117,7 +146,7 @@ def _duckdb(table: Path, predicate: str) -> list[int]:
 ENGINES = {"delta-rs": _delta_rs, "polars": _polars, "duckdb": _duckdb}
 DIFFERENT: dict[str, set[str]] = {
     "delta-rs": set(),
-    "polars": {"t < TIMESTAMP '1970-01-01 00:00:00Z'"},
+    "polars": {"t < TIMESTAMP '1970-01-01 00:00:00Z'", "flag IS NOT TRUE"},
     "duckdb": set(),
 }
 """Predicates for which docs/engines.md says what else the engine answers."""
