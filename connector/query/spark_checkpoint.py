@@ -103,13 +103,16 @@ def _damage(data: bytes, lines: int) -> str:
         return str(error)
     if len(text) < lines or not text[0].startswith("v"):
         return f"{len(data)} bytes that begin with {data[:20]!r}"
-    return next(filter(None, map(_json_damage, text[1:])), "")
+    if text[0] == _WITH_NAMES:
+        text[2:] = [line.partition(":")[2] for line in text[2:]]
+    # Other sources of the query have lines in any format of their own.
+    ours = [text[1], *(line for line in text[2:] if line.startswith("{"))]
+    return next(filter(None, map(_json_damage, ours)), "")
 
 
 def _json_damage(line: str) -> str:
     try:
-        # A source without an offset has a line of one character.
-        line == "-" or json.loads(line)
+        json.loads(line)
     except ValueError as error:
         return str(error)
     return ""

@@ -8,6 +8,7 @@ for, since clients of object stores have threads, which do not live on in a chil
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import pickle
@@ -192,10 +193,7 @@ def _serve(produce: Produce, most_bytes: int, take: int, write: int) -> NoReturn
     """The life of the child. It must never return into the parent's code."""
     try:
         # The parent's sockets are not ours to keep open, nor is its crash report ours to write.
-        low, high = sorted((take, write))
-        # In containers, SC_OPEN_MAX may be a billion.
-        for start, stop in ((3, low), (low + 1, high), (high + 1, os.sysconf("SC_OPEN_MAX"))):
-            os.closerange(start, min(stop, 65_536))
+        _close_others({take, write})
         faulthandler.disable()
         _limit_memory(most_bytes)
         with os.fdopen(take, "rb") as requests, os.fdopen(write, "wb") as answers:
@@ -211,6 +209,28 @@ def _serve(produce: Produce, most_bytes: int, take: int, write: int) -> NoReturn
         os._exit(0)
     finally:
         os._exit(1)
+
+
+def _close_others(kept: set[int]) -> None:
+    """Close what others may wait for the end of: files, pipes and sockets."""
+    try:
+        names = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        # In containers, SC_OPEN_MAX may be a billion.
+        names = list(range(min(os.sysconf("SC_OPEN_MAX"), 65_536)))
+    for number in names:
+        with contextlib.suppress(OSError):
+            # gRPC, where the parent has loaded it, starts its threads again in each fork. They wait
+            # on what has no name but this, and abort the process if it is closed.
+            of_kernel = _kind_of(number) == "anon_inode"
+            if number > 2 and number not in kept and not of_kernel:
+                os.close(number)
+
+
+def _kind_of(number: int) -> str:
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{number}").partition(":")[0]
+    return ""
 
 
 def _limit_memory(most_bytes: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -155,3 +157,21 @@ def test_a_file_of_spark_without_rows_has_wall_clocks_for_its_numbers_of_microse
     schema = pa.schema([("t", LOCAL)])
     paths = sorted((tmp_path / "x").glob("*.orc"))
     assert table_of("orc", paths, schema) == schema.empty_table()
+
+
+def test_a_process_that_has_a_channel_of_grpc_reads_its_files(tmp_path):
+    path = tmp_path / "a.orc"
+    orc.write_table(pa.table({"id": range(5)}), path)
+    program = f"""
+import threading, grpc, pyarrow as pa
+from pyspark_sluice.tests.reader.files.formats.blocks.block_files import table_of
+waited = threading.Event()
+channel = grpc.insecure_channel("127.0.0.1:9")
+channel.subscribe(lambda _: waited.set(), try_to_connect=True)
+assert waited.wait(60)
+print(table_of("orc", [{str(path)!r}], pa.schema([("id", pa.int64())])).num_rows)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
