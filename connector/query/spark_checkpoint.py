@@ -223,14 +223,23 @@ class NewestBatch:
 
 
 def newest_batch(store: StateStore, storage_options: Mapping[str, Any]) -> NewestBatch | None:
-    """The newest batch that a host has begun; None if its log is not above the state, or empty."""
+    """The newest batch that a host has begun; None if its log is not above the state, or empty.
+
+    Raises:
+        StateCorruptError: its offsets cannot be read.
+    """
     root, _, _ = store.location.rpartition("/sluice/")
     if not root:
         return None
     log = open_store(root, storage_options)
     # A host writes the offsets of a batch before it runs, and the commit after it.
     begun = numbers(log, "offsets")
-    return NewestBatch(begun[-1], numbers(log, "commits")[-1:] == begun[-1:]) if begun else None
+    if not begun:
+        return None
+    where = f"offsets/{begun[-1]}"
+    if problem := _damage(log.read(where), lines=2):
+        raise damaged(log, where, problem, "what the batch has read")
+    return NewestBatch(begun[-1], numbers(log, "commits")[-1:] == begun[-1:])
 
 
 def splits_of_batch(log: StateStore, store: StateStore, number: int) -> int:
