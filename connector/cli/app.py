@@ -33,7 +33,7 @@ def check(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check a configuration file, and the places that it names.
+    """Check a configuration file and its places.
 
     Reads no rows, and leaves nothing behind. Ends with 2 if the file is wrong, with 1 if a place
     refuses, and with 75 if one does not answer.

@@ -26,7 +26,7 @@ class ProcessArguments:
     ] = ""
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Of these run only the feed with this name. Repeat it."),
+        typer.Option(metavar="NAME", help="Run only the feed with this name. Repeat it."),
     ] = None
     workers: Annotated[
         int | None,
