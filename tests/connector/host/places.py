@@ -47,7 +47,7 @@ def named(text: str) -> str:
     """The one place whose name contains this text.
 
     Raises:
-        AssertionError: there is none, or several.
+        AssertionError: it has none, or several.
     """
     matches = [place for place in places() if text in place]
     assert len(matches) == 1, f"{text!r} is in {len(matches)} places: {matches[:5]}"

@@ -188,7 +188,7 @@ def test_each_argument_and_option_is_explained_in_sentences(name):
     assert verbs <= {
         "Also", "Announce", "Check", "Compare", "Continue", "Count", "Create", "Decode", "Find",
         "Give", "Go", "Keep", "Leave", "Let", "Make", "Permit", "Print", "Read", "Replace",
-        "Report", "Run", "Search", "Select", "Serve", "Show", "Start", "Stop", "Store", "Use", "Wait",
-        "Write",
+        "Report", "Run", "Search", "Select", "Serve", "Show", "Start", "Stop", "Store", "Use",
+        "Wait", "Write",
     }  # fmt: skip
     assert [text for text in explained if not text.endswith((".", "..."))] == []
