@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...checkpoint_meta.storage.storage_errors import patiently
-from ...errors import OptionError, TableError
+from ...errors import OptionError, SluiceError, TableError
 from ...reader.files.options.values import json_or_none
 from ...tables import delta, iceberg, manifest
 from ...tables.manifests import MANIFESTS
 from ..options.call import checked, direct_write
 from ..query.query_ends import StartTerms
 from .embedded_query import EmbeddedRun, RunReport, Sink, SinkTarget
+from .wording import as_options
 from .worker_pool import WorkerPool
 
 
@@ -75,7 +76,10 @@ def run(  # noqa: PLR0913 - those of `stream` and those of a run, by name
             terms=terms,
             task_timeout=task_timeout,
         )
-        batches = list(run.batches())
+        try:
+            batches = list(run.batches())
+        except SluiceError as error:
+            raise type(error)(*map(as_options, error.args)) from error.__cause__
     assert run.summary is not None
     return RunReport(batches, run.summary)
 

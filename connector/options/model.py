@@ -234,7 +234,7 @@ def _missing(values: Mapping[str, Any], *, streaming: bool, names_format: bool) 
 def listed(problems: Iterable[str]) -> str:
     """The text of the one error that has all of them."""
     lines = "".join(f"\n  - {problem}" for problem in problems)
-    return f'format("sluice") has invalid options:{lines}\n'
+    return f"the options are wrong:{lines}\n"
 
 
 def _with_one_path(options: SluiceOptions) -> SluiceOptions:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -12,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ....errors import OptionError, not_installed
+from ...host.wording import as_flags
 from ..output import Ended, Exit, complain, plainly, print_json, told, write_json_log
 from ..run_arguments import Call, RunArguments
 from ..run_call import call_of, in_place
@@ -36,7 +35,7 @@ def run(arguments: RunArguments) -> None:
     Ends with 0; with 1 if a person is needed; with 2 if the call or the file is wrong; and with 75
     to be tried again: another run is at work, or a store does not answer.
     """
-    with plainly(Exit.FOUND, lambda text: _as_flags(text, arguments.checkpoint)):
+    with plainly(Exit.FOUND, lambda text: as_flags(text, arguments.checkpoint)):
         arguments = in_place(arguments)
         call = call_of(arguments)
         if call.process.log_format == "json":
@@ -47,21 +46,6 @@ def run(arguments: RunArguments) -> None:
             _run_in_spark(call)
         else:
             _run_here(arguments, call)
-
-
-_FLAGS: Final = (
-    (re.compile(r"""\.option\(["'](\w+)["'], ["'](.*?)["']\)"""), r"--option '\1=\2'"),
-    (re.compile(r" or a StructType before \.load\(\)(; or writeSchema)?| before \.load\(\)"), ""),
-    (re.compile(r"""\.schema\(["'](.*?)["']\)"""), r"--schema '\1'"),
-    (re.compile(r"\.schema\(\.\.\.\)|\bwriteSchema\b"), "--schema"),
-)
-
-
-def _as_flags(text: str, checkpoint: str) -> str:
-    """Write options as this command takes them, and commands with the checkpoint of the call."""
-    for pattern, replacement in _FLAGS:
-        text = pattern.sub(replacement, text)
-    return text.replace(" CHECKPOINT", f" {shlex.quote(checkpoint)}")
 
 
 def _run_here(arguments: RunArguments, call: Call) -> None:
@@ -138,15 +122,15 @@ class Printer:
         """Print a line about a run."""
         from ...views.run_text import run_text
 
+        checkpoint = self.call.arguments[name].checkpoint if name in self.call.arguments else ""
         if summary is not None:
-            self._print(
-                name, f"run {run_text(summary)}", {"run": summary.model_dump(exclude={"format"})}
-            )
+            document = summary.model_dump(exclude={"format"})
+            document["error"] = as_flags(summary.error, checkpoint)
+            self._print(name, f"run {run_text(summary)}", {"run": document})
         # The error of a single feed is that of the command.
         if name and error is not None:
-            checkpoint = self.call.arguments[name].checkpoint if name in self.call.arguments else ""
             with self._lock:
-                complain(_as_flags(told(error), checkpoint), name)
+                complain(as_flags(told(error), checkpoint), name)
 
     def _print(self, name: str, text: str, document: dict[str, Any]) -> None:
         with self._lock:

@@ -8,7 +8,9 @@ import signal
 
 import pytest
 
+from pyspark_sluice import run
 from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.errors import SchemaMismatchError
 from pyspark_sluice.tests.connector.host.query import Query
 from pyspark_sluice.tests.patience import wait_until
 
@@ -128,3 +130,24 @@ def test_without_pyspark_the_error_names_the_extra(query):
     code, output, errors = query.run("--spark", "local[1]")
     assert (code, output, "pyspark-sluice[spark]" in errors) == (2, "", True)
     assert "Traceback" not in errors
+
+
+def test_errors_name_options_as_the_host_takes_them(tmp_path):
+    query = Query(tmp_path)
+    (query.source / "1.csv").write_text("b,a\n1,2\n")
+    columns, to = "a long, b long", f"delta:{query.table}"
+    with pytest.raises(SchemaMismatchError, match=r"Correct schema, or set enforceSchema"):
+        run(
+            str(query.source),
+            checkpoint=str(tmp_path / "other"),
+            format="csv",
+            to=to,
+            schema=columns,
+            header=True,
+        )
+    more = ("--format", "csv", "--option", "header=true")
+    code, output, errors = query.run_here(*more, "--json", schema=columns)
+    (report,) = map(json.loads, output.splitlines())
+    assert code == 1
+    for text in (errors, report["run"]["error"]):
+        assert "Correct --schema, or set enforceSchema" in text
