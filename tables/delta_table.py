@@ -43,6 +43,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+_OF_CATALOG: Final = "catalogManaged"
+
+_WRITTEN: Final = frozenset(
+    (
+        *("appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors"),
+        *("generatedColumns", "invariants", "timestampNtz", "v2Checkpoint"),
+        *("variantType", "variantType-preview"),
+    )
+)
+"""Table features that delta-rs accepts in a commit, of those with a writer feature (1.6.3)."""
+
+
 class DeltaSink(TableSink):
     """See `TableSink`."""
 
@@ -107,8 +119,10 @@ class DeltaSink(TableSink):
         from deltalake.exceptions import DeltaError
 
         try:
-            return self.opened()
+            table = self.opened()
         except DeltaError as error:
+            if "Catalog-managed table" in str(error):
+                raise self._not_written([_OF_CATALOG]) from error
             raise TableError(
                 "the table cannot be opened",
                 self._name,
@@ -118,6 +132,24 @@ class DeltaSink(TableSink):
                 "Nothing was read or stored. Repair the table or the access to it, or write into "
                 "another one.",
             ) from error
+        if table is not None:
+            features = {*(table.protocol().writer_features or ())} - _WRITTEN
+            if features:
+                raise self._not_written(sorted(features))
+        return table
+
+    def _not_written(self, features: Sequence[str]) -> TableError:
+        of_catalog = (
+            " Commits of this table go through its catalog." if _OF_CATALOG in features else ""
+        )
+        return TableError(
+            "delta-rs cannot write to a table with these features",
+            self._name,
+            ", ".join(features),
+            "a table without them, see the page on tables: Which tables can I write",
+            f"Nothing was read or stored.{of_catalog} Write into another table, or let Spark's own "
+            "connector write the rows, as the page on sinks shows.",
+        )
 
     @override
     def check_places(self, places: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from ...checkpoint_meta.storage.storage_errors import patiently
 from ...errors import OptionError, SluiceError, TableError
@@ -16,6 +16,8 @@ from ..query.query_ends import StartTerms
 from .embedded_query import EmbeddedRun, RunReport, Sink, SinkTarget
 from .wording import as_options
 from .worker_pool import WorkerPool
+
+_CATALOGS: Final = ("uc", "unity", "glue", "hive")
 
 
 def run(  # noqa: PLR0913 - those of `stream` and those of a run, by name
@@ -131,6 +133,14 @@ def check_target_name(to: str) -> str:
         OptionError: it names no kind of target.
     """
     kind, _, place = to.partition(":")
+    if kind == "delta" and place.partition("://")[0] in _CATALOGS:
+        raise OptionError(
+            "to: names of catalogs are not known for Delta tables",
+            "",
+            to,
+            "the URL of the table's directory, such as delta:s3://bucket/table",
+            "The catalog says where the table is (DESCRIBE DETAIL); it must not be catalogManaged.",
+        )
     if place and kind in ("delta", "parquet"):
         return place
     if kind == "iceberg" and place.partition(".")[2]:

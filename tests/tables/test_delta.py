@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from decimal import Decimal
@@ -54,6 +55,54 @@ def test_the_recipe_of_a_refused_wider_type_lets_the_batch_in(tmp_path):
     for _ in range(2):
         sink.add(batch)
     assert rows_of(tmp_path, "v") == [1] * 3 + [1 << 40] * 3
+
+
+FEATURES = (
+    *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"),
+    *("columnMapping", "identityColumns", "deletionVectors", "rowTracking", "timestampNtz"),
+    *("typeWidening", "typeWidening-preview", "domainMetadata", "v2Checkpoint", "clustering"),
+    *("icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "vacuumProtocolCheck"),
+    *("inCommitTimestamp", "variantType", "variantType-preview", "variantShredding-preview"),
+    *("allowColumnDefaults", "materializePartitionColumns", "a-feature-to-come"),
+)
+READ_TOO = ("columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint")
+
+
+def with_feature(root, feature):
+    """An empty table, of which a reader (or only a writer) has to know a feature."""
+    DeltaTable.create(str(root), schema=pa.schema([pa.field("id", pa.int64())]))
+    log = root / "_delta_log/00000000000000000000.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    is_read = feature.startswith(("variant", "vacuum", "catalog", *READ_TOO))
+    known = {"minReaderVersion": 3 if is_read else 1, "minWriterVersion": 7}
+    for action in actions:
+        if "protocol" in action:
+            readers = {"readerFeatures": [feature]} if is_read else {}
+            action["protocol"] = {**known, **readers, "writerFeatures": [feature]}
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_feature_that_delta_rs_refuses_in_a_commit_is_refused_before(tmp_path, feature):
+    with_feature(tmp_path, feature)
+    table = DeltaTable(str(tmp_path))
+    try:
+        table.create_write_transaction([], "append", table.schema())
+        is_written = True
+    except CommitFailedError:
+        is_written = False
+    sink = DeltaSink(str(tmp_path), {})
+    if is_written:
+        assert sink.identity()
+    else:
+        with pytest.raises(TableError, match=f"with these features.*found {feature};"):
+            sink.identity()
+
+
+def test_a_table_that_its_catalog_manages_is_refused_by_that_name(tmp_path, sink):
+    with_feature(tmp_path, "catalogManaged")
+    with pytest.raises(TableError, match=r"catalogManaged.*go through its catalog"):
+        sink.columns()
 
 
 def test_two_queries_may_write_to_one_table(tmp_path, sink):
