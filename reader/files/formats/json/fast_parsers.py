@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -35,7 +35,7 @@ from ...values.rows import batch_of, columns_of, gc_paused, null_mask
 from ...values.strings import has_lone_return, is_utf8
 from ...values.times.temporal import Temporal
 from ..records.record_format import Origin
-from .flat_records import MINUS_ZERO, NAME_ESCAPED, REFUSALS, FlatRecords, record_type
+from .flat_records import LONG, MINUS_ZERO, NAME_ESCAPED, REFUSALS, FlatRecords, record_type
 from .json_values import base64_of
 
 
@@ -114,8 +114,6 @@ _MANY = 64
 # Types that are put together while the program runs.
 _ARRAY: Any = list
 _OBJECT: Any = dict
-_LONG = Annotated[int, msgspec.Meta(ge=-(1 << 63))]
-"""arrow-json rounds what is just below to the least number."""
 
 
 class NestedRecords:
@@ -185,7 +183,7 @@ def _proof(kind: pa.DataType, *, known_only: bool) -> Any:
         value = _proof(kind.item_type, known_only=known_only)
         return value and _OBJECT[str, value | None]
     if _types.is_integer(kind):
-        return _LONG if kind == pa.int64() else int
+        return LONG if kind == pa.int64() else int
     return float if _types.is_floating(kind) or _types.is_decimal(kind) else None
 
 

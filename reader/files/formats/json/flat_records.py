@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import msgspec
 import pyarrow as pa
@@ -37,6 +37,10 @@ REFUSALS = (ValueError, RecursionError, OverflowError, msgspec.MsgspecError)
 
 MINUS_ZERO = re.compile(rb"-0(?![0-9.eE])")
 """An integer that is 0.0 for Spark in a column of floats."""
+
+
+LONG: Any = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+"""arrow-json rounds what is just below to the least number."""
 
 
 class FlatRecords:

@@ -21,9 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any
 
-import msgspec
 import pyarrow as pa
 from typing_extensions import override
 
@@ -34,7 +32,6 @@ from ...evolution.type_growth import merged, wider_or_text
 from ...io.lines import content, whole_content
 from ...io.memory_bounds import Spool
 from ...options import ParseMode, ReaderOptions
-from ...values.rows import gc_paused
 from ...values.times.temporal import Temporal
 from ..api import NO_CONTEXT, BadRecord, Decoded, FormatContext, Parsed
 from ..records.driver import Cut, TextDriver, TextParser, TextRecord, records_of
@@ -46,9 +43,9 @@ from ..records.record_format import (
     data_schema,
     malformed,
 )
-from ..records.shape import type_of_values
 from ..records.unknown_fields import UnknownFields
 from .fast_parsers import FastRecords, parseable, rows_by_file
+from .inference import type_of_texts
 from .json_rows import JsonRows, Records
 from .record_path import ROOT, Odd, records_at
 from .strict_json import NotJson, trees
@@ -65,11 +62,7 @@ class JsonFormat(RecordFormat, TextParser):
     @classmethod
     @override
     def columns_of(cls, file: FileVersion, options: ReaderOptions, limit: int) -> pa.DataType:
-        exact = options.infer_column_types and not options.primitives_as_string
-        kind: pa.DataType = pa.null()
-        for texts in json_texts(file, options, limit):
-            kind = merged(kind, type_of_values(_parsed(texts, options), exact=exact), wider_or_text)
-        return kind
+        return type_of_texts(json_texts(file, options, limit), options)
 
     @classmethod
     @override
@@ -219,23 +212,6 @@ def _records_at_path(
             where = f"{file.path}, byte {err.position}"
             raise malformed(where, str(err), JsonRows.expected) from err
         raise
-
-
-_PARSED = msgspec.json.Decoder(list[Any])
-
-
-def _parsed(texts: Sequence[bytes], options: ReaderOptions) -> list[Any]:
-    """Return the objects of records, whose numbers are Python's, so that they cost little."""
-    texts = [text for text in texts if text and not text.isspace()]
-    with gc_paused():
-        try:
-            values = _PARSED.decode(b"[" + b",".join(texts) + b"]")
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            values = []
-        if len(values) != len(texts):
-            values = [tree for text in texts for tree in trees(text, options)]
-        records = chain.from_iterable(v if isinstance(v, list) else [v] for v in values)
-        return [record for record in records if isinstance(record, dict)]
 
 
 _ROWS = 8192
