@@ -82,7 +82,7 @@ def _proof(kind: pa.DataType) -> Any:
         return _LIST[_nullable(_proof(kind.value_type))]
     if _types.is_decimal(kind):
         raise TypeError("numbers whose digits are counted")
-    # Whatever else is in a column of strings, they remain strings.
+    # A column of strings remains one with any other value.
     return {pa.null(): NoneType, pa.bool_(): bool, pa.int64(): LONG, pa.float64(): float}.get(
         kind, msgspec.Raw
     )
