@@ -722,8 +722,12 @@ COMMANDS = [
         "Leave --at out",
     ),
     Wrong("compact-table: not a Delta", "compact-table IN", "compact-table delta:TABLE", "delta:"),
-    Wrong("--once and --every", "RUN --once --every 5s", "RUN --once", "one of them"),
-    Wrong("--wait and --take-over", "RUN --wait 1s --take-over", "RUN --wait 1s", "one of them"),
+    Wrong(
+        "run_arguments.py: {} exclude each other",
+        "RUN --once --every 5s",
+        "RUN --once",
+        "one of them",
+    ),
     Wrong("has no such heading", "runbook nonsense", "runbook FencedError", "FencedError"),
     Wrong("no table to compare", "sweep CK TABLE --table IN", "sweep CK TABLE", "Delta"),
     Wrong(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections import Counter
 
 import pytest
 
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tests.connector.host.call import Call
-from pyspark_sluice.tests.connector.host.places import named, pattern
+from pyspark_sluice.tests.connector.host.places import named, pattern, places
 from pyspark_sluice.tests.connector.host.query import Query
+from pyspark_sluice.tests.connector.host.remedy_reasons import FOLLOWED, REASONS
 from pyspark_sluice.tests.connector.host.remedy_table import COMMANDS, DATA
+from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -121,3 +124,16 @@ def test_the_command_that_a_message_leads_to_works(query, case, capsys):
     call.put("3.json", '{"id": 3}\n')
     call.run()
     assert call.rows() == [(number,) for number in case.rows]
+
+
+def test_each_place_that_makes_an_error_has_a_remedy_that_is_carried_out_or_a_reason():
+    here = {named(case.place) for case in (*DATA, *COMMANDS)}
+    elsewhere = [named(text) for texts in FOLLOWED.values() for text in texts]
+    reasons = [named(text) for texts in REASONS.values() for text in texts]
+    listed = Counter([*here, *elsewhere, *reasons])
+    # A new place needs a case, or a reason; one that is gone needs none.
+    assert sorted(places().keys() - listed.keys()) == []
+    assert [place for place, count in listed.items() if count > 1] == []
+    assert [name for name in FOLLOWED if not (ROOT / name).exists()] == []
+    print(f"{len(places())} places: {len(here) + len(elsewhere)} carried out, {len(reasons)} not")
+    assert len(here) + len(elsewhere) >= 130
