@@ -30,7 +30,7 @@ PlainBlocks.columns = PlainRecords.columns = lambda *_: None
 {_RUN}
 """
 # So small that `sluice run` reads a batch in its own process, whose decoder is exchanged.
-_BATCH = "8m"
+_BATCH = "15m"
 
 
 def decoders(bench: Bench) -> Iterator[Result]:

@@ -31,6 +31,7 @@ ARTIFACTS = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
     "org.xerial:sqlite-jdbc:3.50.3.0",
 )
+AVRO = ("org.apache.spark:spark-avro_2.13:4.1.1",)
 GROUPS = ("io.delta", "io.unitycatalog", "org.apache.iceberg", "org.xerial")
 
 
@@ -41,10 +42,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def jars() -> str:
-    """The paths of both connectors, as Spark takes them."""
+    """The paths of both connectors, and of the reader of Avro, as Spark takes them."""
     if not pyspark.__version__.startswith(RELEASE + "."):
         pytest.skip(f"needs Spark {RELEASE}, as `make interop` brings it: this is another Spark")
-    return ",".join(map(str, maven.jars(ARTIFACTS, groups=GROUPS)))
+    found = [*maven.jars(ARTIFACTS, groups=GROUPS), *maven.jars(AVRO)]
+    return ",".join(map(str, found))
 
 
 @pytest.fixture(scope="session")

@@ -97,6 +97,7 @@ class PlainRecords:
         lengths = np.fromiter(map(len, records), np.int64, len(records))
         starts = np.cumsum(lengths) - lengths
         found = _Tokens(parts, tags, self._tag)
+        found.has_entities = b"&" in data
         if not np.array_equal(begins[found.elements(0).places], starts):
             raise _NotPlain
         return found
@@ -190,8 +191,11 @@ class PlainRecords:
         if not tokens.is_leaf_or_empty[places].all():
             raise _NotPlain
         # Behind an element without content is a text of the element around it.
-        texts = pc.if_else(pa.array(tokens.is_leaf[places]), tokens.texts(places), None)
-        texts = _unescaped(texts)
+        texts, has_text = tokens.texts(places), tokens.is_leaf[places]
+        if not has_text.all():
+            texts = pc.if_else(pa.array(has_text), texts, None)
+        if tokens.has_entities:
+            texts = _unescaped(texts)
         if _types.is_string(column.value_type):
             texts = texts.fill_null("")
         return self._scalars(texts, column.value_type, blank_is_null=True)
@@ -200,10 +204,12 @@ class PlainRecords:
         self, texts: pa.StringArray, kind: pa.DataType, *, blank_is_null: bool
     ) -> pa.Array:
         names = self._names
-        if blank_is_null and not _types.is_string(kind):
-            texts = pc.if_else(pc.equal(pc.utf8_trim(texts, _WHITE), ""), None, texts)
+        bare = pc.utf8_trim(texts, BLANKS) if _has_blanks(texts) else texts
+        if blank_is_null and not _types.is_string(kind) and _has_empty(bare):
+            is_blank = pc.equal(bare, "")
+            texts, bare = pc.if_else(is_blank, None, texts), pc.if_else(is_blank, None, bare)
         if names.trims:
-            texts = pc.utf8_trim(texts, BLANKS)
+            texts = bare
         if names.null is not None:
             texts = pc.if_else(pc.equal(texts, names.null), None, texts)
         if _types.is_string(kind):
@@ -214,6 +220,15 @@ class PlainRecords:
             convert = scalar(kind, self._temporal)
             values = (None if text is None else convert(text) for text in texts.to_pylist())
             return pa.array(list(values), kind)
+
+
+def _has_blanks(texts: pa.StringArray) -> bool:
+    return bool((np.frombuffer(texts.buffers()[2] or b"", np.uint8) <= ord(" ")).any())
+
+
+def _has_empty(texts: pa.StringArray) -> bool:
+    ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return bool((ends[1:] == ends[:-1]).any())
 
 
 def _require_entities(raw: np.ndarray) -> None:
@@ -383,6 +398,7 @@ class _Tokens:
         self, parts: pa.StringArray, tags: pa.DictionaryArray, tag_of: Callable[[str], _Tag]
     ) -> None:
         """Raises _NotPlain for tags that do not match each other, and for mixed content."""
+        self.has_entities = True
         self._parts, self._written = parts, tags.indices.to_numpy()
         quoted = _with_one_quote(tags.dictionary)
         shapes = pc.replace_substring_regex(quoted, '"[^"]*"', '""').dictionary_encode()
