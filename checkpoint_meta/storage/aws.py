@@ -95,6 +95,8 @@ def as_os_errors(where: str) -> Iterator[None]:
         # SQS answers 400 where there is no such queue.
         if status == 404 or "NonExistentQueue" in code or "QueueDoesNotExist" in code:
             kind = MissingBucket if code == "NoSuchBucket" else FileNotFoundError
+        if status == 501:
+            kind = RefusedRequest
         if status == 412:
             kind = AnotherVersion
         # What boto3 cannot read it takes for the message as a whole: see `storage_errors.py`.

@@ -32,7 +32,7 @@ from .contract import (
 )
 from .providers import BY_SCHEME, GOOGLE, S3, ClientConfig
 from .s3_listing import INCOMPLETE, complete, s3_pages
-from .storage_errors import AnotherVersion, as_os_errors, patiently
+from .storage_errors import AnotherVersion, RefusedRequest, as_os_errors, patiently
 
 if TYPE_CHECKING:
     from obstore import GetOptions
@@ -169,6 +169,9 @@ class BucketStorage(Storage):
             self._copy_in_parts(probe, probe, self.stat(probe))
         except FileExistsError:
             return True
+        except (RefusedRequest, PermissionError):
+            # The server does not know such a copy, or this account may not make one.
+            return False
         return False
 
     def _copy_in_parts(self, name: str, target: str, version: FileStatus) -> None:

@@ -60,11 +60,11 @@ class OptionTypes(TypedDict, total=False):
     delimiter: str
     discoveryAttempts: int
     discoveryInterval: int | str
-    discoveryMode: Literal["full", "incremental", "notifications"]
+    discoveryMode: Literal["full", "incremental", "notifications", "journal"]
     discoveryTimeout: int | str
     discovery_attempts: int
     discovery_interval: int | str
-    discovery_mode: Literal["full", "incremental", "notifications"]
+    discovery_mode: Literal["full", "incremental", "notifications", "journal"]
     discovery_timeout: int | str
     emptyValue: str
     empty_value: str

@@ -90,13 +90,17 @@ OF_FILES: Final = (
     ),
     Rule("alignment_idle_timeout", "alignment_group"),
     Rule("event_time_unit", "event_time_column"),
-    *_rules("queue_url dead_letter_queue_url", "discovery_mode", ("notifications",)),
+    *_rules("dead_letter_queue_url", "discovery_mode", ("notifications",)),
+    *_rules("queue_url", "discovery_mode", ("notifications", "journal")),
     Rule(
         "discovery_mode",
         "queue_url",
         value="notifications",
         reason=": an SQS queue, an Azure Storage Queue or a Pub/Sub subscription that receives the "
         "events of the bucket",
+    ),
+    Rule(
+        "discovery_mode", "queue_url", value="journal", reason=": iceberg:CATALOG.NAMESPACE.TABLE"
     ),
     Rule("clean_source", "source_archive_dir", value="archive"),
     *_rules((name for name in _WRITE_OPTIONS if name != "write_to"), "write_to"),

@@ -6,12 +6,14 @@ Most functions yield a line per problem.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from ...checkpoint_meta.storage.client_options import uses_fsspec
+from ...checkpoint_meta.storage.providers import S3
 from ...checkpoint_meta.storage.urls import (
     absolute,
     loaded_paths,
@@ -111,12 +113,15 @@ def _is_empty(start: int | str | None, end: int | str | None) -> bool:
 def queue_problems(
     options: DiscoveryOptions, path: str, storage_options: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield what is wrong with the queues and paths of discoveryMode=notifications."""
-    if options.discovery_mode != "notifications":
+    """Yield what is wrong with the queues and paths of notifications and journal."""
+    if options.discovery_mode not in ("notifications", "journal"):
         return
     queues = {"queueUrl": options.queue_url, "deadLetterQueueUrl": options.dead_letter_queue_url}
     for name, url in queues.items():
-        if url and not url.startswith(("https://", "http://")):
+        if options.discovery_mode == "journal":
+            if url and not re.fullmatch(r"iceberg:[^.]+(\.[^.]+){2,}", url):
+                yield f"{name}: found {url}; expected iceberg:CATALOG.NAMESPACE.TABLE"
+        elif url and not url.startswith(("https://", "http://")):
             yield (
                 f"{name}: found {url}; expected the URL of a queue of SQS or of Azure Storage, or "
                 "of a subscription or topic of Pub/Sub"
@@ -136,13 +141,15 @@ def queue_problems(
     # Imports the services, which a query without a queue does not need.
     from ...enumerator.files.discovery.queue.queue_discovery import QUEUES
 
+    is_journal = options.discovery_mode == "journal"
     schemes = {scheme_of(base) for base in bases}
-    if by_fsspec or len(schemes) != 1 or not schemes <= QUEUES.keys():
+    wanted = {S3.path_scheme} if is_journal else QUEUES.keys()
+    if by_fsspec or len(schemes) != 1 or not schemes <= wanted:
         yield (
-            f"discoveryMode=notifications: found {path}"
+            f"discoveryMode={options.discovery_mode}: found {path}"
             + (' with "client": "fsspec"' if by_fsspec else "")
-            + "; expected paths that all begin s3://, abfss:// or gs://, and obstore, the default "
-            "client"
+            + f"; expected paths that all begin s3://{'' if is_journal else ', abfss:// or gs://'}"
+            ", and obstore, the default client"
         )
 
 

@@ -30,7 +30,7 @@ from ..options.validation import bound_of, instant, instant_in
 def make_discovery(options: SluiceOptions) -> Discovery:
     """Discovers what the options point at, as far as they say how."""
     listing = make_listing(options)
-    if options.discovery_mode != "notifications":
+    if options.discovery_mode not in ("notifications", "journal"):
         return listing
     # Imports the clients of queues, which few queries need.
     from ...enumerator.files.discovery.queue.queue_discovery import Queues, notification_discovery

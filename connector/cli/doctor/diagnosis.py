@@ -268,6 +268,8 @@ def _extra_findings(
         yield _needed("fileFormat=avro", ("fastavro", "pyruhvro"), "avro")
     if values.get("rowvalidationxsdpath"):
         yield _needed("rowValidationXSDPath", ("lxml",), "xml")
+    if values.get("discoverymode") == "journal":
+        yield _needed("discoveryMode=journal", ("pyiceberg",), "tables")
     if values.get("discoverymode") == "notifications":
         queue = values.get("queueurl", "")
         service = AZURE if ".queue.core." in queue else GOOGLE if "//pubsub." in queue else S3

@@ -92,12 +92,13 @@ class DiscoveryOptions(BaseModel):
         description="Read a file only when this marker exists too: a name such as _SUCCESS in the "
         "file's own directory, or <name>.done next to it, where <name> is the file's name.",
     )
-    discovery_mode: Literal["full", "incremental", "notifications"] = Field(
+    discovery_mode: Literal["full", "incremental", "notifications", "journal"] = Field(
         "full",
         description="full lists all names each time. incremental lists only names after the "
         "greatest one found before, for names that increase with time (dates, timestamps). "
-        "notifications reads the files that events in queueUrl announce. The latter two also do a "
-        "full listing every fullListingInterval.",
+        "notifications reads the files that events in queueUrl announce, journal those that the "
+        "journal table of S3 Metadata has. The latter three also do a full listing every "
+        "fullListingInterval.",
         json_schema_extra=named(auto_loader="cloudFiles.useIncrementalListing"),
     )
     queue_url: str = Field(
@@ -106,7 +107,8 @@ class DiscoveryOptions(BaseModel):
         "use: SQS with events directly from S3, through SNS or through EventBridge; for abfss:// "
         "paths an Azure Storage Queue with events of Event Grid; for gs:// paths a subscription, "
         "https://pubsub.googleapis.com/v1/projects/P/subscriptions/S. Keys come from "
-        "storageOptions.",
+        "storageOptions. discoveryMode=journal: iceberg:CATALOG.NAMESPACE.TABLE, with the catalog "
+        "as pyiceberg is configured.",
     )
     dead_letter_queue_url: str = Field(
         "",

@@ -43,6 +43,19 @@ class EventQueue(ABC):
         self.url = url
         self.visibility = visibility
 
+    @property
+    def cursor(self) -> str:
+        """Up to where every object is in a complete checkpoint; empty where deletions say so."""
+        return ""
+
+    def begin(self, cursor: str) -> None:  # noqa: ARG002 - most queues remember
+        """Begin behind an earlier `cursor`, or now; called once, before the first listing."""
+        return
+
+    def missed(self) -> bool:
+        """Return True, once, if objects after the cursor are not announced any more."""
+        return False
+
     @abstractmethod
     def receive(self, wait: int) -> list[Message]:
         """Some messages, hidden from now on; none if none has come for `wait` seconds."""

@@ -36,6 +36,7 @@ from ..object_store.remote_files import file_page
 from ..object_store.remote_tree import RemoteTree
 from ..tree_discovery import TreeDiscovery
 from .api import EventQueue, MalformedMessage, Message
+from .journal import SCHEME, JournalQueue
 from .message_acks import HeldMessage, MessageAcks
 from .message_receiver import SHORT_POLL, MessageReceiver
 from .pubsub import PubSubSubscription
@@ -67,6 +68,8 @@ class NotificationDiscovery(Discovery):
         self._yielded: list[str] = []
         """Those of them that this pass has yielded."""
         self._left_out: Counter[str] = Counter()
+        self._cursor = ""
+        """Of the queue, as the checkpoint has it."""
         self._patience = _FIRST_DRAIN
         self._is_next_short = False
         """The last pass listed everything or waited for the queue: the next one does neither."""
@@ -81,10 +84,16 @@ class NotificationDiscovery(Discovery):
     def listing(self, ledger: KnownFiles) -> Iterator[FoundFiles]:
         if not self._trees:
             trees = self._whole.make_trees()
+            try:
+                self._receiver.queue.begin(self._cursor)
+            except OSError as error:
+                raise _unanswered("queue of notifications", "queueUrl", error) from error
             self._receiver.start()
             self._trees = [one.tree for one in trees if isinstance(one.tree, RemoteTree)]
         self._acks.begin_pass(ledger)
         self._yielded.clear()
+        if self._receiver.queue.missed():
+            self._whole.full_listing = None
         is_full = self._whole.is_due()
         self._is_next_short = is_full or self._patience > 0
         if is_full:
@@ -229,13 +238,16 @@ class NotificationDiscovery(Discovery):
     def position(self) -> Mapping[str, Any]:
         if self._whole.full_listing is None:
             return {}
-        return {"fullListing": int(self._whole.full_listing), "announced": self._identity()}
+        position = {"fullListing": int(self._whole.full_listing), "announced": self._identity()}
+        cursor = self._receiver.queue.cursor
+        return position | ({"journal": cursor} if cursor else {})
 
     @override
     def resume(self, position: Mapping[str, Any]) -> None:
         # Another queue has not told of what this one has.
         if position.get("announced") == self._identity():
             self._whole.full_listing = float(position["fullListing"])
+            self._cursor = str(position.get("journal", ""))
 
     def _identity(self) -> str:
         return hashlib.sha256(
@@ -302,7 +314,8 @@ QUEUES: Final[Mapping[str, Callable[[str, Mapping[str, Any], int], EventQueue]]]
 
 def notification_discovery(whole: TreeDiscovery, queues: Queues) -> NotificationDiscovery:
     """Full passes of `whole`, and what the queue tells of; nothing is asked yet."""
-    service = QUEUES[scheme_of(storage_url(whole.paths[0].base))]
+    is_journal = queues.url.startswith(SCHEME)
+    service = JournalQueue if is_journal else QUEUES[scheme_of(storage_url(whole.paths[0].base))]
     queue, dead = (
         service(url, whole.storage_options, queues.visibility) if url else None
         for url in (queues.url, queues.dead_letters)
