@@ -12,7 +12,7 @@ DEMO := $(if $(wildcard $(READY)),$(READY),$(VENV)/.ready-demo)
 # Hundreds of Python processes start below; without bytecode each compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick thorough answers docs test-versions interop soak restores simulate prove fuzz format bench clean
+.PHONY: help demo test quick thorough answers docs test-versions interop stores soak restores simulate prove fuzz format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -43,6 +43,10 @@ test-versions:  ## Run the tests on every supported Python and PySpark (VERSIONS
 interop:  ## Read and write tables together with Spark's Delta and Iceberg connectors (fetched by Maven)
 	@if command -v mvn >/dev/null; then exec python3 tools/test_versions.py --pairs 3.11/4.1 -- -m thorough tests/interop; \
 		else echo "skipped: it needs Maven, whose command mvn is not here"; fi
+
+stores: $(READY)  ## Try real servers of S3, which Go builds and Maven fetches (STORES=MinIO chooses one)
+	@STORES="$(or $(STORES),all)" STORES_TABLE=build/stores.md HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest \
+		-c pyproject.toml --rootdir tests -m '' -o faulthandler_timeout=0 tests/stores
 
 soak: $(READY)  ## Kill driver, coordinator and workers at random (SOAK="--kills 200 --minutes 120 --cluster-share 0.5")
 	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \

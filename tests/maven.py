@@ -17,12 +17,15 @@ _POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>tests</groupId><artifactId>tests</artifactId><version>1</version>
 <dependencies>{}</dependencies></project>"""
 _DEPENDENCY = (
-    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
+    "<classifier>{}</classifier></dependency>"
 )
 
 
 def jars(artifacts: Sequence[str], *, groups: Sequence[str] = ()) -> list[Path]:
-    """Return the jars of `group:name:version`, and what they need of these groups.
+    """Return the jars of `group:name:version[:classifier]`, and what they need of these groups.
+
+    `*` stands for all groups.
 
     They are fetched once a machine.
     """
@@ -38,13 +41,15 @@ def _fetch(artifacts: Sequence[str], groups: Sequence[str], folder: Path) -> Non
     if maven is None:
         pytest.skip("needs Maven, whose command mvn is not here")
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        dependencies = "".join(_DEPENDENCY.format(*one.split(":")) for one in artifacts)
+        # Without a classifier the last place is empty.
+        dependencies = "".join(_DEPENDENCY.format(*f"{one}:".split(":")) for one in artifacts)
         Path(scratch, "pom.xml").write_text(_POM.format(dependencies), encoding="utf-8")
         call = [maven, "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"]
         call += ["-Daether.connector.connectTimeout=500", f"-DoutputDirectory={scratch}/jars"]
         call += ["-Daether.connector.http.retryHandler.count=0"]
         of_groups = f"-DincludeGroupIds={','.join(groups)}"
-        call.append(of_groups if groups else "-DexcludeTransitive=true")
+        if "*" not in groups:
+            call.append(of_groups if groups else "-DexcludeTransitive=true")
         try:
             ran = subprocess.run(
                 call, cwd=scratch, timeout=_SECONDS, check=False, capture_output=True, text=True
