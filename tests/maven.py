@@ -25,7 +25,7 @@ _DEPENDENCY = (
 def jars(artifacts: Sequence[str], *, groups: Sequence[str] = ()) -> list[Path]:
     """Return the jars of `group:name:version[:classifier]`, and what they need of these groups.
 
-    `*` stands for all groups.
+    `*` means all groups.
 
     They are fetched once a machine.
     """

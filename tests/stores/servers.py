@@ -37,7 +37,7 @@ class Kind:
     """`module@version` of Go, or `group:name:version` of Maven."""
 
     command: Callable[[Path, int], list[str]]
-    """Given an empty folder and a port; its first word stands for the program."""
+    """Given an empty folder and a port; its first word is the program."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
