@@ -143,9 +143,11 @@ class EndsCheck:
             self._store.location,
             ", ".join(added) + (" (the same directory by another name)" if same else ""),
             f"{', '.join(missing)}, which the state has recorded, or a path above or below it",
-            "Files are known by their paths. Load the path that is recorded: a moved directory can "
-            "have a symbolic link there. To read further paths, load both. To read the new path "
-            "from its beginning, add --new-input (in Spark: `sluice rebind CHECKPOINT`).",
+            "Files are known by their paths. If they were moved or copied, run `sluice fork "
+            "CHECKPOINT NEW_CHECKPOINT --rewrite OLD=NEW --continue-query`, and start the query "
+            "with the new checkpoint: it reads only new files. To read further paths, load both. "
+            "To read the new path from its beginning, add --new-input (in Spark: `sluice rebind "
+            "CHECKPOINT`).",
         )
 
     def _another_table(self, recorded: str, identity: str) -> TableError:
@@ -265,11 +267,13 @@ def _roots(options: SluiceOptions) -> list[str]:
     """The loaded paths as the names of their files begin; none of a source of the user's own."""
     if options.source != "files" or not options.path:
         return []
-    return sorted({_as_in_files(path.base, options) for path in loaded_paths(options.path)})
+    storage = options.storage_options
+    return sorted({as_in_files(path.base, storage) for path in loaded_paths(options.path)})
 
 
-def _as_in_files(base: str, options: SluiceOptions) -> str:
-    storage, name = open_storage(base, options.storage_options)
+def as_in_files(path: str, storage_options: Mapping[str, object]) -> str:
+    """A path as the names of files below it begin."""
+    storage, name = open_storage(absolute(path), storage_options)
     return shown_name(storage.url(name)).rstrip("/")
 
 

@@ -6,15 +6,22 @@ the state knows is lost by being written again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachments
-from ...checkpoint_meta.documents.file_columns import FILES, Flags, Numbers, numbers_array
+from ...checkpoint_meta.documents.file_columns import (
+    FILES,
+    Flags,
+    Numbers,
+    changes_of,
+    numbers_array,
+)
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.index.fingerprints import SeenKeys, names_in, versions_in
 from ..api import SplitEnumeratorContext
@@ -49,22 +56,46 @@ class OfflineFileSource(FilesSource):
         return fold(chain, attachments, details=self._details)
 
 
+# With this policy versions and ends are kept, which the query may need later.
+_KEEPS_ALL: Final = LedgerPolicy(
+    on_overwrite=OnOverwrite.REPROCESS, merging=MergePolicy(thorough=True)
+)
+
+
 class OfflineEnumerator(LedgerEnumerator):
     """Finds nothing and assigns nothing."""
 
     def __init__(self, state: FileState, wanted: Wanted | None = None) -> None:
         self._wanted = wanted
         changes = [self._chosen(batch) for batch in state.changes]
-        # With this policy versions and ends are kept, which the query may need later.
-        policy = LedgerPolicy(
-            on_overwrite=OnOverwrite.REPROCESS, merging=MergePolicy(thorough=True)
-        )
-        self.ledger = Ledger(policy, replace(state, changes=changes))
+        self.ledger = Ledger(_KEEPS_ALL, replace(state, changes=changes))
         self.came_back: list[FileSplit] = []
         """Assigned, and not read by those they were assigned to: pending again."""
 
     def _chosen(self, changes: pa.RecordBatch) -> pa.RecordBatch:
         return changes if self._wanted is None else changes.filter(self._wanted(changes["path"]))
+
+    def rename(
+        self,
+        renamed: Callable[[str], str],
+        seen: Iterable[tuple[pa.RecordBatch, Numbers]],
+        now: int,
+    ) -> None:
+        """Give files other paths: those that are pending, and those that were seen.
+
+        Args:
+            renamed: the path of a file by the one that it had.
+            seen: for `count_as_seen`, all files that were ever seen, by their old paths.
+            now: microseconds since the epoch.
+        """
+        pending = [changes_of(_renamed(part, renamed)) for part in self.ledger.pending.frozen()]
+        self.ledger = Ledger(_KEEPS_ALL, FileState(pending))
+        self.came_back = [
+            replace(split, file=replace(split.file, path=renamed(split.file.path)))
+            for split in self.came_back
+        ]
+        for files, ends in seen:
+            self.count_as_seen(_renamed(files, renamed), ends, now)
 
     def count_as_seen(self, files: pa.RecordBatch, ends: Numbers, now: int) -> int:
         """These versions of files need not be read; how many of them were not known.
@@ -113,3 +144,9 @@ class OfflineEnumerator(LedgerEnumerator):
     @override
     def snapshot_state(self, checkpoint_id: int) -> FileState:
         return self.ledger.snapshot(checkpoint_id)
+
+
+def _renamed(rows: pa.RecordBatch, renamed: Callable[[str], str]) -> pa.RecordBatch:
+    paths = rows.column("path")
+    new_paths = pa.array(map(renamed, paths.to_pylist()), paths.type)
+    return rows.set_column(rows.schema.get_field_index("path"), "path", new_paths)

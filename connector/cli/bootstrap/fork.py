@@ -20,6 +20,7 @@ from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.file_columns import numbers_in
+from ....checkpoint_meta.documents.query_ends import QueryEnds, record_ends, recorded_ends
 from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
@@ -51,6 +52,8 @@ class Fork:
     """What is known of the checkpoint."""
 
     matching: str
+    rewrites: Sequence[tuple[str, str]] = ()
+    """Beginnings of paths, and what they are now."""
 
     def plan(self, target: Target) -> Plan:
         """Plan the state of a new query at `target`."""
@@ -60,6 +63,7 @@ class Fork:
         def make(attachments: Attachments) -> OfflineState[Any, Any]:
             state = self._state(attachments)
             self._copy_what_readers_need(target.store)
+            self._bind(target.store)
             return state
 
         return target.plan("fork", report, origin, _lines, ["pending"], make)
@@ -81,6 +85,7 @@ class Fork:
             "epoch": ref.epoch,
             "known_to_be_complete": self.snapshot.is_complete,
             "readers_have_finished": self.snapshot.is_read,
+            "rewrite": [list(pair) for pair in self.rewrites],
             "counts": {
                 "files_seen": len(enumerator.ledger.seen),
                 "pending_splits": len(pending),
@@ -95,6 +100,12 @@ class Fork:
         }
 
     def _state(self, attachments: Attachments | None) -> OfflineState[Any, Any]:
+        if self.rewrites:
+            state = self._after(None, None)
+            now = int(time.time() * 1_000_000)
+            seen = FilesAsOf(self.view.store, self.savepoint.ref, details=True).seen()
+            _files(state).rename(self._renamed, map(_newest, seen), now)
+            return state
         if not self.matching:
             return self._after(attachments, None)
         expression = matching_pattern(self.matching)
@@ -105,6 +116,20 @@ class Fork:
         state = self._after(attachments, wanted)
         self._leave_out(_files(state), wanted)
         return state
+
+    def _renamed(self, path: str) -> str:
+        for old, new in self.rewrites:
+            if f"{path}/".startswith(f"{old}/"):
+                return new + path.removeprefix(old)
+        return path
+
+    def _bind(self, store: StateStore) -> None:
+        """Record the input and the table of the query that moves, as they are now."""
+        ends = recorded_ends(self.view.store)
+        if self.rewrites:
+            record_ends(
+                store, QueryEnds(input=list(map(self._renamed, ends.input)), table=ends.table)
+            )
 
     def _after(
         self, attachments: Attachments | None, wanted: Callable[[pa.Array], pa.Array] | None
@@ -153,7 +178,13 @@ def _newest(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Any]:
     return chosen, numbers_in(chosen, "end")
 
 
-def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork:
+def chosen_fork(
+    store: StateStore,
+    at: str,
+    at_time: str,
+    matching: str,
+    rewrites: Sequence[tuple[str, str]] = (),
+) -> Fork:
     """The fork after the checkpoint that the options name; the newest complete one if none."""
     view = StateView(store)
     chain = view.chain()
@@ -166,7 +197,8 @@ def chosen_fork(store: StateStore, at: str, at_time: str, matching: str) -> Fork
         "Fork at a later checkpoint; or put the files back and start with "
         "startingState and ignoreMissingFiles=true, which reads the files that exist.",
     )
-    return Fork(view, savepoint_at(store, ref, view.history), view.snapshot(ref), matching)
+    savepoint = savepoint_at(store, ref, view.history)
+    return Fork(view, savepoint, view.snapshot(ref), matching, rewrites)
 
 
 def _lines(report: Mapping[str, Any]) -> dict[str, str]:

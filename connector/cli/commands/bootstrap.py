@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from ..bootstrap.file_log_import import OtherLog
 
 
+Rewrite = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Replace the beginning of paths, as OLD=NEW, if files were moved. Repeat it for more."
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Import(SharedArguments):
     """The arguments that both imports accept."""
@@ -28,13 +36,7 @@ class _Import(SharedArguments):
             "pathGlobFilter=*.json. Repeat it for more options."
         ),
     ] = None
-    rewrite: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Replace the beginning of paths, as OLD=NEW, if files were moved. Repeat it for "
-            "more."
-        ),
-    ] = None
+    rewrite: Rewrite = None
     read_changed: Annotated[
         bool,
         typer.Option(
@@ -96,6 +98,7 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
             "table was restored."
         ),
     ] = "",
+    rewrite: Rewrite = None,
     continue_query: ContinueQuery = False,
     yes: Yes = False,
 ) -> None:
@@ -103,7 +106,10 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     The new query starts after that checkpoint.
     """
+    from ....errors import OptionError
+    from ...query.query_ends import as_in_files
     from ..bootstrap.continued_query import continued_at
+    from ..bootstrap.file_log_import import rewrites_of
     from ..bootstrap.fork import chosen_fork
     from ..bootstrap.new_state import target_at
     from ..offline_edit import Plan, carry_out
@@ -111,6 +117,12 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     store = arguments.opened()
     options = parsed_storage_options(arguments.storage_options)
+    if rewrite and matching:
+        raise OptionError("--rewrite and --matching exclude each other", "", "both", "one of them")
+    rewrites = [
+        (as_in_files(old, options), as_in_files(new, options))
+        for old, new in rewrites_of(rewrite or ())
+    ]
     if at_table:
         at = checkpoint_of_table(store, at_table, options)
     continued = continued_at(store, options) if continue_query else None
@@ -120,7 +132,7 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
         at = continued.checkpoint().name
 
     def decide() -> Plan:
-        fork = chosen_fork(store, at, at_time, matching)
+        fork = chosen_fork(store, at, at_time, matching, rewrites)
         if continued is not None:
             continued.check_ends_at(fork.savepoint.ref)
         return fork.plan(target)

@@ -85,9 +85,12 @@ class _Comparison:
     """Batches of the checkpoint, the newest first; the last may be a mark without files."""
 
     storage: Mapping[str, Any]
+    is_seeded: bool
+    """The query began with the state of another one."""
 
     @classmethod
     def of(cls, store: StateStore, table: str, storage: Mapping[str, Any]) -> _Comparison:
+        from ....checkpoint_meta.documents.bootstrap_record import find_seed
         from ....checkpoint_meta.written_batches import written_batches
         from ....tables.table_sink import TableSink
         from ...host.run import target_of
@@ -98,7 +101,8 @@ class _Comparison:
         view = StateView(store)
         lineage = view.history.load(view.head).identity.lineage
         batches = list(written_batches(view.history, view.commits, view.head))
-        return cls(sink, sink.opened(), table, lineage, batches, storage)
+        is_seeded = find_seed(store) is not None
+        return cls(sink, sink.opened(), table, lineage, batches, storage, is_seeded)
 
     @property
     def newest(self) -> BatchMark | None:
@@ -119,6 +123,9 @@ class _Comparison:
         from ....checkpoint_meta.documents.batch_mark import NO_BATCH
 
         newest = self.newest or NO_BATCH
+        if newest == NO_BATCH and self.is_seeded:
+            # Rows of the query that it continues may be missing as well, and nothing says which.
+            raise self._apart(newest, "a batch of this query, which began as a fork or an import")
         missing = []
         for mark, files in self.batches:
             if mark == newest:
@@ -145,12 +152,15 @@ class _Comparison:
         from ....checkpoint_meta.documents.written_file import FileName
         from ....tables.batch_order import TableMark
         from ....tables.iceberg_files import written_name
+        from ....tables.written_batch import digest_of
 
-        retained = {mark for mark, _ in self.batches}
-        oldest = max((mark.checkpoint for mark in retained if not mark.checksum), default=0)
+        own = {mark: digest_of(file.path for file in files) for mark, files in self.batches}
+        oldest = max((mark.checkpoint for mark in own if not mark.checksum), default=0)
         left, others, names = TableMark(NO_BATCH, ""), [], []
         for mark, added in self.sink.batches(self.opened, self.lineage):
-            if mark.batch in retained or mark.batch.checkpoint <= oldest:
+            # A batch that was planned before the backup may have been read again since.
+            is_own = own.get(mark.batch, "").startswith(mark.digest) and mark.batch in own
+            if is_own or mark.batch.checkpoint <= oldest:
                 left = mark
                 break
             others.append(mark.batch)

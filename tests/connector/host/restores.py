@@ -2,8 +2,9 @@
 
 `make restores`, or `python -m pyspark_sluice.tests.connector.host.restores --kills 50 --seed 7`:
 each round lands a file, some without a record, and kills the run at a random moment. Between them
-the table, the checkpoint or both are backed up, or restored from a backup. After a restore the run
-ends exact, or it is refused by name; then the remedy that the error names makes it exact.
+the table, the checkpoint or both are backed up, or restored from a backup; the table is taken back
+by its own `RESTORE` or rollback, or compacted by another writer. After that the run ends exact, or
+it is refused by name; then the remedy that the error names makes it exact.
 
 Prints seed and figures; exit status 0 only if each id is in the table once, every time.
 """
@@ -12,37 +13,66 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Operation
 
 from pyspark_sluice.tables.manifests import Manifests
-from pyspark_sluice.tests.connector.host.query import Query
+from pyspark_sluice.tests.connector.host.forked_commands import ForkedCommands
+from pyspark_sluice.tests.connector.host.query import SCHEMA, Query
 from pyspark_sluice.tests.patience import wait_until
 
-_DRAWN = ("table", "checkpoint", "log of the table", "both")
-_NO_LOG = ("checkpoint", "table", "both")
+KINDS = ("delta", "iceberg", "parquet")
+_PLACES = ("table", "checkpoint", "both")
+_STEPS = {
+    "delta": (*_PLACES, "log of the table", "take back", "take back", "compact"),
+    "iceberg": (*_PLACES, "log of the table", "take back", "take back", "compact"),
+    "parquet": _PLACES,
+}
 
 
 class Restores:
     """One query into one kind of table, and its backups."""
 
-    def __init__(self, root: Path, kind: str, seed: int) -> None:
+    def __init__(self, root: Path, kind: str, seed: int, commands: ForkedCommands) -> None:
         self.query, self.kind, self.root = Query(root), kind, root
+        self.commands = commands
         self.random = random.Random(seed)
         self.to = f"{kind}:{self.query.table}"
-        self.ids = self.files = self.backups = 0
+        if kind == "iceberg":
+            self.to = "iceberg:lake.db.orders"
+            self.catalog.create_namespace("db")
+            self.catalog.create_table("db.orders", Schema())
+        self.ids = self.files = self.backups = self.forks = self.oldest = 0
+        self.spark = 0.0
+        """Share of runs that are queries of Spark."""
         self.figures: Counter[str] = Counter()
         self.history: list[str] = []
+
+    @property
+    def catalog(self) -> Any:
+        """A catalog in a file below the table's directory."""
+        self.query.table.mkdir(exist_ok=True)
+        return SqlCatalog("lake", **catalog_at(self.root))
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments of the run."""
+        checkpoint = ["--checkpoint", str(self.query.checkpoint), "--schema", SCHEMA]
+        spark = ["--spark", "local[2]"] if self.random.random() < self.spark else []
+        self.figures["runs of Spark"] += bool(spark)
+        return ["run", str(self.query.source), "--to", self.to, *checkpoint, *spark]
 
     def round(self) -> None:
         """Land a file, kill a run, and sometimes make a backup or restore one."""
@@ -51,9 +81,10 @@ class Restores:
         if self.random.random() < 0.4:
             self._back_up()
         elif self.backups:
-            self._restore(self.random.choice(_DRAWN if self.kind == "delta" else _NO_LOG))
-            # Only a batch shows what was restored; it may be one without rows.
-            self._land(self.random.choice((0, 1)))
+            self._step(self.random.choice(_STEPS[self.kind]))
+            # A run shows what was restored also without a new file, and with one without rows.
+            if self.random.random() < 0.7:
+                self._land(self.random.choice((0, 1)))
             self.settle()
 
     def _land(self, count: int) -> None:
@@ -67,88 +98,145 @@ class Restores:
     def _kill(self) -> None:
         """SIGKILL to the run and its workers, soon after a batch was begun or at its start."""
         before = self.query.logged("offsets")
-        process = self.query.start(to=self.to, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = self.commands.start(*self.arguments)
 
         def is_reached() -> bool:
             return self.query.logged("offsets") != before or process.poll() is not None
 
         if self.random.random() < 0.8:
-            wait_until(is_reached, "a batch", 60)
-        try:
-            process.wait(self.random.uniform(0.0, 0.3))
-        except subprocess.TimeoutExpired:
+            wait_until(is_reached, "a batch", 240)
+        if process.wait(self.random.uniform(0.0, 0.3)) is None:
             self._note("kills")
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+            process.kill()
 
     def _note(self, step: str) -> None:
         self.figures[step] += 1
         self.history.append(step)
-
-    def _places(self, what: str) -> list[Path]:
-        both = [self.query.table, self.query.checkpoint]
-        return {"table": both[:1], "log of the table": both[:1], "checkpoint": both[1:]}.get(
-            what, both
-        )
 
     def _back_up(self) -> None:
         # Without a table there is nothing to restore.
         if not self.query.logged("commits"):
             return
         target = self.root / "backups" / str(self.backups)
-        for place in self._places("both"):
-            if place.exists():
-                shutil.copytree(place, target / place.name)
+        for place in (self.query.table, self.query.checkpoint):
+            shutil.copytree(place, target / place.name)
         self.backups += 1
         self.history.append("backup")
 
-    def _restore(self, what: str) -> None:
-        source = self.root / "backups" / str(self.random.randrange(self.backups))
-        for place in self._places(what):
-            copy = source / place.name
-            # What was not there at the time of the backup is not deleted by its restore.
-            if copy.exists() and place.exists():
-                # With the log alone, the data files of later batches stay.
-                shutil.rmtree(place / "_delta_log" if what == "log of the table" else place, True)
-                shutil.copytree(copy, place, dirs_exist_ok=True)
-                self._note(f"restored: {what}")
+    def _step(self, step: str) -> None:
+        if step == "take back":
+            self._take_back()
+        elif step == "compact":
+            self._compact()
+        else:
+            self._restore(step, self.random.randrange(self.backups))
+
+    def _restore(self, what: str, backup: int) -> None:
+        source = self.root / "backups" / str(backup)
+        both = [self.query.table, self.query.checkpoint]
+        chosen = {"checkpoint": both[1:], "both": both}.get(what, both[:1])
+        # With the log alone, the data files of later batches stay.
+        is_log = what == "log of the table"
+        for whole in chosen:
+            below = "_delta_log" if is_log and self.kind == "delta" else ""
+            place, copy = whole / below, source / whole.name / below
+            if below or not is_log:
+                shutil.rmtree(place)
+            shutil.copytree(copy, place, dirs_exist_ok=True)
+        self._note(f"restored: {what}")
+
+    def _take_back(self) -> None:
+        """RESTORE of Delta to a version or a time; rollback of Iceberg."""
+        if self.kind == "delta":
+            table = DeltaTable(str(self.query.table))
+            if table.version() > self.oldest:
+                version = self.random.randrange(self.oldest, table.version())
+                by_time = table.history()[table.version() - version]["timestamp"] + 1
+                moment = datetime.fromtimestamp(by_time / 1000, UTC)
+                table.restore(self.random.choice((version, moment)))
+                self._note("taken back")
+            return
+        table = self.catalog.load_table("db.orders")
+        # Not to the first half of a rewrite by pyiceberg, which has deleted the rows.
+        snapshots = [
+            each.snapshot_id
+            for each in table.metadata.snapshots[:-1]
+            if each.summary.operation != Operation.DELETE and each.sequence_number > self.oldest
+        ]
+        if snapshots:
+            with table.manage_snapshots() as manage:
+                manage.set_current_snapshot(self.random.choice(snapshots))
+            self._note("taken back")
+
+    def _compact(self) -> None:
+        """As another writer does it."""
+        if self.kind == "delta":
+            DeltaTable(str(self.query.table)).optimize.compact()
+        else:
+            table = self.catalog.load_table("db.orders")
+            table.overwrite(table.scan().to_arrow())
+        self._note("compacted")
 
     def settle(self) -> None:
         """Run to the end; where it is refused, carry out the remedy and run again."""
-        for _ in range(3):
-            code, _, errors = self.query.run(to=self.to)
+        for _ in range(4):
+            code, output = self.commands.run(*self.arguments)
             if not code:
                 break
-            assert "Traceback" not in errors, errors
-            self._follow(errors)
+            assert "Traceback" not in output, output
+            self._follow(output)
         rows = self._rows()
         lost, doubled = self.query.landed - rows, rows - self.query.landed
         self._note("settled")
-        outcome = f"exit {code}, lost {sorted(lost)}, doubled {sorted(doubled)}: {errors}"
+        outcome = f"exit {code}, lost {sorted(lost)}, doubled {sorted(doubled)}: {output}"
         assert (code, lost, doubled) == (0, Counter(), Counter()), f"{self.history}: {outcome}"
 
-    def _follow(self, errors: str) -> None:
+    def _follow(self, output: str) -> None:
         checkpoint = str(self.query.checkpoint)
-        if "ahead of the checkpoint" in errors:
+        if "ahead of the checkpoint" in output:
             self._note("refused: ahead")
-            self._command("remove-batches", checkpoint, self.to)
-            return
-        assert "behind the checkpoint" in errors, errors
-        self._note("refused: behind")
-        if self._command("add-batches", checkpoint, self.to):
-            new = self.root / f"ck-{self.figures['refused: behind']}"
-            assert not self._command("fork", checkpoint, str(new), "--at-table", self.to)
-            shutil.rmtree(self.query.checkpoint)
-            new.rename(self.query.checkpoint)
-            # The fork is another query: it knows nothing of batches that the old one added later.
-            self.backups = 0
-            shutil.rmtree(self.root / "backups")
+            code, output = self.commands.run("remove-batches", checkpoint, self.to, "--yes")
+            if code:
+                self._restore_both(output)
+        elif "behind the checkpoint" in output:
+            self._note("refused: behind")
+            code, output = self.commands.run("add-batches", checkpoint, self.to, "--yes")
+            if code:
+                self._fork()
+        else:
+            self._restore_both(output)
 
-    def _command(self, *arguments: str) -> int:
-        command = [sys.executable, "-m", "pyspark_sluice", *arguments, "--yes"]
-        return subprocess.run(command, capture_output=True, check=False, timeout=120).returncode
+    def _fork(self) -> None:
+        self.forks += 1
+        new, checkpoint = self.root / f"ck-{self.forks}", self.query.checkpoint
+        at_table = "--at-table", self.to, "--yes"
+        code, output = self.commands.run("fork", str(checkpoint), str(new), *at_table)
+        if code:
+            self._restore_both(output)
+            return
+        self._note("forked")
+        # Nor of what the table lacks if it is taken back to a time before the fork.
+        if self.kind == "delta":
+            self.oldest = DeltaTable(str(self.query.table)).version()
+        elif self.kind == "iceberg":
+            self.oldest = self.catalog.load_table("db.orders").metadata.last_sequence_number
+        shutil.rmtree(checkpoint)
+        new.rename(checkpoint)
+        # The fork is another query: it knows nothing of batches that the old one added later.
+        self.backups = 0
+        shutil.rmtree(self.root / "backups")
+
+    def _restore_both(self, output: str) -> None:
+        words = " ".join(output.split())
+        assert "estore table and checkpoint from backups" in words or (
+            "estore the table and the checkpoint from backups" in words
+        ), f"{self.history}: {output}"
+        self._restore("both", self.random.randrange(self.backups))
 
     def _rows(self) -> Counter[int]:
+        if self.kind == "iceberg":
+            rows = self.catalog.load_table("db.orders").scan().to_arrow()
+            return Counter(rows["id"].to_pylist() if len(rows) else [])
         if self.kind == "delta":
             exists = (self.query.table / "_delta_log").exists()
             paths = [*DeltaTable(str(self.query.table)).file_uris()] if exists else []
@@ -157,16 +245,29 @@ class Restores:
         return Counter(i for p in paths for i in pq.read_table(p, columns=["id"])["id"].to_pylist())
 
 
-def run(root: Path, kind: str, kills: int, seed: int) -> Counter[str]:
+def catalog_at(root: Path) -> dict[str, str]:
+    """The properties of the catalog of a table."""
+    return {"uri": f"sqlite:///{root}/table/catalog.db", "warehouse": f"{root}/table"}
+
+
+def run(root: Path, kind: str, kills: int, seed: int, spark: float = 0.0) -> Counter[str]:
     """Rounds until there were so many kills; the figures.
 
     Raises:
         AssertionError: rows are lost or doubled, or a remedy does not help.
     """
-    restores = Restores(root, kind, seed)
-    while restores.figures["kills"] < kills:
-        restores.round()
-    restores.settle()
+    variables = {
+        f"PYICEBERG_CATALOG__LAKE__{name.upper()}": value
+        for name, value in {**catalog_at(root), "type": "sql"}.items()
+    }
+    outputs = root / "outputs"
+    outputs.mkdir(parents=True)
+    with ForkedCommands(outputs, variables) as commands:
+        restores = Restores(root, kind, seed, commands)
+        restores.spark = spark
+        while restores.figures["kills"] < kills:
+            restores.round()
+        restores.settle()
     return restores.figures
 
 
@@ -175,11 +276,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200, help="over all kinds of tables")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    parser.add_argument("--spark", type=float, default=0.05, help="share of runs of Spark")
+    parser.add_argument("--kind", choices=KINDS, help="one kind of table only")
     given = parser.parse_args()
-    for at, kind in enumerate(("delta", "parquet")):
-        with tempfile.TemporaryDirectory() as folder:
+    kinds = [given.kind] if given.kind else KINDS
+    for at, kind in enumerate(kinds):
+        with tempfile.TemporaryDirectory(prefix="sluice-restores-") as folder:
             seed = given.seed + at
-            figures = run(Path(folder), kind, given.kills // 2, seed)
+            print(json.dumps({"table": kind, "seed": seed}), file=sys.stderr, flush=True)
+            figures = run(Path(folder), kind, -(-given.kills // len(kinds)), seed, given.spark)
         print(json.dumps({"table": kind, "seed": seed, **figures}), flush=True)
 
 

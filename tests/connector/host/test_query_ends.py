@@ -5,11 +5,15 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from pyspark_sluice import DefaultSource
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.errors import OptionError
+from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
+from pyspark_sluice.connector.host.run import checked_with_target
+from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.connector.host.query import SCHEMA, Query
 
 pytestmark = pytest.mark.slow
@@ -68,6 +72,34 @@ def test_an_input_by_another_name_is_refused_and_can_be_meant(query, change):
     assert query.in_table() == query.landed + query.landed
 
 
+@pytest.mark.parametrize("limit", ["all is read", "a file is pending"])
+def test_a_fork_that_rewrites_paths_continues_a_moved_input(tmp_path, limit):
+    query = Query(tmp_path)
+    for name, ids in (("0.json", range(10)), ("1.json", range(10, 20))):
+        query.land(name, ids)
+    if limit == "all is read":
+        assert query.run_here()[0] == 0
+    else:
+        call = checked_with_target(options_of(query), f"delta:{query.table}")
+        batches = EmbeddedRun(*call, workers=None, every=None).batches()
+        next(batches)
+        batches.close()
+    first = query.source
+    moved(query)
+    query.land("2.json", range(20, 35))
+    refused(query, "--rewrite OLD=NEW --continue-query", code=2)
+    old, query.checkpoint = query.checkpoint, tmp_path / "ck-2"
+    rewrite = ["--rewrite", f"{first}={query.source}", "--continue-query", "--yes"]
+    assert main(["fork", str(old), str(query.checkpoint), *rewrite]) == 0
+    for _ in range(2):
+        assert query.run_here()[0] == 0
+        assert query.in_table() == query.landed
+    # The new checkpoint knows its input and its table.
+    query.source = first
+    query.source.mkdir()
+    refused(query, "this query has read another input", code=2)
+
+
 def test_further_paths_and_paths_above_and_below_are_the_same_input(query, tmp_path):
     first, more = query.source, tmp_path / "more"
     more.mkdir()
@@ -112,13 +144,44 @@ def test_a_lost_checkpoint_does_not_double_the_table(query, change, tmp_path):
     assert query.run_here("--append")[0] == 0
 
 
-def test_a_query_of_spark_is_refused_as_well(query):
-    moved(query)
+def options_of(query):
     options = {"path": str(query.source), "fileFormat": "json", "writeTo": str(query.table)}
     options |= {"checkpointLocation": str(query.checkpoint), "writeSchema": SCHEMA}
-    source = DefaultSource(options)
+    return {**options, "maxFilesPerTrigger": "1"}
+
+
+def start_in_spark(query):
+    """What Spark asks of a source at the start of a query, before it plans a batch."""
+    query.checkpoint.mkdir(exist_ok=True)
+    (query.checkpoint / "metadata").write_text('{"id":"11111111-2222-3333-4444-555555555555"}')
+    source = DefaultSource(options_of(query))
     schema = source.schema()
     assert not isinstance(schema, str)
-    reader = source.streamReader(schema)
-    with pytest.raises(OptionError, match="sluice rebind"):
-        reader.initialOffset()
+    source.streamReader(schema).initialOffset()
+
+
+def another_table(query):
+    query.table = query.table.parent / "other"
+    DeltaTable.create(str(query.table), pa.schema([("id", pa.int64())]))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "place"),
+    [
+        (moved, "another input.*sluice rebind", "checkpoint"),
+        (another_table, "another table.*sluice rebind", "checkpoint"),
+        (lambda query: shutil.rmtree(query.table), "found no table.*sluice rebind", "checkpoint"),
+        (lambda query: shutil.rmtree(query.checkpoint), "another query.*sluice rebind", "table"),
+    ],
+    ids=["input", "another table", "no table", "lost checkpoint"],
+)
+def test_a_query_of_spark_is_refused_as_well_and_a_command_says_that_it_is_meant(
+    query, change, error, place
+):
+    change(query)
+    before = claims(query)
+    with pytest.raises(SluiceError, match=error):
+        start_in_spark(query)
+    assert claims(query) == before
+    assert main(["rebind", str(getattr(query, place)), "--yes"]) == 0
+    start_in_spark(query)
