@@ -91,7 +91,7 @@ class OfflineEnumerator(LedgerEnumerator):
         pending = [changes_of(_renamed(part, renamed)) for part in self.ledger.pending.frozen()]
         self.ledger = Ledger(_KEEPS_ALL, FileState(pending))
         self.came_back = [
-            replace(split, file=replace(split.file, path=renamed(split.file.path)))
+            split._replace(file=split.file._replace(path=renamed(split.file.path)))
             for split in self.came_back
         ]
         for files, ends in seen:

@@ -13,6 +13,7 @@ from pyspark_sluice import DefaultSource
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
+from pyspark_sluice.connector.host.worker_pool import WorkerPool
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.connector.host.query import SCHEMA, Query
 
@@ -81,9 +82,10 @@ def test_a_fork_that_rewrites_paths_continues_a_moved_input(tmp_path, limit):
         assert query.run_here()[0] == 0
     else:
         call = checked_with_target(options_of(query), f"delta:{query.table}")
-        batches = EmbeddedRun(*call, workers=None, every=None).batches()
-        next(batches)
-        batches.close()
+        with WorkerPool(1) as pool:
+            batches = EmbeddedRun(*call, pool, every=None).batches()
+            next(batches)
+            batches.close()
     first = query.source
     moved(query)
     query.land("2.json", range(20, 35))
