@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ..errors import StateMissingError
 from .documents.checkpoint import Checkpoint
-from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
+from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from .documents.layout import ABANDONED, READERS
 from .documents.orders import Order, Orders
 from .documents.reader_assignment import readers_of
@@ -117,17 +117,17 @@ def snapshots(
         StateError: one of them is damaged, or newer than this release.
     """
     links = [history.load(ref) for ref in chain]
-    read = set(refs_in(commits.store.list(READERS)))
+    read = set(commits.store.list(READERS))
     # Most checkpoints have no record of an abandoned reader, and on a bucket each listing is a
     # request.
-    left = set(refs_in(commits.store.list(ABANDONED)))
+    left = set(commits.store.list(ABANDONED))
 
     def described(link: Checkpoint) -> tuple[Sequence[ReaderCommit], Sequence[Abandonment]]:
-        ref, mine = link.ref, commits.of_lineage(link.header.lineage)
-        closed = mine.abandoned(ref) if ref in left else ()
+        checkpoint = link.identity
+        closed = commits.abandoned(checkpoint) if checkpoint.name in left else ()
         if by_name:
-            return mine.find_all(ref, readers_of(link)), closed
-        return mine.of(ref) if ref in read else (), closed
+            return commits.find_all(checkpoint, readers_of(link)), closed
+        return commits.of(checkpoint) if checkpoint.name in read else (), closed
 
     oldest = min((link.header.orders for link in links), default=0)
     waived = Orders(commits.store).waived(oldest) if links else {}
@@ -212,11 +212,11 @@ def snapshot_of(
     That a later checkpoint is there proves nothing: it may have been cut ahead, or never been taken
     up. That a reader of a later batch has written anything proves that the sink has this one.
     """
-    later = (other for other in history.checkpoints() if other.checkpoint > ref.checkpoint)
+    refs = (other for other in history.checkpoints() if other.checkpoint > ref.checkpoint)
+    later = (history.load(other).identity for other in refs if _descends(history, other, ref))
     is_proven = any(
         record.batch_start >= ref.checkpoint
         for other in later
-        if _descends(history, other, ref)
         for record in (*commits.of(other), *commits.abandoned(other))
     )
     proven = ref.checkpoint if is_proven else 0

@@ -7,7 +7,13 @@ from collections.abc import Callable, Collection, Iterable
 from ..errors import StateCorruptError, StateMissingError
 from .documents.attachments import Attachments
 from .documents.checkpoint import CheckpointHeader
-from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointIdentity, CheckpointRef, refs_in
+from .documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    CheckpointIdentity,
+    CheckpointRef,
+    identities_in,
+    refs_in,
+)
 from .documents.layout import ABANDONED, INDEX, READERS, REREADS, base_object, checkpoint_object
 from .history import CheckpointHistory
 from .stores.contract import StateStore
@@ -30,7 +36,9 @@ class Retention:
         check_still_ours: Callable[[], None],
         attachments: Attachments,
         in_use: Callable[[], Collection[str]] = tuple,
-        commits_go: Callable[[Collection[CheckpointRef]], Collection[CheckpointRef]] = list,
+        commits_go: Callable[
+            [Collection[CheckpointIdentity]], Collection[CheckpointIdentity]
+        ] = list,
     ) -> None:
         """`in_use` names attachments that stay, whether anything refers to them or not.
 
@@ -77,23 +85,32 @@ class Retention:
             below = (ref for ref in refs if ref.checkpoint <= floor.checkpoint)
             return [ref for ref in below if ref.checkpoint < oldest.checkpoint]
 
-        commits = old(refs_in(self._store.list(READERS)))
-        commits = list(self._commits_go(commits)) if commits else []
+        commits = self._folders(READERS, old)
+        if commits:
+            commits = list(self._commits_go(commits))
         # A crash anywhere below leaves commits without a checkpoint, which the next run deletes,
         # and never a checkpoint without its commits or a retained chain without its base.
         for ref in old(self._history.checkpoints()):
             self._delete(checkpoint_object(ref), ref.epoch)
-        for ref in commits:
-            self._delete(f"{READERS}/{ref.name}", ref.epoch)
+        for folder in commits:
+            self._delete(f"{READERS}/{folder.name}", folder.ref.epoch)
+        gone = {folder.ref for folder in commits}
         for leaf in self._store.list(REREADS):
-            for ref in set(refs_in([leaf])).intersection(commits):
+            for ref in gone.intersection(refs_in([leaf])):
                 # After the commits, of which it says which ones count.
                 self._delete(f"{REREADS}/{leaf}", ref.epoch)
-        for ref in old(refs_in(self._store.list(ABANDONED))):
-            self._delete(f"{ABANDONED}/{ref.name}", ref.epoch)
+        for folder in self._folders(ABANDONED, old):
+            self._delete(f"{ABANDONED}/{folder.name}", folder.ref.epoch)
         for ref in self._history.bases():
             if ref.checkpoint <= floor.checkpoint and ref != floor:
                 self._delete(base_object(ref), ref.epoch)
+
+    def _folders(
+        self, directory: str, old: Callable[[Iterable[CheckpointRef]], Collection[CheckpointRef]]
+    ) -> list[CheckpointIdentity]:
+        folders = identities_in(self._store.list(directory))
+        refs = old({folder.ref for folder in folders})
+        return [folder for folder in folders if folder.ref in refs]
 
     def _delete(self, name: str, epoch: int) -> None:
         if epoch <= self._epoch:
@@ -157,9 +174,7 @@ class Retention:
             # A query whose directory was deleted while it wrote may have left one of this name.
             if base.identity != due:
                 return False
-            for attachment in base.header.attachments:
-                if attachment.name not in self._attachments.sound:
-                    self._attachments.read(attachment)
+            self._attachments.check(base.header.attachments)
         except (StateCorruptError, StateMissingError):
             return False
         return True

@@ -9,7 +9,7 @@ from .documents.batch_mark import NO_BATCH, BatchMark
 from .documents.checkpoint import Checkpoint
 from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from .documents.reader_assignment import readers_of
-from .documents.reader_commit import ReaderCommit, ReaderCommits
+from .documents.reader_commit import ReaderCommits
 from .documents.written_file import WrittenFile
 from .history import CheckpointHistory
 
@@ -57,20 +57,18 @@ def _has_files(commits: ReaderCommits, checkpoint: Checkpoint | None) -> bool:
     if checkpoint is None:
         return True  # Not retained: it may have had some.
     # Mostly the first commit says so, and no other one is read.
-    own, readers = commits.of_lineage(checkpoint.identity.lineage), readers_of(checkpoint)
     late = []
-    for reader in readers:
-        commit = own.find(checkpoint.ref, reader)
+    for reader in readers_of(checkpoint):
+        commit = commits.find(checkpoint.identity, reader)
         if commit is None:
             late.append(reader)
         elif commit.written_files:
             return True
     # A client of a network file system may see a commit later than the one that published it.
-    awaited = (own.wait_for(checkpoint.ref, reader) for reader in late)
+    awaited = (commits.wait_for(checkpoint.identity, reader) for reader in late)
     return any(commit is not None and commit.written_files for commit in awaited)
 
 
 def _files(commits: ReaderCommits, checkpoint: Checkpoint) -> Sequence[WrittenFile]:
-    own = commits.of_lineage(checkpoint.identity.lineage)
-    all_commits: list[ReaderCommit] = own.find_all(checkpoint.ref, readers_of(checkpoint))
+    all_commits = commits.find_all(checkpoint.identity, readers_of(checkpoint))
     return [file for commit in all_commits for file in commit.written_files or ()]

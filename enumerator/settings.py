@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ..checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ..checkpoint_meta.documents.heartbeat import ParentProcess
 from ..checkpoint_meta.stores.open_store import StateStore
 from .batch_budget import UNLIMITED, BatchLimits
@@ -78,7 +78,7 @@ class CoordinatorSettings:
     batches_may_be_unread: bool = True
     """False: that no reader ran in a batch is an error, for the sink has skipped it."""
 
-    commits_go: Callable[[Collection[CheckpointRef]], Collection[CheckpointRef]] = list
+    commits_go: Callable[[Collection[CheckpointIdentity]], Collection[CheckpointIdentity]] = list
     """Asked in the background before reader commits of old checkpoints are deleted: whose may be.
     """
 

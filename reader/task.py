@@ -11,17 +11,22 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic
 
 import pyarrow as pa
 
 from ..checkpoint_meta.documents.checkpoint import Continuation, CustomEvent, PartBudget, Sent
-from ..checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
+from ..checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity
 from ..checkpoint_meta.documents.epochs import check_not_fenced
 from ..checkpoint_meta.documents.layout import EPOCHS
 from ..checkpoint_meta.documents.reader_assignment import resolved, stream_of, undecided
-from ..checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommit, ReaderCommits
+from ..checkpoint_meta.documents.reader_commit import (
+    Abandonment,
+    ReaderCommit,
+    ReaderCommits,
+    about,
+)
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
 from ..errors import ProtocolError, SluiceError
 from .acknowledgement import Outcome, Replay
@@ -43,7 +48,7 @@ from .written_files import NO_FILE, Recording, RowsWriter, rows_about
 class Assignment(Generic[SplitT]):
     """One checkpoint's assignment to one reader."""
 
-    ref: CheckpointRef
+    checkpoint: CheckpointIdentity
     reader: int
     splits: Sequence[SplitT]
     sent: Sequence[Sent] = ()
@@ -52,7 +57,6 @@ class Assignment(Generic[SplitT]):
     waived: frozenset[str] = frozenset()
     """Ids of splits that cannot be read (again) and were given up by an order: left out."""
 
-    lineage: str = ""
     claim: int = 0
     """Epoch that must still be the newest once the commit is published; 0 if that is not asked."""
 
@@ -62,7 +66,6 @@ class Assignment(Generic[SplitT]):
     batch_start: int = 0
     """Id of the checkpoint after which the batch begins; 0 if it is not known."""
 
-    checksum: str = ""
     previous: str = ""
     """Mark of the batch that has to be in the table before this one."""
 
@@ -72,14 +75,9 @@ class Assignment(Generic[SplitT]):
         return stream_of(self.sent, self.splits)
 
     @property
-    def checkpoint(self) -> CheckpointIdentity:
-        """Return its identity."""
-        return CheckpointIdentity(self.ref, self.lineage, self.checksum)
-
-    @property
     def place(self) -> str:
         """As errors name it."""
-        return f"{self.ref}, reader {self.reader}"
+        return f"{self.checkpoint.ref}, reader {self.reader}"
 
 
 @dataclass(frozen=True)
@@ -135,15 +133,14 @@ class ReaderTask(Generic[SplitT]):
             FencedError: another query has begun over the same state.
         """
         # Spark reads a partition again after failures, to speculate, and for each action of a sink.
-        commits = self.commits.of_lineage(assignment.lineage)
-        earlier = commits.find(assignment.ref, assignment.reader)
+        earlier = self.commits.find(assignment.checkpoint, assignment.reader)
         if earlier is not None and earlier.abandoned:
             return  # Spark completed the checkpoint without this reader.
         replay = Replay(assignment.place, self.shape, earlier)
         replay.check_direct_write(writes=self.writes is not None)
         # What an earlier attempt has acknowledged it has recorded, too.
         recording = self.recorder(assignment) if self.recorder and earlier is None else None
-        run = _Run(replace(self, commits=commits), assignment, attempt, replay, recording)
+        run = _Run(self, assignment, attempt, replay, recording)
         if self.writes is None:
             yield from run.read()
             # A query that begins claims the state, then looks for commits. This is the other order,
@@ -281,7 +278,8 @@ class _Run(Generic[SplitT]):
         if not isinstance(entry, Continuation):
             return [entry]
         # This host may see a commit a little later than the one that published it.
-        commit = self.task.commits.wait_for(entry.origin, self.assignment.reader)
+        origin = entry.identity_of_origin(self.assignment.checkpoint.lineage)
+        commit = self.task.commits.wait_for(origin, self.assignment.reader)
         if commit is None:
             raise undecided(entry.origin, self.assignment.reader)
         return resolved(entry, commit, self.task.serializer)
@@ -311,7 +309,7 @@ class _Run(Generic[SplitT]):
                 before += split is not None and index not in left
                 index += 1
         return ReaderContext(
-            checkpoint_id=assignment.ref.checkpoint,
+            checkpoint_id=assignment.checkpoint.ref.checkpoint,
             reader=assignment.reader,
             attempt=self.attempt.number,
             # What was acknowledged may have been counted, so no split of it can go back any more.
@@ -375,7 +373,7 @@ class _Run(Generic[SplitT]):
     def _source_of_record(self) -> dict[str, Any]:
         assignment, attempt = self.assignment, self.attempt
         return {
-            **asdict(assignment.ref),
+            **about(assignment.checkpoint),
             "reader": assignment.reader,
             "batch_start": assignment.batch_start,
             "attempt": attempt.number,

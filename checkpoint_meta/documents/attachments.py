@@ -7,6 +7,7 @@ refers to them any more (`retention.py`).
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
@@ -88,6 +89,16 @@ class Attachments:
             )
         self.sound.add(attachment.name)
         return data
+
+    def check(self, attachments: Iterable[Attachment]) -> None:
+        """Raise, as `read` does, unless all of them are there and are what they were."""
+        # What is sound is only listed, but not known from memory alone: a directory that was
+        # restored from a backup while this query runs lacks what was written since.
+        self._store.refresh(INDEX)
+        sound = self.sound.intersection(self._store.list(INDEX))
+        for attachment in attachments:
+            if attachment.name not in sound:
+                self.read(attachment)
 
     def own(self, *attachments: Attachment) -> tuple[Attachment, ...]:
         """The same objects where this state may refer to them."""

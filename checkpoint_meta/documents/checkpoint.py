@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
@@ -78,6 +78,9 @@ class Continuation(BaseModel):
 
     checkpoint: int
     epoch: int
+    checksum: str = ""
+    """The first digits of that checkpoint's checksum."""
+
     index: int | None
     """Where the earlier work is in the same reader's part of that checkpoint, in the order in
     which its splits and continuations were sent. None: all that is left of the part."""
@@ -91,10 +94,20 @@ class Continuation(BaseModel):
     stop: Any = None
     """Any JSON value that tells the source's reader where to stop."""
 
+    @classmethod
+    def after(cls, origin: CheckpointIdentity, index: int | None, **more: Any) -> Continuation:
+        """Go on with what is left of a split of `origin`, or of a whole part."""
+        names = {**asdict(origin.ref), "checksum": origin.checksum, "index": index}
+        return cls(**names, **{"split": "", **more})
+
     @property
     def origin(self) -> CheckpointRef:
         """The checkpoint whose commit says where this starts."""
         return CheckpointRef(self.checkpoint, self.epoch)
+
+    def identity_of_origin(self, lineage: str) -> CheckpointIdentity:
+        """Return that of `origin`, where the continuation is of this lineage."""
+        return CheckpointIdentity(self.origin, lineage, self.checksum)
 
 
 class CustomEvent(BaseModel):

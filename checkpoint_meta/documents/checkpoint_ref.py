@@ -58,6 +58,11 @@ class CheckpointIdentity:
     checksum: str
     """The first `CHECKSUM_DIGITS` digits of the checkpoint's checksum."""
 
+    @property
+    def name(self) -> str:
+        """Names the folders of what its readers write; sorts like the name of `ref`."""
+        return f"{self.ref.name}-{self.checksum}"
+
 
 CHECKSUM_DIGITS: Final = 16
 
@@ -73,6 +78,18 @@ def refs_in(leaves: Iterable[str]) -> list[CheckpointRef]:
             # Checkpoints and bases have a suffix, directories of reader commits have none.
             refs.append(CheckpointRef.from_name(leaf.split(".")[0]))
     return sorted(refs)
+
+
+def identities_in(leaves: Iterable[str]) -> list[CheckpointIdentity]:
+    """The checkpoints that names of folders mean, oldest first, without their lineage.
+
+    Other names are skipped. The `name` of each is that of its folder.
+    """
+    found = []
+    for leaf in leaves:
+        name, _, checksum = leaf.rpartition("-")
+        found += [CheckpointIdentity(ref, "", checksum) for ref in refs_in([name])]
+    return sorted(found, key=lambda identity: (identity.ref, identity.checksum))
 
 
 NO_CHECKPOINT = CheckpointRef(0, 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ..stores.contract import StateStore, delete_if_permitted
-from .checkpoint_ref import CheckpointRef
+from .checkpoint_ref import CheckpointIdentity, CheckpointRef
 
 FORMAT = "FORMAT"
 EPOCHS = "epochs"
@@ -54,19 +54,18 @@ def base_object(ref: CheckpointRef) -> str:
     return f"{BASES}/{ref.name}.arrow"
 
 
-def reader_directory(ref: CheckpointRef) -> str:
+def reader_directory(checkpoint: CheckpointIdentity) -> str:
     """The reader commits of one checkpoint."""
-    return f"{READERS}/{ref.name}"
+    return f"{READERS}/{checkpoint.name}"
 
 
-def reader_object(ref: CheckpointRef, reader: int, lineage: str = "", reread: int = 0) -> str:
+def reader_object(checkpoint: CheckpointIdentity, reader: int, reread: int = 0) -> str:
     """The commit of one reader for one checkpoint.
 
-    With `lineage` the name that is left where an executor of another query has taken the first.
     `reread` is the order by which the checkpoint is read again; 0 for the first time.
     """
     stem = f"{reader:05d}.r{reread}" if reread else f"{reader:05d}"
-    return f"{READERS}/{ref.name}/{stem}{'.' * bool(lineage)}{lineage}.json"
+    return f"{reader_directory(checkpoint)}/{stem}.json"
 
 
 def order_of(leaf: str) -> int:
@@ -80,14 +79,14 @@ def reread_object(ref: CheckpointRef, order: int) -> str:
     return f"{REREADS}/{ref.name}.{order:010d}.json"
 
 
-def abandoned_directory(ref: CheckpointRef) -> str:
+def abandoned_directory(checkpoint: CheckpointIdentity) -> str:
     """The readers of one checkpoint that an attempt was closed half-way for."""
-    return f"{ABANDONED}/{ref.name}"
+    return f"{ABANDONED}/{checkpoint.name}"
 
 
-def abandoned_object(ref: CheckpointRef, reader: int, lineage: str = "") -> str:
-    """The record that an attempt of one reader was closed half-way; `lineage` as for a commit."""
-    return f"{ABANDONED}/{ref.name}/{reader:05d}{'.' * bool(lineage)}{lineage}.json"
+def abandoned_object(checkpoint: CheckpointIdentity, reader: int) -> str:
+    """The record that an attempt of one reader was closed half-way."""
+    return f"{abandoned_directory(checkpoint)}/{reader:05d}.json"
 
 
 def numbers_in(leaves: Iterable[str]) -> list[int]:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ...errors import ProtocolError
 from .checkpoint import Checkpoint, Continuation, CustomEvent, PartBudget, Sent
-from .checkpoint_ref import CheckpointRef
+from .checkpoint_ref import CheckpointIdentity, CheckpointRef
 from .reader_commit import ReaderCommit
 from .serializer import VersionedSerializer
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 _DEEPEST = 100
 """Levels of a value that is sent; the serializer of headers permits some more."""
 
-FindCommit: TypeAlias = Callable[[CheckpointRef, int], ReaderCommit | None]
+FindCommit: TypeAlias = Callable[[CheckpointIdentity, int], ReaderCommit | None]
 """The commit of a reader for a checkpoint, if it is there."""
 
 
@@ -149,11 +149,12 @@ def entries_of(
 ) -> list[tuple[CheckpointRef | None, T | None]]:
     """The reader's part, with the origin of what continues another part."""
     part: list[tuple[CheckpointRef | None, T | None]] = []
+    lineage = checkpoint.header.lineage
     splits = splits_of(checkpoint, reader, serializer)
     for entry in stream_of(sent_to(checkpoint, reader), splits):
         if isinstance(entry, Continuation):
             # Of the same reader: a continuation goes to the one that reads the split.
-            commit = find(entry.origin, reader)
+            commit = find(entry.identity_of_origin(lineage), reader)
             part += [(entry.origin, split) for split in resolved(entry, commit, serializer)]
         elif not isinstance(entry, CustomEvent):
             part.append((None, entry))
@@ -162,11 +163,12 @@ def entries_of(
 
 def part_length(checkpoint: Checkpoint, reader: int, find: FindCommit) -> int | None:
     """The number of entries in the reader's part; None if a commit that decides it is not there."""
+    lineage = checkpoint.header.lineage
     length: int = sum(batch.num_rows for owner, batch in checkpoint.assigned if owner == reader)
     for entry in continuations_of(checkpoint, reader):
         if entry.index is not None:
             length += 1
-        elif (commit := find(entry.origin, reader)) is not None:
+        elif (commit := find(entry.identity_of_origin(lineage), reader)) is not None:
             length += len(commit.unfinished) + len(commit.not_begun.indexes)
         else:
             return None

@@ -4,8 +4,9 @@ The first commit of a (checkpoint, reader) wins for ever: every later attempt fo
 or fails. It is counted once, in the checkpoint after it. This closes the direction from reader to
 coordinator, which Flink left open (FLINK-28639).
 
-A commit names the lineage of its query: an executor of a query that was deleted may still be at
-work, and has the same names as one of the query that has begun in its place.
+A commit names which checkpoint it is of, with digits of its checksum, in its folder and in itself.
+After a restore from a backup, or in a directory that was emptied, an executor of an earlier query
+may still be at work on a checkpoint of the same id and epoch: what it writes belongs to that one.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from dataclasses import asdict
+from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from ...errors import StateNotSharedError
 from ..stores.contract import StateStore, in_parallel
-from .checkpoint_ref import CheckpointRef, refs_in
+from .checkpoint_ref import CheckpointIdentity, CheckpointRef, refs_in
 from .checksummed_json import OfCheckpoint
 from .layout import (
     READERS,
@@ -76,7 +78,8 @@ class _OfAttempt(OfCheckpoint):
     reader: int
     attempt: int
     lineage: str = ""
-    """That of its query's checkpoints; empty in what is of any."""
+    checkpoint_checksum: str = ""
+    """The first digits of the checkpoint's checksum."""
 
     query_id: str = ""
     """Spark's `sql.streaming.queryId`, empty if not set."""
@@ -84,6 +87,11 @@ class _OfAttempt(OfCheckpoint):
     batch_start: int = 0
     """Id of the checkpoint after which the batch begins that this attempt was part of. The host ran
     that batch, so this checkpoint and all before it are complete; 0 proves nothing."""
+
+    @property
+    def identity(self) -> CheckpointIdentity:
+        """The checkpoint that it is about, and no other of that name."""
+        return CheckpointIdentity(self.ref, self.lineage, self.checkpoint_checksum)
 
 
 class ReaderCommit(_OfAttempt):
@@ -202,6 +210,12 @@ class Abandonment(_OfAttempt):
     """Splits it had come to the end of."""
 
 
+def about(checkpoint: CheckpointIdentity) -> dict[str, Any]:
+    """The keys by which a record names its checkpoint."""
+    names = {"lineage": checkpoint.lineage, "checkpoint_checksum": checkpoint.checksum}
+    return {**asdict(checkpoint.ref), **names}
+
+
 Rereads: TypeAlias = Mapping[CheckpointRef, Sequence[int]]
 """Checkpoint -> the orders by which it was given back, ascending."""
 
@@ -227,23 +241,13 @@ def give_back(store: StateStore, ref: CheckpointRef, order: int) -> None:
 
 
 class ReaderCommits:
-    """The reader commits of a state directory, of one lineage or, to look at, of all."""
+    """The reader commits of a state directory."""
 
-    def __init__(
-        self, store: StateStore, lineage: str = "", rereads: Rereads | None = None
-    ) -> None:
-        """Leave out what others than `lineage` have written; empty for all.
-
-        `rereads` are those of the directory; None to look for them once.
-        """
+    def __init__(self, store: StateStore, rereads: Rereads | None = None) -> None:
+        """`rereads` are those of the directory; None to look for them once."""
         self.store = store
-        self._lineage = lineage
         if rereads is not None:
             self.rereads = rereads
-
-    def of_lineage(self, lineage: str) -> ReaderCommits:
-        """The commits of one query in the same directory."""
-        return ReaderCommits(self.store, lineage, self.rereads)
 
     @cached_property
     def rereads(self) -> Rereads:
@@ -258,123 +262,94 @@ class ReaderCommits:
         Raises:
             StateNotSharedError: another attempt was first, and its commit cannot be seen from here.
         """
-        commit = commit.model_copy(update={"lineage": commit.lineage or self._lineage})
-        for name in self._commit_names(commit.ref, commit.reader):
-            try:
-                self.store.publish(name, commit.to_bytes())
-            except FileExistsError as found:
-                # A network file system may refuse to create an object before it shows it.
-                first = self._awaited(
-                    partial(ReaderCommit.read, self.store, name), commit.ref, sleep
-                )
-                if first is None:
-                    raise StateNotSharedError(
-                        "the commit of an earlier attempt cannot be read",
-                        where=f"{self.store.location}/{name}",
-                        found="the store reports that the object exists, but does not return it",
-                        expected="a store that returns every object that it reports as existing",
-                        remedy="Start the query again. If this happens again, move the state to "
-                        "another store.",
-                    ) from found
-                if self._is_ours(first):
-                    return first
-            else:
-                return commit
-        raise AssertionError(f"{name} is of the lineage that it names")
+        checkpoint = commit.identity
+        name = reader_object(checkpoint, commit.reader, self._reread(checkpoint))
+        try:
+            self.store.publish(name, commit.to_bytes())
+        except FileExistsError as found:
+            # A network file system may refuse to create an object before it shows it.
+            first = self.wait_for(checkpoint, commit.reader, sleep)
+            if first is None:
+                raise StateNotSharedError(
+                    "the commit of an earlier attempt cannot be read",
+                    where=f"{self.store.location}/{name}",
+                    found="the store reports that the object exists, but does not return it",
+                    expected="a store that returns every object that it reports as existing",
+                    remedy="Start the query again. If this happens again, move the state to "
+                    "another store.",
+                ) from found
+            return first
+        return commit
 
-    def _names(
-        self, name: Callable[[CheckpointRef, int, str], str], ref: CheckpointRef, reader: int
-    ) -> list[str]:
-        """Return where to look, in order: an object is never deleted while others may look."""
-        return [name(ref, reader, lineage) for lineage in dict.fromkeys(("", self._lineage))]
+    def _reread(self, checkpoint: CheckpointIdentity) -> int:
+        return max(self.rereads.get(checkpoint.ref, ()), default=0)
 
-    def _commit_names(self, ref: CheckpointRef, reader: int) -> list[str]:
-        return self._names(partial(reader_object, reread=self._reread(ref)), ref, reader)
-
-    def _reread(self, ref: CheckpointRef) -> int:
-        return max(self.rereads.get(ref, ()), default=0)
-
-    def replaced(self, ref: CheckpointRef, reader: int) -> Iterator[ReaderCommit]:
+    def replaced(self, checkpoint: CheckpointIdentity, reader: int) -> Iterator[ReaderCommit]:
         """The commits that counted before the checkpoint was given back."""
-        for order in (0, *self.rereads.get(ref, ()))[:-1]:
-            for name in self._names(partial(reader_object, reread=order), ref, reader):
-                with contextlib.suppress(FileNotFoundError):
-                    commit = ReaderCommit.read(self.store, name)
-                    if self._is_ours(commit):
-                        yield commit
+        for order in (0, *self.rereads.get(checkpoint.ref, ()))[:-1]:
+            with contextlib.suppress(FileNotFoundError):
+                yield ReaderCommit.read(self.store, reader_object(checkpoint, reader, order))
 
-    def _is_ours(self, document: _OfAttempt) -> bool:
-        return self._lineage in ("", document.lineage) or not document.lineage
-
-    def find(self, ref: CheckpointRef, reader: int) -> ReaderCommit | None:
-        """The commit of `reader` for `ref`, looked for by its name; None if not published yet."""
-        for name in self._commit_names(ref, reader):
-            try:
-                commit = ReaderCommit.read(self.store, name)
-            except FileNotFoundError:
-                return None
-            if self._is_ours(commit):
-                return commit
+    def find(self, checkpoint: CheckpointIdentity, reader: int) -> ReaderCommit | None:
+        """The commit of `reader`, looked for by its name; None if not published yet."""
+        name = reader_object(checkpoint, reader, self._reread(checkpoint))
+        with contextlib.suppress(FileNotFoundError):
+            return ReaderCommit.read(self.store, name)
         return None
 
     def wait_for(
-        self, ref: CheckpointRef, reader: int, sleep: Callable[[float], None] = time.sleep
+        self,
+        checkpoint: CheckpointIdentity,
+        reader: int,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> ReaderCommit | None:
         """A commit that exists; this host may see it a little later than the one that made it."""
-        return self._awaited(lambda: self.find(ref, reader), ref, sleep)
+        return look_again(
+            lambda: self.find(checkpoint, reader),
+            lambda each: each is None,
+            lambda: self.refresh(checkpoint),
+            sleep,
+        )
 
-    def _awaited(
-        self, look: Callable[[], T | None], ref: CheckpointRef, sleep: Callable[[float], None]
-    ) -> T | None:
-        def found() -> T | None:
-            with contextlib.suppress(FileNotFoundError):
-                return look()
-            return None
-
-        return look_again(found, lambda each: each is None, lambda: self.refresh(ref), sleep)
-
-    def find_all(self, ref: CheckpointRef, readers: Sequence[int]) -> list[ReaderCommit]:
-        """The commits of `readers` for `ref` that are there, in that order; looked for at once."""
-        commits = in_parallel(lambda reader: self.find(ref, reader), readers)
+    def find_all(
+        self, checkpoint: CheckpointIdentity, readers: Sequence[int]
+    ) -> list[ReaderCommit]:
+        """The commits of `readers` that are there, in that order; looked for at once."""
+        commits = in_parallel(lambda reader: self.find(checkpoint, reader), readers)
         return [commit for commit in commits if commit is not None]
 
-    def readers(self, ref: CheckpointRef) -> list[int]:
-        """Readers whose commit for `ref` a listing shows, ascending.
+    def readers(self, checkpoint: CheckpointIdentity) -> list[int]:
+        """Readers whose commit a listing shows, ascending.
 
         A network file system may show an old listing: good enough for views and for looking
         early, not for believing that a commit is not there.
         """
         # Names of another form, such as temporary files of a mount, are no commits.
-        leaves, reread = self.store.list(reader_directory(ref)), self._reread(ref)
+        leaves, reread = self.store.list(reader_directory(checkpoint)), self._reread(checkpoint)
         suffix = f".r{reread}" if reread else ""
         return numbers_in(leaf.replace(suffix, "") for leaf in leaves if order_of(leaf) == reread)
 
-    def of(self, ref: CheckpointRef) -> list[ReaderCommit]:
-        """All commits for `ref` that a listing shows, in the order of readers."""
-        return self.find_all(ref, self.readers(ref))
+    def of(self, checkpoint: CheckpointIdentity) -> list[ReaderCommit]:
+        """All commits that a listing shows, in the order of readers."""
+        return self.find_all(checkpoint, self.readers(checkpoint))
 
     def abandon(self, abandonment: Abandonment) -> None:
         """Record that an attempt was closed half-way; the first record of a reader stays."""
-        record = abandonment.model_copy(update={"lineage": self._lineage})
-        for name in self._names(abandoned_object, record.ref, record.reader):
-            # Of several attempts one record is enough to say why a commit is missing.
-            with contextlib.suppress(FileExistsError, FileNotFoundError):
-                self.store.publish(name, record.to_bytes())
-                return
+        name = abandoned_object(abandonment.identity, abandonment.reader)
+        # Of several attempts one record is enough to say why a commit is missing.
+        with contextlib.suppress(FileExistsError):
+            self.store.publish(name, abandonment.to_bytes())
 
-    def abandoned(self, ref: CheckpointRef) -> list[Abandonment]:
-        """Records of readers of `ref` that an attempt has abandoned; some may have a commit."""
-        readers = numbers_in(self.store.list(abandoned_directory(ref)))
-        return [record for reader in readers if (record := self._abandonment(ref, reader))]
+    def abandoned(self, checkpoint: CheckpointIdentity) -> list[Abandonment]:
+        """Records of readers that an attempt has abandoned; some may have a commit."""
+        found = []
+        for reader in numbers_in(self.store.list(abandoned_directory(checkpoint))):
+            with contextlib.suppress(FileNotFoundError):
+                found.append(Abandonment.read(self.store, abandoned_object(checkpoint, reader)))
+        return found
 
-    def _abandonment(self, ref: CheckpointRef, reader: int) -> Abandonment | None:
-        with contextlib.suppress(FileNotFoundError):
-            for name in self._names(abandoned_object, ref, reader):
-                if self._is_ours(record := Abandonment.read(self.store, name)):
-                    return record
-        return None
-
-    def refresh(self, ref: CheckpointRef) -> None:
-        """The next look for what `ref`'s readers have written is a real one."""
-        for directory in (READERS, reader_directory(ref), abandoned_directory(ref)):
+    def refresh(self, checkpoint: CheckpointIdentity) -> None:
+        """The next look for what its readers have written is a real one."""
+        folders = reader_directory(checkpoint), abandoned_directory(checkpoint)
+        for directory in (READERS, *folders):
             self.store.refresh(directory)

@@ -31,7 +31,7 @@ _STATE: Final = (
     "FORMAT",
     "epochs/0000000001.json",
     "checkpoints/0000000001-0000000001.arrow",
-    "readers/0000000001-0000000001/00000.0123456789abcdef.json",
+    "readers/0000000001-0000000001-0123456789abcdef/00000.json",
 )
 """Files in the state of each source."""
 

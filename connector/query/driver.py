@@ -11,7 +11,11 @@ from typing import Any
 import pyarrow as pa
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    CheckpointIdentity,
+    CheckpointRef,
+)
 from ...checkpoint_meta.documents.heartbeat import ALIVE_SECONDS, parent_process
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.documents.written_file import FileName
@@ -195,7 +199,7 @@ class StreamDriver(BatchDriver):
         newest = newest_written(self.coordinator.history, ReaderCommits(self._store), start)
         return str(self._ends.following(newest))
 
-    def _swept(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
+    def _swept(self, checkpoints: Collection[CheckpointIdentity]) -> Collection[CheckpointIdentity]:
         """Files of attempts that lost go before the commits that tell them from others."""
         # Only here: it imports the libraries of tables.
         from ...tables.table_files import named_by_tables_of
@@ -203,8 +207,8 @@ class StreamDriver(BatchDriver):
         storage = self._options.storage_options
         in_table = named_by_tables_of(self._options.write_to, storage)
         for place in written_places(self._options):
-            sweep(place, self._store, refs, in_table=in_table, delete=True)
-        return refs
+            sweep(place, self._store, checkpoints, in_table=in_table, delete=True)
+        return checkpoints
 
     def _delete_written(self, paths: Collection[str]) -> None:
         for path in paths:

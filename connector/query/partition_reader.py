@@ -85,16 +85,14 @@ def read_parts(
             part.visibility.check(store)
         splits = [s for batch in part.splits() for s in serializer.read(part.version, batch)]
         assignment = Assignment(
-            part.checkpoint.ref,
+            part.checkpoint,
             partition.reader,
             splits,
             part.sent,
             part.waived,
-            part.checkpoint.lineage,
             partition.claim,
             part.budget,
             partition.batch_start,
-            part.checkpoint.checksum,
             partition.previous,
         )
         # In order: a continuation starts where this reader's commit for an earlier part says.

@@ -25,11 +25,12 @@ def savepoint_at(
     committed = committed_on(
         lambda each: history.header(each).parent, [ref], committed_in_log(store, lineage)
     )
-    commits, link = ReaderCommits(store, lineage), ref
+    commits, link = ReaderCommits(store), ref
     while committed is not None and link.checkpoint > committed:
-        if commits.of(link):
+        header = history.header(link)
+        if commits.readers(header.identity):
             raise _not_in_sink(store, link, committed)
-        link = history.header(link).parent
+        link = header.parent
     return StartingState(store, ref, committed)
 
 

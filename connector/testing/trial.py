@@ -269,9 +269,8 @@ class Trial:
         commits = ReaderCommits(self.objects)
         return [
             commit
-            for ref in self.offsets[: len(self.sink)]
-            for reader in commits.readers(ref)
-            if (commit := commits.find(ref, reader)) is not None
+            for checkpoint in self.checkpoints()[: len(self.sink)]
+            for commit in commits.of(checkpoint.identity)
         ]
 
     def checkpoints(self) -> list[Checkpoint]:

@@ -25,7 +25,12 @@ from typing import Any, Final, Generic
 
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.documents.reader_assignment import part_of
-from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits, UnfinishedSplit
+from ...checkpoint_meta.documents.reader_commit import (
+    ReaderCommit,
+    ReaderCommits,
+    UnfinishedSplit,
+    about,
+)
 from ...errors import ProtocolError, SluiceError, StateError
 from ..api import Journal, SplitEnumerator, SplitT
 from ..source_api import EnumeratorSource
@@ -137,7 +142,7 @@ class Acknowledgements(Generic[SplitT]):
         counter: CommitCounter[SplitT],
     ) -> None:
         self._flight, self._gateways = gateways.flight, gateways
-        self._commits = ReaderCommits(parts.store, parts.lineage)
+        self._commits = ReaderCommits(parts.store)
         self._patience = parts.settings.commit_patience
         self.counter = counter
         self._source = parts.source
@@ -209,8 +214,8 @@ class Acknowledgements(Generic[SplitT]):
         """
         paths = set[str]()
         for reader in record.readers:
-            counted = self._commits.find(record.ref, reader)
-            replaced = self._commits.replaced(record.ref, reader)
+            counted = self._commits.find(record.identity, reader)
+            replaced = self._commits.replaced(record.identity, reader)
             paths.update(*(commit.written for commit in replaced))
             paths.difference_update(counted.written if counted else ())
         try:
@@ -228,14 +233,14 @@ class Acknowledgements(Generic[SplitT]):
         missing = self._look_for(record, readers)
         deadline, delay = time.monotonic() + self._patience, _FIRST_DELAY
         while missing:
-            abandoned = {each.reader for each in self._commits.abandoned(record.ref)}
+            abandoned = {each.reader for each in self._commits.abandoned(record.identity)}
             explained = abandoned.issuperset(missing)
             left = deadline - time.monotonic()
             if not explained and left > 0:
                 time.sleep(min(delay, left))
                 delay *= 2
             # The last look is a real one: no cache of this machine is used.
-            self._commits.refresh(record.ref)
+            self._commits.refresh(record.identity)
             missing = self._look_for(record, missing)
             if explained or left <= 0:
                 break
@@ -244,7 +249,7 @@ class Acknowledgements(Generic[SplitT]):
     def _check_sink(self, record: CheckpointRecord, missing: Sequence[int]) -> None:
         if self._may_be_unread or not record.readers or len(missing) < len(record.readers):
             return
-        if not self._commits.abandoned(record.ref):
+        if not self._commits.abandoned(record.identity):
             raise _unread(self._commits.store.location, record.ref)
 
     def _abandonment(self, record: CheckpointRecord, reader: int) -> ReaderCommit:
@@ -258,8 +263,7 @@ class Acknowledgements(Generic[SplitT]):
         # How far its reader came is unknown, so no figure contains it.
         zeros = [0] * len(part)
         return ReaderCommit(
-            checkpoint=record.ref.checkpoint,
-            epoch=record.ref.epoch,
+            **about(record.identity),
             reader=reader,
             attempt=0,
             rows=zeros,
@@ -277,12 +281,12 @@ class Acknowledgements(Generic[SplitT]):
     def _take_in(self, record: CheckpointRecord) -> None:
         # All are in: there is nothing to look for until Spark completes it.
         if not record.committed.issuperset(record.readers):
-            self._look_for(record, self._commits.readers(record.ref))
+            self._look_for(record, self._commits.readers(record.identity))
 
     def _look_for(self, record: CheckpointRecord, readers: Iterable[int]) -> list[int]:
         """Look for commits by their names and count them; the readers that have none."""
         left = [reader for reader in readers if reader not in record.committed]
-        commits = self._commits.find_all(record.ref, left)
+        commits = self._commits.find_all(record.identity, left)
         for commit in commits:
             self._count(record, commit)
         committed = {commit.reader for commit in commits}

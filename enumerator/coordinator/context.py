@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.checkpoint import Continuation, CustomEvent
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity
 from ...checkpoint_meta.documents.reader_assignment import plain_json
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ...checkpoint_meta.stores.contract import StateStore
@@ -140,12 +140,9 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         origin = self._find_read(reader, split_id)
         if origin is None:
             return False
-        ref, index = origin
-        continuation = Continuation(
+        continuation = Continuation.after(
+            *origin,
             split=split_id,
-            checkpoint=ref.checkpoint,
-            epoch=ref.epoch,
-            index=index,
             bytes=max_bytes,
             rows=max_rows,
             stop=plain_json(stop, f"reader {reader}, the stop of {split_id}"),
@@ -153,14 +150,14 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
         self._gateways[reader].send(continuation)
         return True
 
-    def _find_read(self, reader: int, split_id: str) -> tuple[CheckpointRef, int] | None:
+    def _find_read(self, reader: int, split_id: str) -> tuple[CheckpointIdentity, int] | None:
         """The checkpoint, and the index in its part, that `reader` would resume from."""
         for record in reversed([*self._flight.cut_records, self._flight.open_record]):
             index = self._index_in(record, reader, split_id)
             if index is not None:
                 # The newest: what is in an older one goes on in it.
                 is_read = record.stage > Stage.OPEN and reader not in record.committed
-                return (record.ref, index) if is_read else None
+                return (record.identity, index) if is_read else None
         return None
 
     def _index_in(self, record: CheckpointRecord, reader: int, split_id: str) -> int | None:

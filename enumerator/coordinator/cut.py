@@ -118,12 +118,10 @@ class CheckpointCutter(Generic[SplitT, StateT]):
         """Assign to readers what they leave of parts with a budget, unknown as it is."""
         for reader, origin in self._flight.continuing.items():
             # What an aborted checkpoint has continued is in the open record already.
-            if any(c.origin == origin for c in record.continuations(reader)):
+            if any(c.origin == origin.ref for c in record.continuations(reader)):
                 continue
-            whole = Continuation(
-                split="", checkpoint=origin.checkpoint, epoch=origin.epoch, index=None
-            )
             # First in its part: what is left is older than what was assigned since.
+            whole = Continuation.after(origin, None)
             record.sent.setdefault(reader, []).insert(0, whole)
 
     def abort(self, ref: CheckpointRef) -> list[CheckpointRecord]:

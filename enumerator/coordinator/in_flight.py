@@ -119,6 +119,11 @@ class CheckpointRecord:
         return self.checkpoint.ref
 
     @property
+    def identity(self) -> CheckpointIdentity:
+        """The identity that it was cut with."""
+        return self.checkpoint.identity
+
+    @property
     def readers(self) -> Sequence[int]:
         """Readers that have a part in it: splits or continuations, and so a task."""
         return sorted(reader for reader in self.sent if self.has_part(reader))
@@ -246,7 +251,7 @@ class CheckpointsInFlight:
     @property
     def parent(self) -> CheckpointIdentity:
         """Return what the next cut is a delta on."""
-        cut = [record.checkpoint.identity for record in self.cut_records]
+        cut = [record.identity for record in self.cut_records]
         return max([self.latest_completed_identity, *cut], key=lambda each: each.ref)
 
     @property
@@ -269,14 +274,14 @@ class CheckpointsInFlight:
         return {r.ref.name: sorted(r.committed) for r in self.cut_records}
 
     @property
-    def continuing(self) -> Mapping[int, CheckpointRef]:
+    def continuing(self) -> Mapping[int, CheckpointIdentity]:
         """Reader -> where its part has a budget and may be read now, so that some may be left.
 
         Its continuation belongs into the next cut.
         """
         newest = {reader: record for record in self.cut_records for reader in record.readers}
         return {
-            reader: record.ref
+            reader: record.identity
             for reader, record in sorted(newest.items())
             if record.stage < Stage.COMPLETE and reader not in record.committed
             if budget_of(record.checkpoint, reader) is not None
@@ -327,7 +332,7 @@ class CheckpointsInFlight:
         # offset.
         for completed in (*self.before(record), record):
             completed.stage = Stage.COMPLETE
-        self.latest_completed_identity = record.checkpoint.identity
+        self.latest_completed_identity = record.identity
         return True
 
     def remove(self, ref: CheckpointRef) -> bool:

@@ -212,7 +212,7 @@ def adopt(
 ) -> None:
     """Count what the savepoint's state has not counted. Under the new query's lock."""
     history, ref = CheckpointHistory(savepoint.store), savepoint.ref
-    commits = ReaderCommits(savepoint.store, history.load(ref).header.lineage)
+    commits = ReaderCommits(savepoint.store)
     is_complete = snapshot_of(history, commits, ref, savepoint.committed).is_complete
     links = snapshots(
         history,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Final
 
 from ...checkpoint_meta.checkpoint_snapshot import snapshot_of
 from ...checkpoint_meta.documents.bootstrap_record import find_seed
-from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
+from ...checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    CheckpointRef,
+    identities_in,
+)
 from ...checkpoint_meta.documents.epochs import newest_epoch, purpose_of
 from ...checkpoint_meta.documents.layout import READERS, SEED
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
@@ -111,10 +114,11 @@ def newest_acknowledged(store: StateStore) -> CheckpointRef | None:
     executor whose query was deleted with its directory.
     """
     history = CheckpointHistory(store)
-    for ref in sorted(refs_in(store.list(READERS)), key=attrgetter("by_epoch"), reverse=True):
+    read = {folder.name: folder.ref for folder in identities_in(store.list(READERS))}
+    for name, ref in sorted(read.items(), key=lambda each: each[1].by_epoch, reverse=True):
         with contextlib.suppress(StateMissingError):
-            commits = ReaderCommits(store, history.header(ref).lineage)
-            if any(commits.find(ref, reader) for reader in commits.readers(ref)):
+            identity = history.header(ref).identity
+            if identity.name == name and ReaderCommits(store).readers(identity):
                 return ref
     return None
 
@@ -145,7 +149,8 @@ def _check_fresh_start(store: StateStore, newest: CheckpointRef, query: str) -> 
     Raises:
         StateError: names the newest checkpoint that was read, and the ways to go on.
     """
-    if query and all(commit.query_id == query for commit in ReaderCommits(store).of(newest)):
+    commits = ReaderCommits(store).of(CheckpointHistory(store).header(newest).identity)
+    if query and all(commit.query_id == query for commit in commits):
         # Asynchronous progress tracking: Spark runs a batch before it has written it down. The
         # query was killed in its first ones, and begins again with them.
         return
@@ -179,7 +184,7 @@ def _check_fresh_start(store: StateStore, newest: CheckpointRef, query: str) -> 
 def _newest_complete(store: StateStore, ref: CheckpointRef) -> CheckpointRef | None:
     """The newest checkpoint up to `ref` that the sink is known to have, without the host's log."""
     history = CheckpointHistory(store)
-    commits = ReaderCommits(store, history.header(ref).lineage)
+    commits = ReaderCommits(store)
     with contextlib.suppress(StateMissingError):
         while ref != NO_CHECKPOINT:
             if snapshot_of(history, commits, ref).is_complete:

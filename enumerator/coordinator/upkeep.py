@@ -315,6 +315,7 @@ class Upkeep:
         # Writing the objects may have taken minutes: a superseded coordinator adds no base to the
         # chain.
         parts.check_still_ours()
+        parts.attachments.check(written.attachments)
         version = parts.source.state_serializer.version
         parts.history.publish_base(base_of(due.head, due.quarantined, written, version))
         self._threads.journal.info("upkeep", "the base of %s is written", due.head.ref)

@@ -244,13 +244,15 @@ class Compaction:
             CheckpointHistory(self._store).drop_base(ref)
         retention.prune(newest, retained, younger_than)
 
-    def _without_data_files(self, refs: Collection[CheckpointRef]) -> Collection[CheckpointRef]:
-        """Return refs whose commits name no other files: only a query knows where to sweep."""
+    def _without_data_files(
+        self, checkpoints: Collection[CheckpointIdentity]
+    ) -> Collection[CheckpointIdentity]:
+        """Return those whose commits name no other files: only a query knows where to sweep."""
         commits = ReaderCommits(self._store)
         return [
-            ref
-            for ref in refs
-            if not any(c.written_files is not None or c.bad_records for c in commits.of(ref))
+            each
+            for each in checkpoints
+            if not any(c.written_files is not None or c.bad_records for c in commits.of(each))
         ]
 
     def _may_write(self, ref: CheckpointRef) -> bool:

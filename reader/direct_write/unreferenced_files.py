@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.documents.written_file import FileName
 from ...checkpoint_meta.history import CheckpointHistory
@@ -41,7 +41,7 @@ class Swept:
 def sweep(
     place: Place,
     store: StateStore,
-    refs: Collection[CheckpointRef] | None = None,
+    checkpoints: Collection[CheckpointIdentity] | None = None,
     *,
     in_table: Callable[[], Callable[[str], bool]] = lambda: lambda _: False,
     delete: bool,
@@ -51,7 +51,7 @@ def sweep(
     Args:
         place: what `writeTo` or `badRecordsPath` names.
         store: the query's state.
-        refs: of which checkpoints; None for all.
+        checkpoints: of which ones; None for all.
         in_table: opens the table of the files, if a file may have to be deleted; the result says
             whether the table names a file.
         delete: whether files of attempts that lost are deleted.
@@ -63,11 +63,12 @@ def sweep(
     # By epoch: a chain that was begun later may not have come as far as the one before.
     newest = max(history.checkpoints(), key=lambda ref: (ref.epoch, ref.checkpoint), default=None)
     lineage = history.header(newest).lineage if newest else ""
-    commits = ReaderCommits(store, lineage)
+    commits = ReaderCommits(store)
+    names = None if checkpoints is None else {each.name for each in checkpoints}
 
     @cache
-    def named(ref: CheckpointRef, reader: int) -> Collection[str] | None:
-        commit = commits.find(ref, reader)
+    def named(checkpoint: CheckpointIdentity, reader: int) -> Collection[str] | None:
+        commit = commits.find(checkpoint, reader)
         return None if commit is None else set(commit.written)
 
     @cache
@@ -86,9 +87,9 @@ def sweep(
         # Other files in the directory are the table's, or those of other queries.
         if name is None or name.checkpoint.lineage != lineage:
             continue
-        if refs is not None and name.checkpoint.ref not in refs:
+        if names is not None and name.checkpoint.name not in names:
             continue
-        named_paths = named(name.checkpoint.ref, name.reader)
+        named_paths = named(name.checkpoint, name.reader)
         if named_paths is not None and path in named_paths:
             swept.named.append(path)
         elif (

@@ -62,7 +62,8 @@ def test_version_1_reads_as_it_was_written():
 
 def test_a_reader_commit_of_version_1_reads_as_it_was_written():
     store = StorageStateStore(str(GOLDEN / "basic"))
-    (commit,) = ReaderCommits(store).of(CheckpointRef(2, 2))
+    checkpoint = CheckpointHistory(store).load(CheckpointRef(2, 2)).identity
+    (commit,) = ReaderCommits(store).of(checkpoint)
     assert (commit.reader, commit.attempt, commit.query_id) == (0, 1, "b7c9")
     assert list(commit.rows) == [4]
     (part,) = commit.unfinished

@@ -8,8 +8,9 @@ from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Continuation
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
+    CheckpointIdentity,
     CheckpointRef,
-    refs_in,
+    identities_in,
 )
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import give_back, rereads_in
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
@@ -24,6 +25,11 @@ from pyspark_sluice.checkpoint_meta.stores.testing import (
 from .checkpoint_chains import chain, document, names, tear
 
 
+def folder(ref):
+    """Of what readers write about a checkpoint."""
+    return CheckpointIdentity(ref, "", "cd" * 8).name
+
+
 def prune(store, head, retained, epoch=9, check=lambda: None):
     attachments = Attachments(store, epoch)
     Retention(store, CheckpointHistory(store), epoch, check, attachments).prune(head, retained)
@@ -35,8 +41,8 @@ def with_orphans():
     chain(store, 12, bases=(4, 8, 10, 12))
     head = chain(store, 20, epoch=2, start=CheckpointRef(9, 1), bases=(13, 16))
     for ref in CheckpointHistory(store).checkpoints():
-        store.publish(f"readers/{ref.name}/00000.json", b"")
-        store.publish(f"readers/{ref.name}/00001.json", b"")
+        store.publish(f"readers/{folder(ref)}/00000.json", b"")
+        store.publish(f"readers/{folder(ref)}/00001.json", b"")
     return store, head
 
 
@@ -46,7 +52,7 @@ def check_retained(store, head, retained):
     for _ in range(retained + 1):
         assert names(history.chain(ref))[-1][1:] == (ref.checkpoint, ref.epoch)
         parent = history.load(ref).header.parent
-        assert store.list(f"readers/{ref.name}")
+        assert store.list(f"readers/{folder(ref)}")
         ref = parent
 
 
@@ -60,11 +66,11 @@ def test_pruning_keeps_every_retained_chain_whole(retained):
 def test_pruning_deletes_what_is_below_the_floor():
     store, head = with_orphans()
     for ref in CheckpointHistory(store).checkpoints():
-        store.publish(f"abandoned/{ref.name}/00000.json", b"")
+        store.publish(f"abandoned/{folder(ref)}/00000.json", b"")
         give_back(store, ref, 1)
     prune(store, head, 3)
     # Whose commits are there.
-    assert {*rereads_in(store)} == {*refs_in(store.list("readers"))}
+    assert {*rereads_in(store)} == {each.ref for each in identities_in(store.list("readers"))}
     history = CheckpointHistory(store)
     # The parent of the oldest: Spark may read that one again.
     assert history.checkpoints()[0].checkpoint == 16
@@ -140,11 +146,11 @@ def test_what_a_newer_epoch_has_written_is_never_touched():
     head = chain(store, 40, epoch=1, bases=(8, 20, 30))
     newer = chain(store, 14, epoch=2, start=CheckpointRef(9, 1), bases=(12,))
     for ref in CheckpointHistory(store).checkpoints():
-        store.publish(f"readers/{ref.name}/00000.json", b"")
+        store.publish(f"readers/{folder(ref)}/00000.json", b"")
     prune(store, head, 3, epoch=1)
     found = CheckpointHistory(store).chain(newer)
     assert names(found) == [("base", 12, 2), ("delta", 13, 2), ("delta", 14, 2)]
-    assert store.list(f"readers/{newer.name}") == ["00000.json"]
+    assert store.list(f"readers/{folder(newer)}") == ["00000.json"]
 
 
 def test_young_checkpoints_are_retained_however_many_they_are():
@@ -178,10 +184,10 @@ def test_what_a_retained_checkpoint_needs_of_those_before_it_stays(needs):
         history.publish(document(number, 1, parent, "delta", history, **fields.get(number, {})))
         history.publish_base(document(number, 1, parent, "base", history))
         parent = CheckpointRef(number, 1)
-        store.publish(f"readers/{parent.name}/00000.json", b"")
+        store.publish(f"readers/{folder(parent)}/00000.json", b"")
     prune(store, parent, 3, epoch=1)
     assert history.checkpoints()[0] == far
-    assert store.list(f"readers/{far.name}")
+    assert store.list(f"readers/{folder(far)}")
     assert history.bases()[0] == far
 
 
@@ -237,6 +243,14 @@ def test_a_base_of_which_an_attachment_is_damaged_is_no_floor():
     store.objects[f"index/{merged.name}"] = b"torn"
     prune(store, head, 1)
     assert {a.name for a in old} <= set(store.list("index"))
+
+
+def test_a_base_is_no_floor_for_the_process_that_wrote_it_where_a_restore_took_its_objects_away():
+    store = MemoryStateStore("/ck/sluice")
+    head, attachments, old, merged, _ = with_attachments(store)
+    store.delete(f"index/{merged.name}")
+    Retention(store, CheckpointHistory(store), 9, lambda: None, attachments).prune(head, 1)
+    assert {a.name for a in old} <= set(store.list("index"))
     assert CheckpointRef(5, 1) in CheckpointHistory(store).bases()
 
 
@@ -244,14 +258,14 @@ def test_commits_are_deleted_after_those_who_need_them_were_asked():
     store, head = with_orphans()
     asked = []
 
-    def some(refs):
-        asked.extend(refs)
-        return [ref for ref in refs if ref.checkpoint != 5]
+    def some(folders):
+        asked.extend(each.ref for each in folders)
+        return [each for each in folders if each.ref.checkpoint != 5]
 
     history, attachments = CheckpointHistory(store), Attachments(store, 9)
     retention = Retention(store, history, 9, lambda: None, attachments, commits_go=some)
     retention.prune(head, 3)
-    there = {ref for ref in asked if store.list(f"readers/{ref.name}")}
+    there = {ref for ref in asked if store.list(f"readers/{folder(ref)}")}
     assert {ref.checkpoint for ref in there} == {5}
     assert min(ref.checkpoint for ref in asked) == 1
     check_retained(store, head, 3)

@@ -92,7 +92,7 @@ class Query:
                 ]
                 if splits:
                     assignment = Assignment(
-                        link.ref, reader, splits, batch_start=self.done.checkpoint
+                        link.identity, reader, splits, batch_start=self.done.checkpoint
                     )
                     for batch in self.task.read(assignment, Attempt(0, "query")):
                         found += batch.column(0).to_pylist()

@@ -20,7 +20,7 @@ from .rows import Row, is_lane
 from .rows import World as Files
 from .scheduler import Scheduler
 from .shared_directory import Directory, Weather
-from .spark_query import Logs, Offset, Query, Setting, Sink
+from .spark_query import Logs, Query, Setting, Sink
 from .spark_tasks import Job
 
 LONGEST_BEAT = 2.5 * HEARTBEAT_SECONDS
@@ -85,17 +85,13 @@ class Invariants:
     def unnamed(self, error: BaseException) -> None:
         self.found(f"an error without a name: {type(error).__name__}: {error}")
 
-    def handed_out(self, query: Query, start: Offset, end: Offset) -> None:
-        """One offset may be under way while another driver claims the state, and no more."""
-        if "late listings" in self.weather.until:
-            return
-        for number, directory in enumerate(query.directories):
-            if directory.owner is query.process or start[number] == end[number]:
-                continue
-            query.late[number] += 1
-            self.counts["an offset is under way while another driver claims the state"] += 1
-            if query.late[number] > 1:
-                self.found(f"two drivers of one state: {query.process.name} continues with batches")
+    def handed_out(self, query: Query, against_a_claim: Iterable[bool]) -> None:
+        """An offset may be under way while another driver claims the state, and no other.
+
+        By source: whether the claim was there before the question.
+        """
+        if any(against_a_claim) and not self.weather.counts["late listings"]:
+            self.found(f"two drivers of one state: {query.process.name} continues with batches")
 
     def planned(self, logs: Logs, batch: int, jobs: Sequence[Job]) -> None:
         self.count("a batch is planned")

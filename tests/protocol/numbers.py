@@ -9,10 +9,14 @@ from typing import Any
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
     CheckpointRef,
-    refs_in,
+    identities_in,
 )
 from pyspark_sluice.checkpoint_meta.documents.layout import READERS
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
+    ReaderCommit,
+    ReaderCommits,
+    about,
+)
 from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer, VersionedSerializer
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import FaultyStateStore, MemoryStateStore
@@ -198,8 +202,7 @@ class Harness:
         more.setdefault("batch_start", self.coordinator.history.load(ref).header.parent_checkpoint)
         return self.commits.publish(
             ReaderCommit(
-                checkpoint=ref.checkpoint,
-                epoch=ref.epoch,
+                **about(self.coordinator.history.load(ref).identity),
                 reader=reader,
                 attempt=0,
                 rows=[1] * count,
@@ -232,9 +235,9 @@ class Harness:
     def abandoned(self) -> list[tuple[int, list[int]]]:
         """(reader, numbers) of what the driver has published as abandoned, oldest first."""
         return [
-            (commit.reader, self.assigned(ref)[commit.reader])
-            for ref in refs_in(self.state.list(READERS))
-            for commit in self.commits.of(ref)
+            (commit.reader, self.assigned(commit.ref)[commit.reader])
+            for checkpoint in identities_in(self.state.list(READERS))
+            for commit in self.commits.of(checkpoint)
             if commit.abandoned
         ]
 

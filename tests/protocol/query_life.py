@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.layout import checkpoint_object, reader_object
 from pyspark_sluice.checkpoint_meta.storage.contract import FileStatus, Look, Storage
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalStorage
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
@@ -20,7 +17,7 @@ from pyspark_sluice.enumerator.files.cleaning.file_cleaner import CleaningPolicy
 from pyspark_sluice.enumerator.files.cleaning.source_cleanup import SourceCleanup
 from pyspark_sluice.enumerator.files.ledger_source import FilesSource
 from pyspark_sluice.enumerator.source_api import OpenState, SourceCleaner
-from pyspark_sluice.errors import FencedError, ReplayError, SluiceError
+from pyspark_sluice.errors import FencedError, SluiceError
 
 from .invariants import Find, Invariants
 from .rows import POLICY, Row, RowSource
@@ -244,54 +241,7 @@ class QueryLife(Invariants):
             self.count("the sink is restored, too, as the error says")
             self._restored(self.backup, sink=True)
             return True
-        if isinstance(query.error, ReplayError) and (foreign := self._foreign_commits(text)):
-            self.count("an executor of before a restore has taken the name of a commit")
-            if query is self.query:
-                self._restored_with_all_stopped(query, foreign)
-            return True
         return False
-
-    def _foreign_commits(self, text: str) -> set[bytes]:
-        """What an attempt cannot repeat, where a driver before that of the checkpoint wrote it.
-
-        A driver that a restored backup has overtaken has the same lineage, and the next one counts
-        its epochs from the backup on: what the first one's executors still write bears names of the
-        second one's checkpoints. The query refuses it. The pages ask people to stop a query first.
-        """
-        named = re.search(r"checkpoint (\d+) of epoch (\d+), reader (\d+);", text)
-        if named is None:
-            return set()
-        checkpoint, epoch, reader = map(int, named.groups())
-        ref, foreign = CheckpointRef(checkpoint, epoch), set[bytes]()
-        for directory in self.directories:
-            objects, authors = directory.objects, directory.authors
-            cut = objects.get(checkpoint_object(ref))
-            start = reader_object(ref, reader).removesuffix(".json")
-            for name, data in objects.items():
-                is_earlier = (
-                    name.startswith(f"{start}.")
-                    and cut in authors
-                    and data in authors
-                    and _number(authors[data]) < _number(authors[cut])
-                )
-                foreign.update([data] if is_earlier else ())
-        return foreign
-
-    def _restored_with_all_stopped(self, query: Query, foreign: set[bytes]) -> None:
-        """A person stops what still runs, and restores the backup again, or starts a new query."""
-        for running in [*self.zombies, query]:
-            self.scheduler.kill(running.process)
-            for executor in running.executors:
-                self.scheduler.kill(executor)
-        self.zombies = []
-        backup = self.backup
-        if backup and not any(foreign.intersection(of.values()) for of in backup.objects):
-            self._restored(backup, sink=True)
-            return
-        self.disturbed_at = self.scheduler.now
-        for directory in self.directories:
-            directory.objects.clear()
-        self._from_nothing()
 
     def _to_end(self) -> None:
         self.weather.until.clear()
@@ -339,6 +289,7 @@ class QueryLife(Invariants):
         for directory, objects in zip(self.directories, backup.objects, strict=True):
             directory.objects.clear()
             directory.objects.update(objects)
+            directory.owner = None
         for row in self.due:
             # What was ordered since then is not in it.
             self.due[row] = backup.due.get(row, 1)
@@ -380,12 +331,6 @@ class QueryLife(Invariants):
             Counter(self.due), set(self.optional), [len(f.gone) for f in self.files],
             [set(told) for told in self.told],
         )  # fmt: skip
-
-
-def _number(process: str) -> int:
-    """Which driver it is, or is an executor of; drivers count from 1."""
-    found = re.match(r"driver(\d+)", process)
-    return int(found[1]) if found else 0
 
 
 # The files of the query ----------------------------------------------------------------------

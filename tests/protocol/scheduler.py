@@ -63,8 +63,8 @@ class Thread:
         self.ready: Callable[[], bool] | None = None
         self.wake_at: float | None = None
         self.ended = False
-        self.failures = 0
-        """Store operations that have failed in a row."""
+        self.failures = self.calm = 0
+        """Store operations that have failed; operations that will not fail after that."""
         self.go: Callable[[], Any]
         self._target = target
 

@@ -32,8 +32,11 @@ REMEMBERED = 60.0
 
 Names = list[str]
 
-IN_A_ROW = 3
-"""Failures after which an operation succeeds, where a query must not end of them."""
+IN_A_ROW, CALM = 3, 4
+"""Failures after which so many operations succeed, where a query must not end of them.
+
+A publication that meets an object takes two more to compare it.
+"""
 
 
 @dataclass
@@ -56,9 +59,7 @@ class Directory:
     born: dict[str, float] = field(default_factory=dict)
     """When an object was published."""
     owner: Process | None = None
-    """Has made the newest claim."""
-    authors: dict[bytes, str] = field(default_factory=dict)
-    """By object: the process that has published it first, also before a backup was restored."""
+    """Has made the newest claim; None where a backup may have brought an earlier one back."""
 
 
 class Client(StateStore):
@@ -88,7 +89,6 @@ class Client(StateStore):
                 raise FileExistsError(name)
             self._directory.objects[name] = data
             self._directory.born[name] = self._scheduler.now
-            self._directory.authors.setdefault(data, self._process.name)
             self._own.add(name)
             if name.startswith("epochs/"):
                 self._directory.owner = self._process
@@ -168,7 +168,7 @@ class Client(StateStore):
             result = action()
         finally:
             if scheduler.current is not None:
-                scheduler.current.failures = 0
+                scheduler.current.calm -= 1
             scheduler.point()
         return result
 
@@ -204,9 +204,11 @@ class Client(StateStore):
         if not weather.has(kind, scheduler.now) or scheduler.random.random() >= share:
             return False
         if not KINDS[kind] and thread is not None:
-            if thread.failures >= IN_A_ROW:
+            if thread.calm > 0:
                 return False
             thread.failures += 1
+            if thread.failures % IN_A_ROW == 0:
+                thread.calm = CALM
         weather.counts[kind] += 1
         return True
 

@@ -93,8 +93,6 @@ class Query:
         self.began = world.scheduler.now
         self.batches = self.quiet = 0
         """Batches so far; questions in a row without news."""
-        self.late: Counter[int] = Counter()
-        """By source: offsets after a newer claim."""
         self.coordinators: list[Coordinator[Any, Any]] = []
         self.executors: list[Process] = []
         self._numbers = 0
@@ -138,6 +136,7 @@ class Query:
             if end is None:
                 refs = [o.ref(s) for o, s in zip(offsets, start, strict=True)]
                 unlimited = world.scheduler.random.random() < world.habits.unlimited
+                superseded = [*map(self._is_superseded, self.coordinators, self.directories)]
                 pairs = zip(self.coordinators, refs, strict=True)
                 asked = [coordinator.latest(ref, unlimited) for coordinator, ref in pairs]
                 found = [o.offset(r) for o, r in zip(offsets, asked, strict=True)]
@@ -148,7 +147,8 @@ class Query:
                     # A trigger's interval, once nothing comes.
                     sleep(0.01 if self.quiet < 20 else 1.0)
                     continue
-                world.handed_out(self, start, found)
+                news = [s != f for s, f in zip(start, found, strict=True)]
+                world.handed_out(self, map(all, zip(superseded, news, strict=True)))
                 self._log(batch, found)
                 end = found
                 before = [self.logs.offsets[b] for b in self.logs.offsets if b < batch]
@@ -162,6 +162,10 @@ class Query:
             self.quiet = 0
             self._done(batch, end)
             batch, start, end = batch + 1, end, None
+
+    def _is_superseded(self, coordinator: Coordinator[Any, Any], directory: Directory) -> bool:
+        is_open = coordinator._opened is not None
+        return is_open and directory.owner not in (None, self.process)
 
     def _resume(self, nothing: Offset) -> tuple[int, Offset, Offset | None]:
         logs = self.logs

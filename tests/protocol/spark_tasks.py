@@ -176,8 +176,8 @@ class _Attempt:
                 part.visibility.check(store)
             splits = [s for b in part.splits() for s in FileSplitSerializer().read(part.version, b)]
             assignment = Assignment(
-                part.checkpoint.ref, job.partition.reader, splits, part.sent, part.waived,
-                part.checkpoint.lineage, job.partition.claim, part.budget,
+                part.checkpoint, job.partition.reader, splits, part.sent, part.waived,
+                job.partition.claim, part.budget,
                 job.partition.batch_start,
             )  # fmt: skip
             name = f"{part.checkpoint.ref.name}/{job.partition.reader}"

@@ -43,6 +43,15 @@ def test_events_and_rows_arrive_once_where_parts_and_answers_are_lost():
     assert search.counts["an event is sent"] > 10
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2009, 7452])
+def test_a_restore_under_drivers_that_go_on_is_no_find(seed):
+    """An executor of before committed under a name of now; a base referred to what was gone."""
+    search = Search()
+    assert search.first([seed]) is None
+    assert search.counts["a backup is restored, without the sink"] > 1
+
+
 @pytest.mark.thorough("the same with other seeds")
 def test_nothing_is_found_in_a_million_steps():
     search = Search()

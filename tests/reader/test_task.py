@@ -9,7 +9,10 @@ import pytest
 
 from pyspark_sluice import errors
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import CustomEvent
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
+    CheckpointIdentity,
+    CheckpointRef,
+)
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
 from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
@@ -29,7 +32,7 @@ from pyspark_sluice.reader.api import (
 from pyspark_sluice.reader.task import Assignment, Attempt, DirectWrite, ReaderTask
 from pyspark_sluice.tests.protocol.row_reader import SCHEMA, RowReader, reader_maker, rows_in
 
-REF = CheckpointRef(7, 2)
+REF = CheckpointIdentity(CheckpointRef(7, 2), "ab" * 8, "cd" * 8)
 A, B = (FileSplit(FileVersion(name, 4, 0), 0, 4) for name in "ab")
 ALL = [("a", i) for i in range(4)] + [("b", i) for i in range(4)]
 
@@ -84,7 +87,7 @@ def test_a_task_yields_its_rows_in_order_and_then_acknowledges(executor):
     assert rows == ALL
     assert next(batches, None) is None
     commit = executor.commit
-    assert (commit.ref, commit.reader, commit.attempt, commit.query_id) == (REF, 3, 5, "query")
+    assert (commit.identity, commit.reader, commit.attempt, commit.query_id) == (REF, 3, 5, "query")
     assert (list(commit.rows), list(commit.events)) == ([4, 4], [("told", "hi")])
 
 

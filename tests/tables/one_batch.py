@@ -30,7 +30,7 @@ from pyspark_sluice.reader.task import Assignment, Attempt, DirectWrite, ReaderT
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.protocol.row_reader import SCHEMA, reader_maker
 from pyspark_sluice.tests.protocol.rows import Row
-from pyspark_sluice.tests.tables.sinks import LINEAGE, written_batch
+from pyspark_sluice.tests.tables.sinks import written_batch
 
 REF: Final = CheckpointRef(1, 1)
 FILES: Final = [FileSplit(FileVersion(name, 4, 0), 0, 4) for name in ("a", "b")]
@@ -75,10 +75,9 @@ class OneBatch:
             writes=DirectWrite(self._writer, json_of),
         )
         (checkpoint,) = CheckpointHistory(self.store).checkpoints()
-        checksum = CheckpointHistory(self.store).load(checkpoint).identity.checksum
-        assigned = Assignment(REF, 0, FILES, lineage=LINEAGE, checksum=checksum)
-        list(task.read(assigned, Attempt()))
-        commit = commits.find(REF, 0)
+        identity = CheckpointHistory(self.store).load(checkpoint).identity
+        list(task.read(Assignment(identity, 0, FILES), Attempt()))
+        commit = commits.find(identity, 0)
         assert commit is not None
         DeltaSink(str(self.root / "table"), {}).add(written_batch(commit.written_files or ()))
 

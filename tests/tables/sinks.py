@@ -21,7 +21,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
     CheckpointIdentity,
     CheckpointRef,
 )
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, about
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName, WrittenFile
 from pyspark_sluice.reader.direct_write.field_ids import from_text
 from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
@@ -72,12 +72,13 @@ def written_batch(
     return WrittenBatch.of_files(pairs, lineage, previous, storage or {})
 
 
-def commit_of(batch: WrittenBatch, reader: int = 0, epoch: int = 1) -> ReaderCommit:
+def commit_of(batch: WrittenBatch) -> ReaderCommit:
     """By which the files of a batch count."""
+    name = FileName.parse(batch.files[0].path)
+    assert name is not None
     return ReaderCommit(
-        checkpoint=batch.mark.checkpoint,
-        epoch=epoch,
-        reader=reader,
+        **about(name.checkpoint),
+        reader=0,
         attempt=0,
         rows=[3],
         input_bytes=[1],

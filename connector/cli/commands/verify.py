@@ -19,7 +19,13 @@ from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, committe
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.bootstrap_record import Seed, find_seed
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
-from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef, refs_in
+from ....checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    CheckpointIdentity,
+    CheckpointRef,
+    identities_in,
+    refs_in,
+)
 from ....checkpoint_meta.documents.checksummed_json import Document, without_checksum
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMark
 from ....checkpoint_meta.documents.epochs import FORMAT_DOCUMENT, KEPT, newest_epoch, purpose_of
@@ -221,7 +227,8 @@ class Verification:
                 self._damaged(
                     layout.checkpoint_object(parent), f"not the checkpoint that {ref} was cut after"
                 )
-        read = {*self._refs(layout.READERS), *self._refs(layout.ABANDONED)}
+        folders = [*self._store.list(layout.READERS), *self._store.list(layout.ABANDONED)]
+        read = {folder.ref for folder in identities_in(folders)}
         for ref in sorted(read - listed):
             # Retention lets the checkpoint go first.
             why = "readers have committed it"
@@ -233,32 +240,28 @@ class Verification:
 
     def _all_commits(self) -> None:
         names = [
-            (ref, leaf)
-            for ref in self._refs(layout.READERS)
-            for leaf in self._store.list(f"{layout.READERS}/{ref.name}")
+            (folder, leaf)
+            for folder in identities_in(self._store.list(layout.READERS))
+            for leaf in self._store.list(layout.reader_directory(folder))
             # Those from before their checkpoint was given back do not count.
-            if layout.order_of(leaf) == self._reread.get(ref, 0)
+            if layout.order_of(leaf) == self._reread.get(folder.ref, 0)
         ]
         # There may be thousands, and on a bucket the wait for each is longer than the check.
         in_parallel(lambda name: self._commit(*name), names)
         self._lengths_of_commits()
-        self._absent_commits({f"{layout.READERS}/{ref.name}/{leaf}" for ref, leaf in names})
+        self._absent_commits({f"{layout.reader_directory(of)}/{leaf}" for of, leaf in names})
 
-    def _commit(self, ref: CheckpointRef, leaf: str) -> None:
-        name = f"{layout.READERS}/{ref.name}/{leaf}"
+    def _commit(self, folder: CheckpointIdentity, leaf: str) -> None:
+        name, ref = f"{layout.reader_directory(folder)}/{leaf}", folder.ref
         commit = self._document(name, ReaderCommit)
         if commit is None:
             self._bad_commits.add(ref)
             return
         checkpoint = self._checkpoints.get(ref)
-        owners, order = ("", commit.lineage), self._reread.get(ref, 0)
-        names = [layout.reader_object(ref, commit.reader, own, order) for own in owners]
-        wrong = commit.ref != ref or name not in names
-        # One of another lineage is of a query that was deleted, and does not count.
-        is_ours = checkpoint and commit.lineage in ("", checkpoint.header.lineage)
-        if wrong:
+        if name != layout.reader_object(commit.identity, commit.reader, self._reread.get(ref, 0)):
             self._wrong(name, ref, commit)
-        elif is_ours:
+        elif checkpoint and commit.identity == checkpoint.identity:
+            # Else it is of a query that was deleted, or overtaken by a restore: it does not count.
             self._commits.setdefault(ref, []).append(commit)
 
     def _wrong(self, name: str, ref: CheckpointRef, commit: ReaderCommit) -> None:
@@ -267,14 +270,15 @@ class Verification:
 
     def _lengths_of_commits(self) -> None:
         """Compare what commits acknowledge with the parts, which other commits decide."""
-        read = {(ref, one.reader): one for ref, commits in self._commits.items() for one in commits}
-        for (ref, reader), commit in read.items():
+        read = {(one.identity, one.reader): one for of in self._commits.values() for one in of}
+        for (identity, reader), commit in read.items():
+            ref = identity.ref
             checkpoint = self._checkpoints[ref]
             length = part_length(checkpoint, reader, lambda *part: read.get(part))
             if length is not None and length != len(commit.rows):
                 # As if it were not there.
                 self._commits[ref].remove(commit)
-                self._wrong(layout.reader_object(ref, reader, ""), ref, commit)
+                self._wrong(layout.reader_object(identity, reader), ref, commit)
 
     def _absent_commits(self, there: Collection[str]) -> None:
         complete = [link for link in self.snapshots() if link.is_complete]
@@ -283,7 +287,8 @@ class Verification:
         for checkpoint in [*(link.checkpoint for link in complete), *filter(None, referred)]:
             ref = checkpoint.ref
             for reader in readers_of(checkpoint):
-                name = layout.reader_object(ref, reader, "", self._reread.get(ref, 0))
+                order = self._reread.get(ref, 0)
+                name = layout.reader_object(checkpoint.identity, reader, order)
                 if name not in there:
                     why = f"{ref} is complete; unless its task never ran, because of a limit"
                     self._missing(name, why)
@@ -304,11 +309,13 @@ class Verification:
         return committed_on(lambda ref: self._checkpoints[ref].header.parent, refs, newest)
 
     def _all_abandoned(self) -> None:
-        for ref in self._refs(layout.ABANDONED):
-            for leaf in self._store.list(layout.abandoned_directory(ref)):
-                record = self._document(f"{layout.ABANDONED}/{ref.name}/{leaf}", Abandonment)
-                if record is not None:
-                    self._closed.setdefault(ref, []).append(record)
+        for folder in identities_in(self._store.list(layout.ABANDONED)):
+            directory = layout.abandoned_directory(folder)
+            for leaf in self._store.list(directory):
+                record = self._document(f"{directory}/{leaf}", Abandonment)
+                checkpoint = self._checkpoints.get(folder.ref)
+                if record and checkpoint and checkpoint.identity == record.identity:
+                    self._closed.setdefault(folder.ref, []).append(record)
 
     def _orders(self) -> None:
         orders = Orders(self._store)
@@ -344,7 +351,7 @@ class Verification:
             self._missing(layout.SEED, f"the state was prepared by `sluice {purpose}`")
 
     def _seeded(self, seed: Seed | None) -> None:
-        if seed is not None and not self._refs(layout.READERS):
+        if seed is not None and not self._store.list(layout.READERS):
             name = layout.checkpoint_object(seed.ref)
             if f"{seed.ref.name}.arrow" not in self._store.list(layout.CHECKPOINTS):
                 self._missing(name, "a query should start after it")

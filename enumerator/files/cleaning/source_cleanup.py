@@ -56,7 +56,7 @@ class SourceCleanup(SourceCleaner):
         """What they want read again is not cleaned up before."""
         self._lost = 0
         """The newest order that is contained and gone: what it wants read again is unknown."""
-        self._commits = ReaderCommits(state.store, state.lineage)
+        self._commits = ReaderCommits(state.store)
         self._lineage = ""
         self._marks = CleanupMarks(state.store, state.epoch)
         self._lock = threading.Lock()
@@ -207,7 +207,7 @@ class SourceCleanup(SourceCleaner):
         """Return what its readers have read for certain; without a commit nothing is certain."""
         serializer = self._source.split_serializer
         for reader in readers_of(checkpoint):
-            commit = self._commits.find(checkpoint.ref, reader)
+            commit = self._commits.find(checkpoint.identity, reader)
             if commit is None or commit.abandoned:
                 continue
             unread = {*commit.returned_indexes, *commit.skipped}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Continuation
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
+    CheckpointIdentity,
+    CheckpointRef,
+)
 from pyspark_sluice.checkpoint_meta.documents.checksummed_json import with_checksum
 from pyspark_sluice.checkpoint_meta.documents.layout import reader_directory, reader_object
 from pyspark_sluice.checkpoint_meta.documents.reader_assignment import resolved
@@ -19,12 +23,13 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
     ReaderCommits,
     ReturnedSplit,
     UnfinishedSplit,
+    about,
 )
 from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.errors import StateCorruptError, StateNotSharedError, StateVersionError
 
-REF = CheckpointRef(7, 2)
+CHECKPOINT = CheckpointIdentity(CheckpointRef(7, 2), "ab" * 8, "cd" * 8)
 TEXT = st.text('aé\U0001f600"\\\n\0', max_size=5)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXT,
@@ -35,8 +40,7 @@ JSON = st.recursive(
 
 def commit(**more):
     fields = {
-        "checkpoint": 7,
-        "epoch": 2,
+        **about(CHECKPOINT),
         "reader": 3,
         "attempt": 0,
         "rows": [5, 0],
@@ -94,7 +98,7 @@ class _ShowsLate(MemoryStateStore):
         return super().read(name)
 
     def refresh(self, directory):
-        if directory == reader_directory(REF):
+        if directory == reader_directory(CHECKPOINT):
             self.hidden_for -= 1
 
 
@@ -112,7 +116,7 @@ def test_a_commit_that_exists_and_is_never_shown_is_an_error_that_names_it():
     commits.publish(commit(attempt=0))
     with pytest.raises(StateNotSharedError, match="exists, but does not return it") as caught:
         commits.publish(commit(attempt=1), sleep=lambda seconds: None)
-    assert caught.value.where.endswith(reader_object(REF, 3))
+    assert caught.value.where.endswith(reader_object(CHECKPOINT, 3))
 
 
 def test_the_readers_of_a_checkpoint_are_listed_in_order(store):
@@ -120,8 +124,19 @@ def test_the_readers_of_a_checkpoint_are_listed_in_order(store):
     for reader in (10, 2, 0):
         commits.publish(commit(reader=reader))
     commits.publish(commit(reader=1, epoch=1))
-    assert commits.readers(REF) == [0, 2, 10]
-    assert [found.reader for found in commits.of(REF)] == [0, 2, 10]
+    assert commits.readers(CHECKPOINT) == [0, 2, 10]
+    assert [found.reader for found in commits.of(CHECKPOINT)] == [0, 2, 10]
+
+
+def test_a_commit_of_another_checkpoint_of_the_same_name_counts_for_that_one_alone(store):
+    """As an executor makes it whose query was overtaken by a restore from a backup."""
+    commits, other = ReaderCommits(store), replace(CHECKPOINT, checksum="ef" * 8)
+    commits.publish(commit(**about(other)))
+    assert commits.find(CHECKPOINT, 3) is None
+    assert commits.of(CHECKPOINT) == []
+    assert commits.publish(commit(attempt=1)).attempt == 1
+    found = [commits.find(checkpoint, 3) for checkpoint in (CHECKPOINT, other)]
+    assert [one and (one.attempt, one.identity) for one in found] == [(1, CHECKPOINT), (0, other)]
 
 
 @pytest.mark.parametrize(

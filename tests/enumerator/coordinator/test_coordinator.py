@@ -180,7 +180,7 @@ def test_an_unbounded_split_that_was_abandoned_comes_back_at_its_old_start(query
     query.acknowledge(first, 0)
     query.coordinator.latest(first)
     assert query.enumerator.returned == [(1, [1])]
-    (part,) = query.commits.find(first, 1).unfinished
+    (part,) = query.commits.find(query.coordinator.history.load(first).identity, 1).unfinished
     assert (part.index, part.remainder) == (0, {"json": ["1"]})
 
 

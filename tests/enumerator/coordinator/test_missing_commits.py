@@ -8,7 +8,7 @@ import time
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommits, about
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.errors import StateError
@@ -23,11 +23,8 @@ def query():
 
 
 def abandon(query, ref, reader):
-    query.commits.abandon(
-        Abandonment(
-            checkpoint=ref.checkpoint, epoch=ref.epoch, reader=reader, attempt=0, reported=0
-        )
-    )
+    names = about(query.coordinator.history.load(ref).identity)
+    query.commits.abandon(Abandonment(**names, reader=reader, attempt=0, reported=0))
 
 
 class OldListings(MemoryStateStore):

@@ -12,6 +12,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
     ReaderCommit,
     ReaderCommits,
     ReturnedSplit,
+    about,
 )
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
@@ -219,27 +220,27 @@ def begun_again():
     """A query in the place of a deleted one, whose executor commits what it still reads."""
     old = Harness(range(4), TWO_FILES)
     first = old.coordinator.latest(NO_CHECKPOINT)
-    lineage = old.coordinator.history.load(first).header.lineage
+    names = about(old.coordinator.history.load(first).identity)
     old.state.objects.clear()
     commit = ReaderCommit(
-        checkpoint=1, epoch=1, reader=0, attempt=0, lineage=lineage,
+        **names, reader=0, attempt=0,
         rows=[9], input_bytes=[9], microseconds=[9], returned=[{"index": 0, "reason": "torn"}],
     )  # fmt: skip
-    late = ReaderCommits(old.state, lineage)
+    late = ReaderCommits(old.state)
     late.publish(commit)
-    late.abandon(Abandonment(checkpoint=1, epoch=1, reader=1, attempt=0, reported=0))
+    late.abandon(Abandonment(**names, reader=1, attempt=0, reported=0))
     return Harness(range(4), TWO_FILES, old.state)
 
 
 def test_a_commit_of_a_deleted_query_is_not_counted_and_blocks_nobody(begun_again):
     query = begun_again
     first = query.coordinator.latest(NO_CHECKPOINT)
-    lineage = query.coordinator.history.load(first).header.lineage
-    commits = ReaderCommits(query.state, lineage)
-    assert commits.find(first, 0) is None
-    assert commits.abandoned(first) == []
+    checkpoint = query.coordinator.history.load(first).identity
+    commits = ReaderCommits(query.state)
+    assert commits.find(checkpoint, 0) is None
+    assert commits.abandoned(checkpoint) == []
     rows = {"rows": [1], "input_bytes": [1], "microseconds": [1]}
-    mine = ReaderCommit(checkpoint=1, epoch=1, reader=0, attempt=1, lineage=lineage, **rows)
+    mine = ReaderCommit(**about(checkpoint), reader=0, attempt=1, **rows)
     assert commits.publish(mine) == mine
     assert commits.publish(mine.model_copy(update={"attempt": 2})).attempt == 1
     query.acknowledge(first, 1)

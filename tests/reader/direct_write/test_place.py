@@ -144,10 +144,9 @@ def test_a_file_that_was_never_finished_is_swept_once_its_reader_has_a_commit(tm
 def test_only_the_checkpoints_that_are_pruned_are_swept(tmp_path):
     store = open_store(str(tmp_path / "state"))
     chain(store, 3)
-    history = CheckpointHistory(store)
-    first, second, _ = history.checkpoints()
+    first, second, _ = identities(store)
     table, lost = tmp_path / "table", []
-    for number, identity in enumerate(identities(store)[:2], 1):
+    for number, identity in enumerate((first, second), 1):
         lost.append(batch_of(table, number, ids(0), identity=identity, token="f" * 12))
         won = batch_of(table, number, ids(0), identity=identity)
         ReaderCommits(store).publish(commit_of(won))
@@ -170,7 +169,7 @@ def test_files_of_the_query_that_was_begun_last_are_swept_however_far_the_one_be
     table, new = tmp_path / "table", {"identity": last.identity}
     won = batch_of(table, 1, ids(0), token="a" * 12, **new)
     lost = batch_of(table, 1, ids(0), token="b" * 12, **new)
-    ReaderCommits(store, "f" * 16).publish(commit_of(won, epoch=9))
+    ReaderCommits(store).publish(commit_of(won))
     swept = sweep(Place(str(table), {}), store, delete=True)
     assert swept.superseded == [file.path for file in lost.files]
     assert swept.named == [file.path for file in won.files]

@@ -13,11 +13,11 @@ from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
     CheckpointRef,
-    refs_in,
+    identities_in,
 )
 from pyspark_sluice.checkpoint_meta.documents.layout import READERS, reader_object
 from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import Abandonment, ReaderCommits, about
 from pyspark_sluice.checkpoint_meta.documents.schema_history import SchemaHistory
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.index.fingerprints import SeenKeys
@@ -47,9 +47,8 @@ def query(tmp_path_factory):
         if at == 3:
             ref = made.plan()
             made.read(ref, readers=(0,))
-            record = Abandonment(
-                checkpoint=ref.checkpoint, epoch=ref.epoch, reader=1, attempt=0, reported=0
-            )
+            identity = CheckpointHistory(made.store).load(ref).identity
+            record = Abandonment(**about(identity), reader=1, attempt=0, reported=0)
             ReaderCommits(made.store).abandon(record)
             made.done = ref
         else:
@@ -99,7 +98,9 @@ def restored(store, ref):
     seen = SeenKeys.merge([part.keys.bare() for part in (*state.runs, *state.tails)])
     assigned = history.load(ref).assigned
     given = [(reader, str(batch.to_pylist())) for reader, batch in assigned]
-    commits = [commit.model_dump() for commit in ReaderCommits(store).of(ref)]
+    commits = [
+        commit.model_dump() for commit in ReaderCommits(store).of(history.load(ref).identity)
+    ]
     return pending, given, seen.names.low.tolist(), commits
 
 
@@ -254,7 +255,7 @@ def test_a_commit_that_a_later_checkpoint_has_counted_is_missed_before_any_later
     harness.enumerator.pending.append(3)
     harness.coordinator.latest(first)
     assert verified(harness.state)["findings"] == []
-    name = reader_object(first, 0)
+    name = reader_object(harness.coordinator.history.load(first).identity, 0)
     harness.state.delete(name)
     assert [found["object"] for found in verified(harness.state)["findings"]] == [name]
 
@@ -305,7 +306,7 @@ def test_a_state_whose_parts_go_on_with_splits_that_were_not_begun_is_whole(tmp_
     assert any(history.load(ref).header.origins for ref in history.checkpoints())
     assert any(
         commit.unfinished and commit.not_begun.indexes
-        for ref in refs_in(store.list(READERS))
-        for commit in ReaderCommits(store).of(ref)
+        for checkpoint in identities_in(store.list(READERS))
+        for commit in ReaderCommits(store).of(checkpoint)
     )
     assert Verification(store).run().findings == []

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.host.batch_log import BatchLog
@@ -55,8 +56,9 @@ def reread(landing, *more):
 
 def commits_of(landing):
     store = open_store(state_of(landing))
-    commits, ref = ReaderCommits(store), CheckpointRef(2, 2)
-    return commits.find(ref, 0), [*commits.replaced(ref, 0)]
+    commits = ReaderCommits(store)
+    batch = CheckpointHistory(store).load(CheckpointRef(2, 2)).identity
+    return commits.find(batch, 0), [*commits.replaced(batch, 0)]
 
 
 def in_table(landing):

@@ -18,7 +18,11 @@ from pyspark_sluice.checkpoint_meta.documents.file_columns import (
     ranges_of,
 )
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
+    ReaderCommit,
+    ReaderCommits,
+    about,
+)
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
@@ -91,14 +95,14 @@ class Keeping:
             state_rows=0,
         )
         assigned = [(r, ranges_of(splits)) for r, splits in enumerate(by_reader)]
-        self.history.publish(Checkpoint(header, RANGES, pa.schema([]), assigned))
+        published = self.history.publish(Checkpoint(header, RANGES, pa.schema([]), assigned))
         for reader, splits in enumerate(by_reader):
             more = commit.get(reader, {})
             if more is not None:
                 zeros = [0] * len(splits)
                 ReaderCommits(self.store).publish(
                     ReaderCommit(
-                        checkpoint=ref.checkpoint, epoch=ref.epoch, reader=reader, attempt=0,
+                        **about(published.identity), reader=reader, attempt=0,
                         rows=zeros, input_bytes=zeros, microseconds=zeros, **more,
                     )
                 )  # fmt: skip

@@ -11,7 +11,11 @@ import pytest
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
+    ReaderCommit,
+    ReaderCommits,
+    about,
+)
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.storage.bucket_storage import BucketStorage
 from pyspark_sluice.checkpoint_meta.storage.contract import Storage
@@ -180,7 +184,7 @@ def test_files_go_as_checkpoints_leave_the_retained_ones_and_state_waits_for_the
         ref = coordinator.latest(ref)
         ReaderCommits(store).publish(
             ReaderCommit(
-                checkpoint=ref.checkpoint, epoch=ref.epoch, reader=0, attempt=0,
+                **about(coordinator.history.load(ref).identity), reader=0, attempt=0,
                 rows=[1], input_bytes=[3], microseconds=[1],
             )
         )  # fmt: skip
