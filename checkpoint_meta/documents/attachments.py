@@ -7,7 +7,7 @@ refers to them any more (`retention.py`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
@@ -90,8 +90,10 @@ class Attachments:
         self.sound.add(attachment.name)
         return data
 
-    def check(self, attachments: Iterable[Attachment]) -> None:
+    def check(self, attachments: Sequence[Attachment]) -> None:
         """Raise, as `read` does, unless all of them are there and are what they were."""
+        if not attachments:
+            return
         # What is sound is only listed, but not known from memory alone: a directory that was
         # restored from a backup while this query runs lacks what was written since.
         self._store.refresh(INDEX)
