@@ -92,7 +92,10 @@ class LogicalTypes:
             if column.physical_type == "INT96":
                 self.int96.add(path)
             else:
-                self._put(path, _annotated(column.logical_type.type, kind))
+                # Intervals have an annotation of the older kind only.
+                is_interval = column.converted_type == "INTERVAL"
+                logical = "INTERVAL" if is_interval else column.logical_type.type
+                self._put(path, _annotated(logical, kind))
         for leaf, label in self._unsupported.leaves.values():
             path, kind = self._leaves[leaf]
             self._put(path, pa.string() if label is None else ForeignType(kind, label))
