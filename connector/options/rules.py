@@ -13,9 +13,10 @@ from pydantic.alias_generators import to_camel
 from ...enumerator.files.ledger.pending import FileOrder
 from ...enumerator.files.ledger.sifting import OnOverwrite
 from ...reader.direct_write.write_options import WriteOptions
+from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName, ParseMode
 from ...reader.files.options.schema_options import EvolutionMode
-from ...reader.files.options.values import MissingFiles
+from ...reader.files.options.values import LINE_FORMATS, MissingFiles, is_built_in
 
 UNSET: Final = object()
 """Among the values of a rule: the option is left out."""
@@ -55,7 +56,10 @@ class Rule:
             return is_chosen(options, self.other)
         if UNSET in self.permitted and self.other not in options.model_fields_set:
             return True
-        return getattr(options, self.other) in self.permitted
+        value = getattr(options, self.other)
+        if self.permitted == LINE_FORMATS and not is_built_in(value):
+            return format_class(value).is_lines
+        return value in self.permitted
 
 
 def _rules(options: str | Iterable[str], *rule: Any, **parts: Any) -> list[Rule]:
@@ -133,7 +137,7 @@ OF_FILES: Final = (
     Rule(
         "on_overwrite",
         "file_format",
-        (FileFormatName.CSV, FileFormatName.JSON, FileFormatName.TEXT),
+        LINE_FORMATS,
         OnOverwrite.APPEND_TAIL,
         _LINES,
     ),

@@ -22,7 +22,6 @@ from pyspark_sluice.formats import (
 class FixedWidthFormat(RecordFormat):
     """Columns of so many bytes each: `.option("columns", "id 8, name 20, day 10")`."""
 
-    knows = frozenset({"compression"})
     own_options = frozenset({"columns"})
 
     def __init__(

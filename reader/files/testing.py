@@ -6,12 +6,15 @@ code, and is held to what Sluice promises of any format. Needs pytest to run it,
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import os
 import random
 import tracemalloc
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from multiprocessing import get_context
@@ -22,10 +25,12 @@ import pyarrow as pa
 
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...errors import FileChangedError, FileVanishedError, SluiceError, SplitReadError
-from ..api import ReaderContext, Report, SplitFinished, SplitReturned
+from ..api import ReaderContext, Report, SplitFinished, SplitReturned, SplitUnfinished
+from ..budget import PartBudget, RemainingBudget
 from .formats.api import FileFormat, Splittability
 from .formats.registry import make_format
-from .options import ReaderOptions
+from .io.codecs import codec_of
+from .options import Compression, ReaderOptions
 from .reader import FileSplitReader
 
 __all__ = ["CONTEXT", "FileFormatSuite", "cut", "read", "read_rows", "version", "whole"]
@@ -233,6 +238,34 @@ class FileFormatSuite(ABC):
         splits = self._cut(path, [path.stat().st_size // 3])
         assert read(splits, self.schema, **options)[0].to_pylist() == wanted
         assert read_rows([path] * 3, self.schema, **options) == wanted * 3
+
+    # Limits and compression -----------------------------------------------------------------
+
+    def test_a_limit_on_rows_ends_a_batch_within_a_file(self, tmp_path: Path) -> None:
+        """The next batch goes on behind the last row; no row is lost or comes twice."""
+        rows = self.rows(40)
+        splits, rows_read = [whole(self._file(tmp_path, rows))], list[Row]()
+        while splits and len(rows_read) <= len(rows):
+            context = replace(CONTEXT, budget=RemainingBudget(PartBudget(rows=7)))
+            table, reports = read(splits, self.schema, context, **self.options)
+            assert 0 < table.num_rows <= 7
+            rows_read += table.to_pylist()
+            splits = [one.remainder for one in reports if isinstance(one, SplitUnfinished)]
+        assert rows_read == rows
+
+    def test_compressed_lines_are_the_same_lines(self, tmp_path: Path) -> None:
+        """By the suffix, and cut where the codec can be entered."""
+        rows, file_format = self.rows(60), self._format()
+        path = self._file(tmp_path, rows)
+        codec = codec_of(str(path), file_format.options.compression)
+        if not file_format.is_lines or codec is not Compression.NONE:
+            return
+        for suffix, compress in ((".gz", gzip.compress), (".bz2", bz2.compress)):
+            compressed = path.with_name(path.name + suffix)
+            compressed.write_bytes(compress(path.read_bytes()))
+            middle = compressed.stat().st_size // 2
+            assert self._read([whole(compressed)]) == rows
+            assert self._read(self._cut(compressed, [middle])) == rows
 
     # Small files ----------------------------------------------------------------------------
 

@@ -170,6 +170,9 @@ class FileFormat(ABC):
     own_options: ClassVar[frozenset[str]] = frozenset()
     """Names of its additional options. Their values are in `ReaderOptions.format_options`."""
 
+    is_lines: ClassVar[bool] = False
+    """True if records end where a separator is, so that a file may grow: onOverwrite=appendTail."""
+
     counts_rows: ClassVar[bool] = False
     """True if every block has its number of rows, so that a part continues within a block."""
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ....errors import OptionError
 from ..options import FileFormatName, ReaderOptions
-from ..options.values import ENTRY_POINTS, is_built_in
+from ..options.values import ENTRY_POINTS, LINE_FORMATS, TEXT_FORMATS, is_built_in
 from .api import NO_CONTEXT, FileFormat, FormatContext
 
 _CLASSES: Mapping[str, str] = {
@@ -32,10 +32,9 @@ _CLASSES: Mapping[str, str] = {
 }
 
 _EVERY = tuple(FileFormatName)
-_JSON, _CSV, _TEXT = (FileFormatName.JSON,), (FileFormatName.CSV,), (FileFormatName.TEXT,)
+_JSON, _CSV, _TEXT = ((each,) for each in LINE_FORMATS)
 _RECORDS = (*_JSON, *_CSV)
 _XML = (FileFormatName.XML,)
-_LINES = (*_RECORDS, *_TEXT)
 _MANY_ROWS = tuple(f for f in _EVERY if f is not FileFormatName.BINARY_FILE)
 _NAMED = tuple(f for f in _EVERY if f not in (FileFormatName.TEXT, FileFormatName.BINARY_FILE))
 
@@ -44,8 +43,8 @@ _KNOWN: dict[tuple[FileFormatName, ...], str] = {
     "storage_options base_path recursive_file_lookup filter time_zone",
     # A file of binaryFile is one value, and its size is known before it is read.
     _MANY_ROWS: "max_record_bytes archive_path_filter",
-    (*_LINES, *_XML): "compression encoding",
-    _LINES: "line_sep",
+    TEXT_FORMATS: "compression encoding",
+    LINE_FORMATS: "line_sep",
     (*_RECORDS, *_XML): "mode column_name_of_corrupt_record date_format timestamp_format "
     "timestamp_ntz_format locale",
     _RECORDS: "multi_line",

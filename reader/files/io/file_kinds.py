@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from ....checkpoint_meta.documents.file_split import FileVersion
 from ....errors import WITHOUT_THE_FILE, MalformedDataError, SluiceError
 from ..options import Compression, FileFormatName, ReaderOptions
-from ..options.values import is_built_in
+from ..options.values import LINE_FORMATS, TEXT_FORMATS, is_built_in
 from .codecs import codec_of
 from .source_file import SourceFile
 
 HEAD = 512
 """Bytes at the beginning of a file that are looked at: the header block of a tar archive."""
 
-_MAY_BE_COMPRESSED = tuple(map(FileFormatName, ("json", "csv", "text", "xml")))
-_LINES = tuple(map(FileFormatName, ("json", "csv", "text")))
 # Bytes that text does not have: control characters other than white space.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _IS_HTML = re.compile(
@@ -105,13 +103,13 @@ def another_kind(
         return None
     # Another encoding may begin with these bytes, and documents may name their own.
     is_lines = options.encoding == "utf-8" and not (options.multi_line or options.wholetext)
-    if kind.option == "encoding" and not (is_lines and options.file_format in _LINES):
+    if kind.option == "encoding" and not (is_lines and options.file_format in LINE_FORMATS):
         return None
     # Any file is a value there.
     if options.file_format == FileFormatName.BINARY_FILE:
         return None
     # What is compressed twice can be decompressed once.
-    is_once = options.file_format in _MAY_BE_COMPRESSED and (is_stored or codec is Compression.NONE)
+    is_once = options.file_format in TEXT_FORMATS and (is_stored or codec is Compression.NONE)
     may_be_told = kind.option in ("fileFormat", "encoding") or is_once
     way = f"Set {kind.option}={kind.value}" if kind.option and may_be_told else kind.remedy
     return MalformedDataError(

@@ -16,19 +16,19 @@ from typing import IO, cast
 from typing_extensions import override
 
 from ....errors import WITHOUT_THE_FILE, MalformedDataError, SluiceError
-from ..options import Compression, FileFormatName, ReaderOptions
+from ..options import Compression, ReaderOptions
+from ..options.values import LINE_FORMATS
 from .codecs import codec_of
 from .source_file import AsFile, RandomAccess
 
 STEP = 256 * 1024
-_LINES = tuple(map(FileFormatName, ("json", "csv", "text")))
 
 
 def content_in_order(
     stream: IO[bytes], path: str, size: int, options: ReaderOptions, stack: ExitStack
 ) -> RandomAccess:
     """The content of a member that comes in order; on disk if its format reads it in another."""
-    in_order = options.file_format in _LINES and not (options.multi_line or options.wholetext)
+    in_order = options.file_format in LINE_FORMATS and not (options.multi_line or options.wholetext)
     if in_order and codec_of(path, options.compression) is Compression.NONE:
         return _InOrder(stream, path, size)
     copy = tempfile.SpooledTemporaryFile(STEP, prefix="sluice-member-")  # noqa: SIM115

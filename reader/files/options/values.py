@@ -206,6 +206,12 @@ Encoding = Annotated[str, AfterValidator(_known_encoding)]
 StopAtDelimiter = Annotated[str, _only("STOP_AT_DELIMITER", "handling")]
 
 
+LINE_FORMATS = (FileFormatName.JSON, FileFormatName.CSV, FileFormatName.TEXT)
+"""Built-in formats whose classes have `is_lines`, so that options load none of them."""
+
+TEXT_FORMATS = (*LINE_FORMATS, FileFormatName.XML)
+"""Those whose files may be compressed as a whole, and have an encoding."""
+
 ENTRY_POINTS = "pyspark_sluice.formats"
 """Group in which an installed package announces its formats by name."""
 

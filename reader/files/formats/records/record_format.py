@@ -100,6 +100,9 @@ def source_of(block: LineBlock, skipped: int = 0) -> Origin:
 class RecordFormat(FileFormat):
     """A format whose records are independent of each other. Subclasses parse a buffer of them."""
 
+    knows = frozenset({"compression", "encoding", "line_sep"})
+    is_lines = True
+
     def __init__(
         self, schema: pa.Schema, options: ReaderOptions, context: FormatContext = NO_CONTEXT
     ) -> None:
