@@ -23,10 +23,11 @@ from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
+from ....checkpoint_meta.documents.checkpoint import PartBudget
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ...errors import FileChangedError, FileVanishedError, SluiceError, SplitReadError
 from ..api import ReaderContext, Report, SplitFinished, SplitReturned, SplitUnfinished
-from ..budget import PartBudget, RemainingBudget
+from ..budget import RemainingBudget
 from .formats.api import FileFormat, Splittability
 from .formats.registry import make_format
 from .io.codecs import codec_of
