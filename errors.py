@@ -193,7 +193,8 @@ def without_history(error: ErrorT) -> ErrorT:
 
 def not_installed(what: str, where: str, package: str, extra: str) -> OptionError:
     """Return the error where an optional package is missing; `what` cannot be done without it."""
-    install = f"pip install 'pyspark-sluice[{extra}]' on each machine that uses it"
+    # As long as the package is on no index.
+    install = f"pip install '.[{extra}]' in the checkout, on each machine that uses it"
     return OptionError(what, where, f"no package {package}", install)
 
 

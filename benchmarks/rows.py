@@ -12,6 +12,7 @@ from pathlib import Path
 from .bench import Bench, Result, median
 from .data import SCHEMA, SMALL_SCHEMA, write_small
 from .decoder_rows import decoders
+from .feed_rows import feeds
 from .growth import growth
 from .memory_row import memory
 from .readme_row import readme
@@ -179,6 +180,7 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "run": by_run,
     "run-start": starts,
     "run-columns": new_columns,
+    "feeds": feeds,
     "types": types,
     "decoders": decoders,
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},

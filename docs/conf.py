@@ -91,7 +91,7 @@ class OptionLinks(SphinxTransform):
 
 
 class InTheSourceTree(SphinxTransform):
-    """Links to pages next to the code, which the site does not have, become plain text."""
+    """Links to pages next to the code, which the site does not have, lead to a copy of them."""
 
     default_priority = 600
 
@@ -101,7 +101,10 @@ class InTheSourceTree(SphinxTransform):
             page = str(node.get("reftarget", ""))
             is_page = node.get("refdomain") == "doc" and page not in self.env.found_docs
             if is_page and Path(__file__).parent.parent.joinpath(f"{page}.md").is_file():
-                node.replace_self(node.children)
+                copy = addnodes.download_reference("", refdoc=self.env.docname)
+                copy["reftarget"] = f"/{page}.md"
+                copy += node.children
+                node.replace_self(copy)
 
 
 def _above(node: nodes.Node) -> Iterator[nodes.Node]:

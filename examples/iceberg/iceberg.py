@@ -1,6 +1,6 @@
 """Exactly once into an Iceberg table with the package `pyiceberg`: plain Python, no JAR.
 
-    pip install 'pyspark-sluice[tables]'
+    pip install '.[tables]'
     python iceberg.py LANDING WAREHOUSE CHECKPOINT
 
 The number of the query's last batch is a property of the table, set in the commit that adds

@@ -1,6 +1,6 @@
 """From an empty directory to a Delta table that any engine reads.
 
-pip install 'pyspark-sluice[tables]'
+pip install '.[tables]'
 python quickstart_table.py [HOME]    # without HOME: /tmp/sluice-table
 """
 

@@ -57,6 +57,7 @@ def _tried(name: str) -> bool:
             "AIRFLOW_HOME": str(root / "airflow"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
             "PREFECT_HOME": str(root / "prefect"),
+            "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
             "DO_NOT_TRACK": "1",
         }
         binary, *arguments = call

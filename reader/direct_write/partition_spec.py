@@ -139,7 +139,7 @@ def _transform(text: str) -> Callable[[pa.Array], pa.Array]:
             text,
             str(error),
             "the package pyiceberg-core on all machines that run tasks",
-            "pip install 'pyspark-sluice[tables]' on the executors, too.",
+            "pip install '.[tables]' on the executors, too.",
         ) from error
     numbers = [int(number)] if number else []
     return lambda column: getattr(transform, name)(column, *numbers)

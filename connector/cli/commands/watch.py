@@ -121,7 +121,8 @@ def _shown(when: float, status: dict[str, Any], owner: str, backlog: Backlog) ->
     if backlog.grows:
         # The rate at which it is read says nothing about its end.
         shown_lines.pop("backlog read in", None)
-    lines = Table.grid(padding=(0, 2))
+    # Three, since browsers without the font of an exported picture draw bold names wider.
+    lines = Table.grid(padding=(0, 3))
     problems = _problems(status)
     for name, value in shown_lines.items():
         # A path has no spaces to break at, and its end says which state it is.

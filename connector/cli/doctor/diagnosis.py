@@ -300,7 +300,7 @@ def _needed(what: str, modules: Sequence[str], extra: str) -> Finding:
     missing = [name for name in modules if not _is_there(name)]
     if not missing:
         return Finding(what, "ok", ", ".join(modules))
-    way_out = f"pip install 'pyspark-sluice[{extra}]' on the driver and the executors"
+    way_out = f"pip install '.[{extra}]' in the checkout, on the driver and the executors"
     return Finding(what, "failed", f"not installed: {', '.join(missing)}", "", way_out)
 
 

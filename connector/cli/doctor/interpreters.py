@@ -30,6 +30,7 @@ _LEAST: Final = {
     "pyarrow": "18",
     "fsspec": "2024.2",
     "pydantic": "2.7",
+    "pydantic-settings": "2.3",
     "numpy": "1.26",
     "xxhash": "3.4",
     "msgspec": "0.19",

@@ -128,7 +128,7 @@ def test_a_refusal_before_the_claim_is_the_last_error_too(query, capsys):
 def test_without_pyspark_the_error_names_the_extra(query):
     query.land("0.json", range(3))
     code, output, errors = query.run("--spark", "local[1]")
-    assert (code, output, "pyspark-sluice[spark]" in errors) == (2, "", True)
+    assert (code, output, ".[spark]" in errors) == (2, "", True)
     assert "Traceback" not in errors
 
 

@@ -231,8 +231,8 @@ def test_packages_that_places_and_options_need_are_looked_for(capsys, monkeypatc
     found = looked(capsys, *places, "--option", "fileFormat=avro", code=1)
     client = found["client for s3://"]
     assert (client["verdict"], client["found"]) == ("failed", "not installed: obstore")
-    assert "pyspark-sluice[s3]" in client["way_out"]
-    assert "pyspark-sluice[avro]" in found["fileFormat=avro"]["way_out"]
+    assert ".[s3]" in client["way_out"]
+    assert ".[avro]" in found["fileFormat=avro"]["way_out"]
     # What cannot work is not tried.
     assert "state from the driver" not in found
     other = looked(capsys, "nosuch://host/ck", code=1)

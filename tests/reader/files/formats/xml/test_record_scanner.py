@@ -185,7 +185,7 @@ def test_a_record_that_is_not_valid_is_malformed(tmp_path):
 
 def test_validation_without_lxml_is_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lxml", None)
-    with pytest.raises(OptionError, match=re.escape("pip install 'pyspark-sluice[xml]'")):
+    with pytest.raises(OptionError, match=re.escape("pip install '.[xml]'")):
         _rows(tmp_path, b"<r/>", row_validation_xsd_path="r.xsd")
 
 
