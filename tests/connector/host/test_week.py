@@ -1,4 +1,4 @@
-"""A week of three feeds under a timer: exit codes and metrics tell apart what goes wrong, and rows are exact.
+"""A week of three feeds under a timer: exit codes and metrics tell each fault apart.
 
 Each day brings files of three writers: events as gzip JSON, orders as CSV, readings as Parquet in a
 bucket. A run starts, the next one while it is at work, and what happens to people happens.
