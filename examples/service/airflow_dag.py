@@ -3,8 +3,8 @@
 import os
 from datetime import datetime
 
-from airflow.decorators import dag, task
 from airflow.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import dag, task
 
 import pyspark_sluice
 

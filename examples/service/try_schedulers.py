@@ -21,7 +21,7 @@ CHECKOUT = HERE.parents[1]
 
 SCHEDULERS = {
     "airflow": (
-        "apache-airflow==2.10.5",
+        "apache-airflow>=3",
         ["python", "-c", "from airflow_dag import orders; orders().test()"],
     ),
     "dagster": (

@@ -97,12 +97,15 @@ storageOptions = '{storage}'
         temporary.write_bytes(data)
         temporary.rename(self.root / "in" / feed / name)
 
-    def start(self, **popen) -> subprocess.Popen[str]:
+    def start(self) -> subprocess.Popen[str]:
         """What the timer starts."""
-        call = [sys.executable, "-m", "pyspark_sluice", "run", "--config", "sluice.toml"]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(
-            call, cwd=self.root, text=True, start_new_session=True, **pipes, **popen
+            [sys.executable, "-m", "pyspark_sluice", "run", "--config", "sluice.toml"],
+            cwd=self.root,
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
 
     def run(self) -> tuple[int, str]:
