@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import hashlib
 import os
 import shutil
 import uuid
@@ -30,6 +31,9 @@ DELETED: Final = ".sluice-deleted"
 
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """Errors of link(2) on FAT, on SMB and on most FUSE mounts."""
+
+_LONG_NAME: Final = 255 - len(f".{DELETED}")
+"""Bytes; most file systems permit 255 of them."""
 
 _LEFT_OVER_SECONDS: Final = 86_400.0
 """A temporary file that is older is of a writer that has crashed."""
@@ -263,7 +267,10 @@ def _mark(status: os.stat_result) -> str:
 
 
 def _hidden(path: Path) -> Path:
-    return path.with_name(f".{path.name}{DELETED}")
+    name = os.fsencode(path.name)
+    # A longer name would have no room for the rest.
+    short = path.name if len(name) <= _LONG_NAME else hashlib.sha256(name).hexdigest()
+    return path.with_name(f".{short}{DELETED}")
 
 
 def _put_back(hidden: Path, path: Path) -> None:

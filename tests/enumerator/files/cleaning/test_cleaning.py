@@ -223,6 +223,13 @@ def test_a_version_that_comes_between_the_look_and_the_act_stays(tmp_path, mode,
     assert (keeping.landing / "a").read_text() == "b"
 
 
+def test_files_of_the_longest_names_are_deleted(keeping):
+    keeping.batch(keeping.whole(*("a" * length for length in (238, 239, 240, 255)), "ü" * 127))
+    figures = keeping.run().figures()
+    assert (figures["failing"], figures["files"]) == (0, 5)
+    assert keeping.left() == []
+
+
 def test_a_file_whose_deletion_was_killed_has_its_name_again(keeping, monkeypatch):
     def killed(path, **_):
         raise SimulatedCrash
