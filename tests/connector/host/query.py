@@ -45,6 +45,11 @@ class Query:
         self.source.mkdir(parents=True)
         self.landed: Counter[int] = Counter()
 
+    def options(self, **more: object) -> dict[str, Any]:
+        """The options of the query, as `pyspark_sluice.run` takes them."""
+        place = {"path": str(self.source), "checkpointLocation": str(self.checkpoint)}
+        return {**place, "fileFormat": "json", "writeSchema": SCHEMA, **more}
+
     def land(self, name: str, ids: range, **columns: int) -> None:
         """Put a file of rows into the source, with more columns of one value each."""
         records = ({"id": i, "text": f"row {i}", **columns} for i in ids)

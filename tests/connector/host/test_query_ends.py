@@ -15,7 +15,7 @@ from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
 from pyspark_sluice.connector.host.worker_pool import WorkerPool
 from pyspark_sluice.errors import SluiceError
-from pyspark_sluice.tests.connector.host.query import SCHEMA, Query
+from pyspark_sluice.tests.connector.host.query import Query
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +81,7 @@ def test_a_fork_that_rewrites_paths_continues_a_moved_input(tmp_path, limit):
     if limit == "all is read":
         assert query.run_here()[0] == 0
     else:
-        call = checked_with_target(options_of(query), f"delta:{query.table}")
+        call = checked_with_target(query.options(maxFilesPerTrigger="1"), f"delta:{query.table}")
         with WorkerPool(1) as pool:
             batches = EmbeddedRun(*call, pool, every=None).batches()
             next(batches)
@@ -146,17 +146,11 @@ def test_a_lost_checkpoint_does_not_double_the_table(query, change, tmp_path):
     assert query.run_here("--append")[0] == 0
 
 
-def options_of(query):
-    options = {"path": str(query.source), "fileFormat": "json", "writeTo": str(query.table)}
-    options |= {"checkpointLocation": str(query.checkpoint), "writeSchema": SCHEMA}
-    return {**options, "maxFilesPerTrigger": "1"}
-
-
 def start_in_spark(query):
     """What Spark asks of a source at the start of a query, before it plans a batch."""
     query.checkpoint.mkdir(exist_ok=True)
     (query.checkpoint / "metadata").write_text('{"id":"11111111-2222-3333-4444-555555555555"}')
-    source = DefaultSource(options_of(query))
+    source = DefaultSource(query.options(writeTo=str(query.table)))
     schema = source.schema()
     assert not isinstance(schema, str)
     source.streamReader(schema).initialOffset()

@@ -15,14 +15,8 @@ from deltalake import DeltaTable
 
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tests.connector.host.call import Call
-from pyspark_sluice.tests.connector.host.query import Query
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def query(tmp_path):
-    return Query(tmp_path)
 
 
 def csv(query, *arguments, schema=""):

@@ -27,21 +27,10 @@ from pyspark_sluice.connector.host.worker_pool import WorkerPool
 from pyspark_sluice.connector.views.run_text import run_text
 from pyspark_sluice.errors import FencedError, OptionError, SluiceError, StateError
 from pyspark_sluice.examples.demo.driver import descendants
-from pyspark_sluice.tests.connector.host.query import Query, keywords
+from pyspark_sluice.tests.connector.host.query import keywords
 from pyspark_sluice.tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def query(tmp_path):
-    return Query(tmp_path)
-
-
-def options_of(query, **more):
-    place: dict[str, object] = {"path": str(query.source), "fileFormat": "json"}
-    place["checkpointLocation"] = str(query.checkpoint)
-    return {**place, "writeSchema": "id long, text string", **more}
 
 
 def test_rows_are_in_the_table_once_without_pyspark_and_java(query):
@@ -117,7 +106,7 @@ def resident(process):
 
 def batches_of(query, every=None, *, wait=time.sleep, **options):
     with WorkerPool(1) as pool:
-        call = checked_with_target(options_of(query, **options), f"delta:{query.table}")
+        call = checked_with_target(query.options(**options), f"delta:{query.table}")
         yield from EmbeddedRun(*call, pool, every=every).batches(wait)
 
 
@@ -181,7 +170,7 @@ def test_a_worker_that_hangs_is_named_and_ended_after_the_bound(query, monkeypat
 
     with ThreadPoolExecutor(1) as threads:
         attempts.append(threads.submit(stop_the_first))
-        call = keywords(options_of(query))
+        call = keywords(query.options())
         (report,) = run(**call, to=f"delta:{query.table}", workers=1, task_timeout=15.0).batches
         attempts[0].result()
     assert report.rows == 10
@@ -198,7 +187,7 @@ def test_a_worker_that_always_dies_is_an_error(query, tmp_path, monkeypatch):
     query.land("0.json", range(10))
     transform = {"writeTransform": "fatal:die", "writeTransformSchema": "id long, text string"}
     with pytest.raises(SluiceError, match=r"died each time it ran.*signal 9, signal 9"):
-        run(**keywords(options_of(query, **transform)), to=f"delta:{query.table}", workers=1)
+        run(**keywords(query.options(**transform)), to=f"delta:{query.table}", workers=1)
     assert query.in_table() == {}
 
 
@@ -216,7 +205,7 @@ def test_a_worker_that_dies_between_two_tasks_is_replaced(query):
     query.land("0.json", range(10))
     query.land("1.json", range(10, 20))
     others = set(descendants(os.getpid()))
-    call = checked_with_target(options_of(query, maxFilesPerTrigger="1"), f"delta:{query.table}")
+    call = checked_with_target(query.options(maxFilesPerTrigger="1"), f"delta:{query.table}")
     with WorkerPool(1) as pool:
         one = EmbeddedRun(*call, pool, every=None)
         batches = one.batches()
@@ -241,7 +230,7 @@ def test_other_libraries_take_the_rows_of_a_batch_and_a_notebook_shows_the_repor
             ((total,),) = connection.execute("SELECT sum(id) FROM rows").fetchall()
         taken.extend([pa.table(rows).num_rows, pl.DataFrame(rows).height, int(total)])
 
-    options = options_of(query, writeTo=str(tmp_path / "files"))
+    options = query.options(writeTo=str(tmp_path / "files"))
     report = run(**keywords(options), to=sink)
     assert taken == [10, 10, 45]
     html = report._repr_html_()
@@ -259,7 +248,7 @@ def test_a_function_gets_the_data_files_and_a_reader_of_their_rows(query, tmp_pa
             (number, len(batch.files), sorted(rows["id"].to_pylist()), rows.schema.names)
         )
 
-    options = options_of(query, writeTo=str(tmp_path / "files"), writePartitionBy="text")
+    options = query.options(writeTo=str(tmp_path / "files"), writePartitionBy="text")
     assert run(**keywords(options), to=sink).rows == 10
     assert batches == [(0, 10, list(range(10)), ["id", "text"])]
 
@@ -350,14 +339,14 @@ def test_a_terminal_shows_the_tasks_of_the_running_batch(query, tmp_path, monkey
 
 def test_a_link_within_the_input_that_leads_to_the_table_is_refused(query):
     query.land("a.json", range(3))
-    assert run(**keywords(options_of(query)), to=f"delta:{query.table}").rows == 3
+    assert run(**keywords(query.options()), to=f"delta:{query.table}").rows == 3
     (query.source / "all").symlink_to(query.table.parent)
     (query.source / "out").symlink_to(query.table)
     with pytest.raises(OptionError, match="a link below the input path leads to a directory of"):
-        run(**keywords(options_of(query)), to=f"delta:{query.table}")
+        run(**keywords(query.options()), to=f"delta:{query.table}")
     (query.source / "out").unlink()
     with pytest.raises(SluiceError, match=r"form a cycle|a link below the input path"):
-        run(**keywords(options_of(query)), to=f"delta:{query.table}")
+        run(**keywords(query.options()), to=f"delta:{query.table}")
 
 
 @pytest.mark.parametrize("to", ["delta:", "parquet:"])
@@ -370,14 +359,12 @@ def test_a_table_whose_store_ignores_conditions_is_refused_before_the_state_is_c
     # Whether a bucket is well is tried once for each client.
     storage = {**server.options, "timeout": "59s" if to == "delta:" else "58s"}
     with pytest.raises(StateError, match=r"of 4 learned .* expected a create that fails if"):
-        run(**keywords(options_of(query, storageOptions=storage)), to=f"{to}s3://{bucket}/table")
+        run(**keywords(query.options(storageOptions=storage)), to=f"{to}s3://{bucket}/table")
     assert server.keys(bucket) == []
     assert not (query.checkpoint / "sluice").exists()
     server.fault = None
     assert (
-        run(
-            **keywords(options_of(query, storageOptions=storage)), to=f"{to}s3://{bucket}/table"
-        ).rows
+        run(**keywords(query.options(storageOptions=storage)), to=f"{to}s3://{bucket}/table").rows
         == 3
     )
 

@@ -17,11 +17,6 @@ from pyspark_sluice.tests.patience import wait_until
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def query(tmp_path):
-    return Query(tmp_path)
-
-
 def end_of(query, *more, code=0):
     """The last line of a run, and the same of a run with `--json` right after it."""
     answer, output, _ = query.run_here(*more, schema="")

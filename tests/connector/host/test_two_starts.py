@@ -24,26 +24,14 @@ from pyspark_sluice.connector.host.worker_pool import WorkerPool
 from pyspark_sluice.connector.query import ownership
 from pyspark_sluice.connector.query.owner import owner_of
 from pyspark_sluice.errors import FencedError
-from pyspark_sluice.tests.connector.host.query import Query
 from pyspark_sluice.tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def query(tmp_path):
-    return Query(tmp_path)
-
-
-def options_of(query, **more):
-    place: dict[str, object] = {"path": str(query.source), "fileFormat": "json"}
-    place["checkpointLocation"] = str(query.checkpoint)
-    return {**place, "writeSchema": "id long, text string", **more}
-
-
 def batches_of(query, every=None, *, wait=time.sleep, **options):
     with WorkerPool(1) as pool:
-        call = checked_with_target(options_of(query, **options), f"delta:{query.table}")
+        call = checked_with_target(query.options(**options), f"delta:{query.table}")
         yield from EmbeddedRun(*call, pool, every=every).batches(wait)
 
 

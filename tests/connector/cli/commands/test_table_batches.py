@@ -155,6 +155,33 @@ def test_a_table_that_was_taken_back_gets_its_batches_from_their_data_files(pipe
     assert pipeline.rows() == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("pipeline", ["delta"], indirect=True)
+def test_batches_are_not_added_where_rows_of_a_forked_query_may_be_missing(pipeline):
+    pipeline.run(1)
+    assert pipeline.command("fork", str(pipeline.folder / "new"), "--at-table", pipeline.to) == 0
+    shutil.rmtree(pipeline.folder / "ck")
+    (pipeline.folder / "new").rename(pipeline.folder / "ck")
+    pipeline.run(2)
+    pipeline.take_back()
+    pipeline.run(refused="the table is behind the checkpoint")
+    assert pipeline.command("add-batches", pipeline.to) > 0
+    assert pipeline.rows() == [1]
+
+
+@pytest.mark.parametrize("pipeline", ["parquet"], indirect=True)
+def test_a_batch_that_was_read_again_after_a_restore_replaces_the_one_in_the_table(pipeline):
+    pipeline.run(1)
+    pipeline.run(2)
+    state = pipeline.folder / "ck"
+    # As a backup that was made while the batch ran.
+    (state / "commits/1").unlink()
+    shutil.rmtree(max((state / "sluice/source/readers").iterdir()))
+    pipeline.run(refused="with other files")
+    assert pipeline.command("remove-batches", pipeline.to) == 0
+    pipeline.run(3)
+    assert pipeline.rows() == [1, 2, 3]
+
+
 @pytest.mark.parametrize("pipeline", ["delta", "iceberg"], indirect=True)
 @pytest.mark.parametrize("compacted", ["the kept batch", "a batch to be removed"])
 def test_batches_are_removed_as_they_were_added_or_not_at_all(pipeline, compacted):
