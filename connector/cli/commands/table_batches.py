@@ -68,8 +68,9 @@ def checkpoint_of_table(store: StateStore, table: str, storage: Mapping[str, Any
         f"checkpoint {newest}" if newest else "no batch of this query",
         "a batch of one of the retained checkpoints: "
         + ", ".join(str(mark) for mark, _ in comparison.batches[:5]),
-        "If the checkpoint was restored, see 'sluice remove-batches'. For a table without a batch "
-        "of the query, start a query with a new checkpointLocation, which reads all files.",
+        "If table and checkpoint were restored to different histories, 'sluice remove-batches "
+        "CHECKPOINT TABLE' removes that batch first. For a table without a batch of the query, "
+        "start a query with a new checkpointLocation, which reads all files.",
     )
 
 

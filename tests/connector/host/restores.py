@@ -212,7 +212,11 @@ class Restores:
         at_table = "--at-table", self.to, "--yes"
         code, output = self.commands.run("fork", str(checkpoint), str(new), *at_table)
         if code:
-            self._restore_both(output)
+            self._note("of different histories")
+            assert "sluice remove-batches" in output, f"{self.history}: {output}"
+            code, output = self.commands.run("remove-batches", str(checkpoint), self.to, "--yes")
+            if code:
+                self._restore_both(output)
             return
         self._note("forked")
         # Nor of what the table lacks if it is taken back to a time before the fork.
