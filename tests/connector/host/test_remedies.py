@@ -98,6 +98,32 @@ def test_the_hint_of_a_misfit_reads_the_value_where_no_table_has_the_column(quer
     assert call.rows() == [("1.5", 1)] or call.rows() == [(1, "1.5")]
 
 
+def test_doubled_quotes_without_a_separator_are_kept_as_in_spark_with_one_warning(query, caplog):
+    call = Call(query, "--option", "header=true", fmt="csv")
+    call.put("1.csv", 'id,text\n1,"a ""b"" c"\n2,"a ""b"" c"\n3,""\n')
+    call.run()
+    assert call.rows() == [(1, '"a ""b"" c"'), (2, '"a ""b"" c"'), (3, None)]
+    (record,) = caplog.records
+    assert 'set escape="' in record.getMessage()
+    call.put("2.csv", 'id,text\n4,"a ""b"" c"\n')
+    call.run('escape="')
+    assert call.rows()[-1] == (4, 'a "b" c')
+    assert len(caplog.records) == 1
+
+
+def test_a_separator_that_fits_is_named_where_the_file_is_the_first_or_has_no_header(query, caplog):
+    call = Call(query, "--option", "header=true", fmt="csv")
+    call.put("1.csv", "a;b\n1;2\n")
+    assert main(["run", *query._arguments("", "")[1:], *call.arguments, "--dry-run"]) == 0
+    (record,) = caplog.records
+    assert "set sep=';'" in record.getMessage()
+    call = Call(query, fmt="csv", schema="a long, b long")
+    call.put("1.csv", "1|2\n")
+    call.run(code=1, says=["1 fields where 2 are expected, as with sep='|'"])
+    call.run("sep=|")
+    assert call.rows() == [(1, 2)]
+
+
 def test_doubled_quotes_are_read_with_the_escape_that_the_message_names(query):
     call = Call(query, "--option", "header=true", fmt="csv")
     call.put("1.csv", 'id,text\n1,"a ""b"", c"\n')

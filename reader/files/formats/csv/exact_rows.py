@@ -21,6 +21,7 @@ from ...values.rows import Row
 from ...values.text_types import TextTypes, text_converter
 from ...values.times.temporal import Temporal
 from ..records.outcome import RecordOutcome, RecordRows, json_text
+from .header import LOG, fitting_separator
 from .univocity_scanner import Token
 
 _types = pa.types
@@ -35,6 +36,8 @@ class CsvRows(RecordRows):
         """Raises TypeError for a column type that CSV cannot be read into."""
         super().__init__(schema, data, options)
         self._null = options.null_value or ""
+        self._sep = options.sep
+        self._has_warned = False
         self._quote, self._is_line = options.quote, not options.multi_line
         self._may_be_doubled = bool(options.quote) and options.escape != options.quote
         self._widens = options.mode_of_evolution.widens
@@ -71,18 +74,43 @@ class CsvRows(RecordRows):
                 problem = problem or f"column {name}: {token[:100]!r} where {kind} is expected"
         # Where no column is asked for, Spark counts lines and looks into none of them.
         if len(tokens) != len(names) and self._converters:
-            problem = f"{len(tokens)} fields where {len(names)} are expected"
-            if self._is_line and self._quote and text.count(self._quote) % 2:
-                problem += "; a quote is open: if values contain line breaks, set multiLine"
+            problem = self._of_length(tokens, names, text)
             # Spark's names for columns without a name.
             rescued |= {f"_c{i}": tokens[i] for i in range(len(names), len(tokens))}
-        if problem and self._may_be_doubled and 2 * self._quote in text:
-            problem += f"; quotes are doubled: set escape={self._quote}"
+        problem += self._of_quotes(tokens, text, where, is_malformed=bool(problem))
         if self._rescued:
             return RecordOutcome((self.rescue(row, rescued, json_text),))
         if problem:
             return self.refuse((row,), text, problem, where)
         return RecordOutcome((row,))
+
+    def _of_length(self, tokens: Sequence[Token], names: Sequence[str], text: str) -> str:
+        problem = f"{len(tokens)} fields where {len(names)} are expected"
+        if self._is_line and self._quote and text.count(self._quote) % 2:
+            problem += "; a quote is open: if values contain line breaks, set multiLine"
+        if len(tokens) == 1 and (sep := fitting_separator(text, len(names), self._sep)):
+            problem += f", as with sep={sep}"
+        return problem
+
+    def _of_quotes(
+        self, tokens: Sequence[Token], text: str, where: Callable[[], str], *, is_malformed: bool
+    ) -> str:
+        """What a message says of doubled quotes; a warning, once, where there is no message."""
+        if not (self._may_be_doubled and 2 * self._quote in text):
+            return ""
+        if is_malformed:
+            return f"; quotes are doubled: set escape={self._quote}"
+        # Univocity keeps the quotes around a value whose inner quotes it cannot read.
+        is_kept = (t and t[0] == self._quote and 2 * self._quote in t for t in tokens)
+        if not self._has_warned and any(is_kept):
+            self._has_warned = True
+            LOG.warning(
+                "%s: quotes are doubled, and the value keeps all of its quotes, as in Spark; set "
+                "escape=%s if they are to be read as one",
+                where(),
+                self._quote,
+            )
+        return ""
 
     def _refuse_wider(self, name: str, token: str, where: Callable[[], str]) -> None:
         if not self._widens:

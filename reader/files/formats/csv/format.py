@@ -37,7 +37,7 @@ from ..records.outcome import RecordOutcome
 from ..records.record_format import Origin, RecordFormat, beginning, data_schema, malformed
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
-from .header import CsvHeader, SkippedRows, field_names, header_misfit
+from .header import CsvHeader, SkippedRows, field_names, header_misfit, warn_of_one_column
 from .record_splitter import CsvTokens, break_of, shown
 from .univocity_scanner import Token
 
@@ -55,6 +55,8 @@ class CsvFormat(RecordFormat, TextParser):
         for record in _csv_records(file, options, tokens, limit):
             if not names and options.header:
                 names = field_names(record, file)
+                if len(names) == 1:
+                    warn_of_one_column(names[0], file, options.sep)
                 kinds = [pa.null()] * len(names)
                 continue
             for index, text in enumerate(record):

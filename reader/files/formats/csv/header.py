@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -99,6 +100,7 @@ class CsvHeader:
         return [spelling.get(name.lower(), name) for name in names]
 
 
+LOG: Final = logging.getLogger("pyspark_sluice.csv")
 _SEPARATORS: Final = {",": "','", ";": "';'", "\t": r"'\t'", "|": "'|'"}
 
 
@@ -113,6 +115,20 @@ def separator_hint(names: Sequence[str], columns: Sequence[str], used: str) -> s
                 "file, or leave it out with pathGlobFilter and read it by a query of its own"
             )
     return "It may be an error page"
+
+
+def fitting_separator(text: str, count: int, used: str) -> str:
+    """The separator with which a record of one field has `count` of them; empty without such."""
+    others = (shown for other, shown in _SEPARATORS.items() if text.count(other) == count - 1)
+    return next((shown for shown in others if shown != _SEPARATORS.get(used)), "")
+
+
+def warn_of_one_column(name: str, file: FileVersion, used: str) -> None:
+    """Say that a header of one column looks like one of several."""
+    for other, shown in _SEPARATORS.items():
+        if other in name and other != used:
+            LOG.warning("%s: its header is one column, %r; set sep=%s?", file.path, name, shown)
+            return
 
 
 def header_misfit(
