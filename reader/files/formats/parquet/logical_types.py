@@ -68,7 +68,8 @@ class Unsupported:
 
         def changed(index: int, element: Element) -> Fields:
             fields = element.fields
-            if index in self.leaves or index in self.maps:
+            # What repeats in a map may have the annotation, too.
+            if index in self.leaves or not self.maps.keys().isdisjoint((index, index - 1)):
                 fields = {n: v for n, v in fields.items() if n not in (CONVERTED, LOGICAL)}
             return fields if change is None else change(fields)
 

@@ -19,6 +19,14 @@ from pyspark_sluice.connector.source.schema_json import arrow_schema_of, json_of
 from pyspark_sluice.connector.spark.types import arrow_schema, spark_schema
 from pyspark_sluice.errors import MalformedDataError, OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.evolution.type_growth import is_variant
+from pyspark_sluice.reader.files.formats.parquet.schema_elements import (
+    CONVERTED,
+    REPETITION,
+    Fields,
+    _encoded,
+    number,
+    schema_elements,
+)
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.row_filter import Predicate
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
@@ -167,6 +175,27 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(inner) for inner in value]
     return str(value) if isinstance(value, dt.timedelta | dt.time) else value
+
+
+def test_a_map_with_optional_keys_and_an_older_annotation_is_refused_by_column(tmp_path):
+    maps = pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32()))
+    path = tmp_path / "map.parquet"
+    pq.write_table(pa.table({"m": maps, "id": [7]}), path, store_schema=False)
+    data = path.read_bytes()
+    begin = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer, done = [], begin
+    for index, element in enumerate(schema_elements(data[begin:-8])):
+        # The key is optional, and the group around it has the annotation MAP_KEY_VALUE as well.
+        new = {2: {CONVERTED: number(2)}, 3: {REPETITION: number(1)}}.get(index, {})
+        footer += [data[done : begin + element.start], _encoded(Fields(element.fields | new))]
+        done = begin + element.end
+    footer.append(data[done:-8])
+    changed = b"".join(footer)
+    path.write_bytes(data[:begin] + changed + len(changed).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(SchemaMismatchError, match=r"'m'.*a map with optional keys"):
+        inferred_schema([version(path)], ReaderOptions(file_format="parquet"))
+    rows = read_rows([path], pa.schema([("id", pa.int64())]), file_format="parquet")
+    assert rows == [{"id": 7}]
 
 
 def test_a_uuid_is_text_or_bytes_as_the_schema_says(tmp_path):
