@@ -134,6 +134,7 @@ def _variants(spark, folder):
 OF_TYPES = {
     "Parquet and ORC: text that is not UTF-8",
     "Parquet: geometries, maps with optional keys",
+    "Avro: unions of several types other than null",
     "ORC: times finer than a microsecond",
     "Avro: times of a day",
     "Parquet: DuckDB's arrays next to a null",
