@@ -46,11 +46,6 @@ class Weather:
     until: dict[str, float] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def is_stale(self) -> bool:
-        """True if any client was shown what was there before."""
-        return any(self.counts[kind] for kind in ("stale reads", "stale listings"))
-
     def has(self, kind: str, now: float) -> bool:
         return self.until.get(kind, -1.0) > now
 
@@ -110,7 +105,7 @@ class Client(StateStore):
         now = self._scheduler.now
         is_late = self._weather.has("late listings", now)
         if is_late and now - self._missing.get(name, -REMEMBERED) < REMEMBERED:
-            self._weather.counts["stale reads"] += 1
+            self._weather.counts["late listings"] += 1
             raise FileNotFoundError(name)
         data = self._directory.objects.get(name)
         if data is None:
@@ -131,7 +126,7 @@ class Client(StateStore):
         fresh = {name[start:].split("/")[0] for name in inside}
         known = self._listings.get(directory)
         if self._weather.has("late listings", now) and known and now - known[0] < REMEMBERED:
-            self._weather.counts["stale listings"] += 1
+            self._weather.counts["late listings"] += 1
             # Its own work a client knows.
             own = {leaf for leaf in fresh if f"{directory}/{leaf}" in self._own}
             return sorted({*known[1], *own})

@@ -202,8 +202,14 @@ class Restores:
         elif "behind the checkpoint" in output:
             self._note("refused: behind")
             code, output = self.commands.run("add-batches", checkpoint, self.to, "--yes")
-            if code:
+            if "cannot be brought together" in output:
+                self._restore_both(output)
+            elif code:
                 self._fork()
+        elif "data files of a batch are missing" in output:
+            self._note("refused: files missing")
+            code, output = self.commands.run("reread", checkpoint, "--yes")
+            assert not code, f"{self.history}: {output}"
         else:
             self._restore_both(output)
 
