@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -119,7 +120,7 @@ def test_a_batch_is_a_span_where_the_program_has_loaded_opentelemetry(feeds, mon
     assert (span.end_time or 0) > (span.start_time or 0)
 
 
-def test_a_run_is_an_event_of_openlineage_with_its_input_and_table(feeds, monkeypatch):
+def test_a_run_is_an_event_of_openlineage_with_its_input_and_table(feeds):
     events = []
 
     class Server(BaseHTTPRequestHandler):
@@ -133,11 +134,14 @@ def test_a_run_is_an_event_of_openlineage_with_its_input_and_table(feeds, monkey
 
     server = HTTPServer(("127.0.0.1", 0), Server)
     Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{server.server_port}")
+    os.environ["OPENLINEAGE_URL"] = f"http://127.0.0.1:{server.server_port}"
     feeds.land("a", "1.json", 1)
     assert feeds.run("--only", "a")[0] == 0
     server.shutdown()
     server.server_close()
+    # The client sets variables of its own.
+    for name in [name for name in os.environ if name.startswith("OPENLINEAGE_")]:
+        del os.environ[name]
     (event,) = events
     assert event["eventType"] == "COMPLETE"
     (read,), (written,) = event["inputs"], event["outputs"]
