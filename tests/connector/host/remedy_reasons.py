@@ -33,6 +33,9 @@ FOLLOWED: Mapping[str, Sequence[str]] = {
         "batch_reread.py: reread: the table has th",
         "table_sink.py: {}",
     ],
+    "tests/connector/host/test_busy_catalog.py": [
+        "run.py: to: the catalog does not",
+    ],
     "tests/connector/host/test_query_ends.py": [
         "query_ends.py: path: this query has rea",
         "query_ends.py: the table has rows of th",
@@ -149,6 +152,7 @@ REASONS: Mapping[str, Sequence[str]] = {
         "queue_setup.py: the place is not a conta",
     ],
     "commands: tests of the command meet it next to the call that is right": [
+        "bootstrap.py: --rewrite and --matching",
         "compact.py: there is nothing to comp",
         "run.py: --spark with --every run",
         "spark_run.py: --spark: Spark does not",
@@ -178,7 +182,7 @@ REASONS: Mapping[str, Sequence[str]] = {
         "batch_log.py: another query has taken",
         "embedded_query.py: a query without Spark ne",
         "run.py: to: cannot open the tabl",
-        "run.py: to: the catalog does not",
+        "run.py: to: names of catalogs ar",
         "worker.py: a task failed",
         "worker_pool.py: the process of a task di",
         "errors.py: the id of the query cann",
@@ -242,6 +246,7 @@ REASONS: Mapping[str, Sequence[str]] = {
         "batch_order.py: the history of the table",
         "compaction.py: this release of deltalak",
         "delta_removal.py: batches were not removed",
+        "delta_table.py: delta-rs cannot write to",
         "delta_table.py: the name of a data file",
         "delta_table.py: the table was not compac",
         "iceberg_files.py: a file cannot be added t",
