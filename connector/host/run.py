@@ -21,10 +21,10 @@ _CATALOGS: Final = ("uc", "unity", "glue", "hive")
 
 
 def run(  # noqa: PLR0913 - those of `stream` and those of a run, by name
-    path: str,
+    path: str | Mapping[str, object],
     *,
-    checkpoint: str,
-    format: str,  # noqa: A002 - as in `stream`
+    checkpoint: str = "",
+    format: str = "",  # noqa: A002 - as in `stream`
     to: str | Sink,
     schema: str | None = None,
     once: bool = True,
@@ -44,7 +44,8 @@ def run(  # noqa: PLR0913 - those of `stream` and those of a run, by name
         2
 
     Args:
-        path: the directory, file or URL to ingest.
+        path: the directory, file or URL to ingest; or all options of a query of Spark, with the
+            names that they have there, to continue that query or to be continued by it.
         checkpoint: the `checkpointLocation` of the query: a directory of its own.
         format: the `fileFormat`.
         to: `delta:URL`, `iceberg:CATALOG.TABLE`, `parquet:URL`, or a sink of `tables`, or a
@@ -68,7 +69,12 @@ def run(  # noqa: PLR0913 - those of `stream` and those of a run, by name
         QueryRunningError: another run on this checkpoint is at work. Nothing was read.
         SluiceError: the options are wrong, or the query failed. Nothing is lost; call it again.
     """
-    call = direct_write(path, checkpoint=checkpoint, format=format, schema=schema, options=options)
+    call: Mapping[str, object]
+    if isinstance(path, Mapping):
+        call = {**path, **({"writeSchema": schema} if schema else {}), **options}
+    else:
+        named = {"checkpoint": checkpoint, "format": format}
+        call = direct_write(path, **named, schema=schema, options=options)
     terms = StartTerms(wait or 0.0, take_over=wait is None)
     with WorkerPool(workers) as pool:
         run = EmbeddedRun(

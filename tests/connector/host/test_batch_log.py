@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import pyspark_sluice
-from pyspark_sluice.tests.connector.host.query import keywords
 
 
 def numbers(folder):
@@ -34,8 +33,8 @@ def test_a_batch_is_in_the_log_before_its_sink_has_it_and_committed_after_that(t
     for number in range(2):
         (tmp_path / "in" / f"{number}.json").write_text(f'{{"id": {number}}}\n')
         with pytest.raises(RuntimeError, match="killed before"):
-            pyspark_sluice.run(**keywords(options), to=fails, workers=0)
-        pyspark_sluice.run(**keywords(options), to=writes, workers=0)
+            pyspark_sluice.run(options, to=fails, workers=0)
+        pyspark_sluice.run(options, to=writes, workers=0)
     assert seen == [(0, ["0"], []), (1, ["0", "1"], ["0"])]
     assert rows == [0, 1]
     assert numbers(place / "commits") == ["0", "1"]
