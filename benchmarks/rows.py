@@ -15,6 +15,7 @@ from .decoder_rows import decoders
 from .feed_rows import feeds
 from .growth import growth
 from .memory_row import memory
+from .other_tools import tools
 from .readme_row import readme
 from .run_rows import new_columns, starts
 from .scale import scale
@@ -182,6 +183,7 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "run-columns": new_columns,
     "feeds": feeds,
     "types": types,
+    "peers": tools,
     "decoders": decoders,
     **{f"shapes-{kind}": _shapes_of(kind) for kind in sorted({s.file_format for s in SHAPES})},
 }
