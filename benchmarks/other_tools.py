@@ -1,4 +1,4 @@
-"""`sluice run` beside dlt, polars and DuckDB: the same files, the same run, the rows compared.
+"""`sluice run` next to dlt, polars and DuckDB: the same files, the same run, the rows compared.
 
 Not here: the tools, which have an environment of their own (`tool_program.py`), so that Sluice
 depends on none of them. It is made where there is a package index; a tool that cannot be installed
@@ -129,7 +129,7 @@ def _processor_seconds(call: list[str]) -> float:
 
 def _data_files(table: Path) -> list[str]:
     """Return the data files of what a tool has written: a Delta table, or one file."""
-    # dlt has tables of its own beside it, and one for each list in the records.
+    # dlt has more tables of its own there, and one for each list in the records.
     names = (table.name, "rows")
     logs = [log.parent for log in table.rglob("_delta_log") if log.parent.name in names]
     if not logs:

@@ -33,7 +33,7 @@ def by_duckdb(file_format: str, files: str, table: str) -> None:
 
 
 def by_dlt(file_format: str, files: str, table: str) -> None:
-    """New files alone into a Delta table; its state is beside it."""
+    """New files alone into a Delta table; its state is next to it."""
     import dlt  # type: ignore[import-not-found,unused-ignore]
     from dlt.sources.filesystem import (  # type: ignore[import-not-found,unused-ignore]
         filesystem,
