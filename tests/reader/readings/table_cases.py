@@ -134,7 +134,7 @@ CASES = (
         "JSON lines with an `encoding`", b'{"a":1}\n', REFUSED, [(1, None)], encoding="ISO-8859-1"
     ),
     Case(
-        "JSON: a record that is not JSON",
+        "JSON with `encoding`: other columns",
         "json",
         {"a": pa.struct([("b", pa.list_(pa.struct([("c", pa.float64())])))])},
         b'{"a":{"b":[{"":L}\n',

@@ -24,7 +24,7 @@ from ...values.times.temporal import Temporal
 from ...values.variant.json_variant import encode
 from .flat_records import MINUS_ZERO, REFUSALS, python_type
 from .json_values import base64_of, misfit, scalar
-from .strict_json import WORD_NUMBER, tree_of, written
+from .strict_json import WORD_NUMBER, deep, tree_of, written
 
 _types = pa.types
 
@@ -181,14 +181,14 @@ class _Nested(ColumnReader):
     def read(self, texts: Texts) -> Column:
         misfits = dict[int, str]()
         try:
-            values = self._all.decode(_joined(texts))
+            values = deep(self._all, _joined(texts))
         except msgspec.ValidationError:
             values = []
             for at, text in enumerate(texts):
                 value = None
                 if text is not None:
                     try:
-                        value = self._one.decode(text)
+                        value = deep(self._one, bytes(text))
                     except msgspec.ValidationError:
                         misfits[at] = str(misfit(written(bytes(text)), self._expected))
                 values.append(value)

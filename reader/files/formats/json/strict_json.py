@@ -63,7 +63,7 @@ def decoded(decoder: msgspec.json.Decoder[T], text: bytes, options: ReaderOption
     """
     try:
         str(text, "utf-8")
-        return _decoded(decoder, text)
+        return deep(decoder, text)
     except msgspec.ValidationError:
         raise
     except (UnicodeDecodeError, msgspec.DecodeError):
@@ -72,7 +72,7 @@ def decoded(decoder: msgspec.json.Decoder[T], text: bytes, options: ReaderOption
         strict = _strict(text, options)
         if not strict or strict.isspace():
             raise NoRecord("nothing but blanks")
-        return _decoded(decoder, strict)
+        return deep(decoder, strict)
     except UnicodeDecodeError as err:
         byte = err.object[err.start]
         raise NotJson(f"the byte 0x{byte:02x}, which is not UTF-8, at {err.start}") from err
@@ -119,7 +119,8 @@ def written(value: bytes) -> str:
     return value.decode()
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
+def deep(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
+    """Return what the decoder makes of a text of any depth that Spark's parser takes."""
     try:
         return decoder.decode(text)
     except RecursionError:

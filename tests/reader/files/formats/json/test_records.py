@@ -213,3 +213,11 @@ def test_the_last_value_of_a_name_counts_next_to_any_others(tmp_path, twice):
     path.write_text(f"{{{twice}}}\n{broken}\n")
     beside, bad = read_rows([path], TWICE, mode="PERMISSIVE")
     assert (beside, bad["_corrupt_record"]) == (alone, broken)
+
+
+def test_an_unknown_field_may_be_deep_within_a_struct_next_to_a_misfit(tmp_path):
+    path = tmp_path / "a.json"
+    deep = "[" * 990 + "]" * 990
+    path.write_text(f'{{"a":"x","o":{{"at":null,"u":{deep}}}}}\n')
+    (row,) = read_rows([path], TWICE, mode="PERMISSIVE")
+    assert row["o"] == {"at": None}
