@@ -83,7 +83,9 @@ class Watch:
 
     def reader_commits(self, checkpoint: Checkpoint) -> int:
         """Count the readers that have committed `checkpoint`."""
-        return len(_names(self._state / "readers" / checkpoint.name))
+        # The names of the folders end in the digits of the checkpoint's checksum.
+        folders = (self._state / "readers").glob(f"{checkpoint.name}-*")
+        return sum(len(_names(folder)) for folder in folders)
 
 
 def _names(folder: Path) -> list[str]:

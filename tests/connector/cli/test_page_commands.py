@@ -56,7 +56,7 @@ def test_the_commands_of_the_pages_fill_and_show_a_table_in_a_bucket(server, buc
         line for line in commands_of(*pages()) if "s3://my-lake/" in line and "$" not in line
     ]
     names = [output_of(command.replace("my-lake", bucket))[0] for command in commands]
-    assert names == ["run", "status", "files", "compact-table"]
+    assert names == ["run", "status", "files", "run", "compact-table"]
     options = {"aws_endpoint": server.url, "allow_http": "true"}
     assert DeltaTable(f"s3://{bucket}/orders", storage_options=options).count() == 3
 

@@ -16,6 +16,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.connector.host.batch_log import BatchLog
 from pyspark_sluice.connector.host.dry_run import planned_batch
 from pyspark_sluice.connector.host.run import checked_with_target
+from pyspark_sluice.connector.host.wording import as_options
 from pyspark_sluice.connector.query.driver import StreamDriver
 from pyspark_sluice.enumerator.coordinator import coordinator
 from pyspark_sluice.errors import TableError
@@ -53,7 +54,7 @@ class Landing:
             self.run(to, **options)
         with pytest.raises(error) as dry_error:
             planned_batch(*checked_with_target(self.call(**options), target))
-        assert str(dry_error.value) == str(run_error.value)
+        assert as_options(str(dry_error.value)) == str(run_error.value)
         assert self.files() == before
 
     def files(self):

@@ -281,9 +281,8 @@ def test_planning_happens_in_the_background_as_soon_as_it_is_asked_for():
     with coordinator._threads.lock:
         opened(coordinator).enumerator.pending.append(1)
         opened(coordinator).context.request_planning()
-    wait_until(lambda: not opened(coordinator).enumerator.pending)
+    wait_until(lambda: opened(coordinator).flight.open_record.readers == [0])
     assert opened(coordinator).enumerator.pending == []
-    assert opened(coordinator).flight.open_record.readers == [0]
     coordinator.close()
     assert not any(
         thread.name == "sluice-background" and not thread.daemon for thread in threading.enumerate()

@@ -180,7 +180,7 @@ def test_7z_without_its_package_names_the_extra(tmp_path, monkeypatch):
     path = tmp_path / "a.7z"
     path.write_bytes(seven_zipped({"a.json": lines(0, 5)}))
     monkeypatch.setitem(sys.modules, "py7zr", None)
-    with pytest.raises(OptionError, match=r"a\.7z.*no package py7zr.*pyspark-sluice\[7z\]"):
+    with pytest.raises(OptionError, match=r"a\.7z.*no package py7zr.*\.\[7z\]"):
         read([whole(path)], ID, file_format="json")
 
 

@@ -119,5 +119,5 @@ def test_without_a_key_an_identity_is_used():
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "azure.storage.queue", None)
-    with pytest.raises(OptionError, match=r"pyspark-sluice\[azure\]"):
+    with pytest.raises(OptionError, match=r"\.\[azure\]"):
         StorageQueue("https://account.queue.core.windows.net/q", {}, 30)
