@@ -42,7 +42,10 @@ def order(number):
     return f'{{"order_id": {number}, "customer": "Ada", "amount": 12.5}}\n'.encode()
 
 
-def test_the_commands_of_the_pages_fill_and_show_a_table_in_a_bucket(server, bucket, monkeypatch):
+def test_the_commands_of_the_pages_fill_and_show_a_table_in_a_bucket(
+    server, bucket, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
     for name, value in {
         "AWS_ENDPOINT_URL": server.url,
         "AWS_ACCESS_KEY_ID": "test",
