@@ -161,9 +161,10 @@ class EndsCheck:
         )
 
     def _check_not_there(self) -> None:
-        for other in self._others().values():
-            if other.may_repeat:
-                return
+        others = self._others().values()
+        if any(other.may_repeat for other in others):
+            return
+        for other in others:
             if any(_overlaps(root, _resolved(self._input)) for root in other.input):
                 raise TableError(
                     "the table has rows of this input by another query, and would get them again",
