@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 
 from pyspark_sluice import run, tables
 from pyspark_sluice.errors import SluiceError
-from pyspark_sluice.tests.connector.host.query import keywords
+from pyspark_sluice.tests.connector.host.query import Query, keywords
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.spark.soak import HostSoak
 from pyspark_sluice.tests.spark.soak_grounds import OneMachine
@@ -131,3 +131,15 @@ def test_an_iceberg_table_in_a_bucket_takes_files_with_the_credentials_that_it_i
     assert parts == {0: 2, 1: 2}
     names = [path.rpartition("/")[2] for path in files["file_path"].to_pylist()]
     assert not [name for name in names if name.startswith("ids-")]
+
+
+@pytest.mark.drivers
+def test_a_run_by_spark_ends_with_the_same_line_as_one_without(tmp_path):
+    query = Query(tmp_path)
+    query.land("0.json", range(5))
+    for said in ("run finished: 1 batch, 5 rows in 1 data file (", "1 changed file not read again"):
+        code, output, errors = query.run("--spark", "local[1]", is_alone=False)
+        assert code == 0, errors
+        assert said in output.splitlines()[-1]
+        query.land("0.json", range(7))
+    assert query.in_table() == Counter(range(5))

@@ -165,7 +165,7 @@ def test_a_lost_data_node_is_read_around_and_a_lost_block_is_named(hdfs, storage
     storage.create(f"{root}/one", data)
     hdfs.tell(f"copies {root}/one 1")
     # Its second copy is deleted some heartbeats later.
-    time.sleep(5)
+    time.sleep(20)
     parts = storage.parts(f"{root}/two")
     read = next(parts)
     hdfs.tell(f"stop {root}/one")
