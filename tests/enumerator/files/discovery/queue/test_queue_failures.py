@@ -149,7 +149,9 @@ def test_an_unreachable_queue_is_tried_again_and_then_named(service, stream):
     service.send(stream.queue, service.no_object)
     stream.until(deleted=1)
     service.faulty(broken)
-    with pytest.raises(SourceUnavailable, match=r"does not respond: http.*q-.*(answered 500|InternalServerError)"):
+    with pytest.raises(
+        SourceUnavailable, match=r"does not respond: http.*q-.*(answered 500|InternalServerError)"
+    ):
         stream.found_within(60)
     assert stream.figures["failedReceives"] >= 4
     service.faulty(None)
