@@ -170,7 +170,7 @@ REFUSED = {
     ),
     "identity": (
         ["(k long GENERATED ALWAYS AS IDENTITY, id long, day date) USING delta"],
-        "identity.start of k",
+        "identityColumns",
     ),
     "column mapping": (
         [properties("'delta.columnMapping.mode' = 'name'")],
@@ -178,14 +178,14 @@ REFUSED = {
     ),
     "in-commit timestamps": (
         [properties("'delta.enableInCommitTimestamps' = 'true'")],
-        "InCommitTimestamp",
+        "inCommitTimestamp",
     ),
-    "row tracking": ([properties("'delta.enableRowTracking' = 'true'")], "RowTracking"),
-    "liquid clustering": ([f"{PLAIN} CLUSTER BY (id)"], "ClusteredTable"),
-    "type widening": ([properties("'delta.enableTypeWidening' = 'true'")], "TypeWidening"),
+    "row tracking": ([properties("'delta.enableRowTracking' = 'true'")], "rowTracking"),
+    "liquid clustering": ([f"{PLAIN} CLUSTER BY (id)"], "clustering"),
+    "type widening": ([properties("'delta.enableTypeWidening' = 'true'")], "typeWidening"),
     "defaults": (
         [properties("'delta.feature.allowColumnDefaults' = 'supported'")],
-        "AllowColumnDefaults",
+        "allowColumnDefaults",
     ),
 }
 
