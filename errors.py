@@ -27,7 +27,7 @@ SluiceError
 from __future__ import annotations
 
 import errno
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from .masking import masked
 
@@ -66,6 +66,10 @@ class SluiceError(Exception):
     Secrets of storageOptions are masked in all of them.
     """
 
+    may_pass = False
+    """True if the same call may succeed later without a person, as `run` found out: another run is
+    at work, or a store does not answer."""
+
     def __init__(
         self, what: str, where: str = "", found: str = "", expected: str = "", remedy: str = ""
     ) -> None:
@@ -73,9 +77,6 @@ class SluiceError(Exception):
         parts = [masked(part) for part in (what, where, found, expected, remedy)]
         super().__init__(*parts)
         self.what, self.where, self.found, self.expected, self.remedy = parts
-        self.may_pass = False
-        """True if the same call may succeed later without a person, as `run` found out: another run
-        is at work, or a store does not answer."""
 
     def __str__(self) -> str:
         parts = [f"{self.what}: {self.where}" if self.where else self.what]
@@ -85,6 +86,12 @@ class SluiceError(Exception):
             parts.append(f"expected {self.expected}")
         text = "; ".join(parts)
         return f"{text}. {self.remedy}" if self.remedy else text
+
+    def reworded(self, *parts: str) -> Self:
+        """The same error with other texts for its parts, and without a history."""
+        other = type(self)(*parts)
+        other.may_pass = self.may_pass
+        return other
 
 
 class OptionError(SluiceError):
@@ -117,6 +124,8 @@ class FencedError(SluiceError):
 
 class QueryRunningError(FencedError):
     """Another run of this query is at work, or may be; this one has claimed and read nothing."""
+
+    may_pass = True
 
 
 class SourceUnavailable(SluiceError):
@@ -186,9 +195,7 @@ def without_history(error: ErrorT) -> ErrorT:
     if type(error) not in (SluiceError, OptionError) and more not in remedy:
         remedy = f"{remedy} {more}".strip()
     # Spark prints the whole traceback, causes included, of what a data source raises.
-    shown = type(error)(what, where, found, expected, remedy)
-    shown.may_pass = error.may_pass
-    return shown
+    return error.reworded(what, where, found, expected, remedy)
 
 
 def not_installed(what: str, where: str, package: str, extra: str) -> OptionError:

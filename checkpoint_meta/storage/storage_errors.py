@@ -206,8 +206,8 @@ _AWAY: Final = {
 }
 
 
-def does_not_answer(error: BaseException | None) -> bool:
-    """True if a store or a service is away, and the same call may succeed later.
+def may_pass(error: BaseException | None) -> bool:
+    """True if the same call may succeed later: a store or a service is away, or another run works.
 
     Looks at the exceptions that the error was made of; an error without them says it by itself
     (`SluiceError.may_pass`).
@@ -229,7 +229,7 @@ def does_not_answer(error: BaseException | None) -> bool:
 def alone(error: BaseException) -> BaseException:
     """See `without_history`; what that takes from the error is noted in it before."""
     if isinstance(error, SluiceError):
-        error.may_pass = does_not_answer(error)
+        error.may_pass = may_pass(error)
     return without_history(error)
 
 

@@ -67,7 +67,7 @@ class Metrics:
     def ended(self, name: str, _: RunSummary | None, error: BaseException | None) -> None:
         """Keep the last figures, and the error."""
         with self._lock:
-            # A feed that could not begin has an error all the same.
+            # Also a feed that could not begin has an error.
             feed = self._feeds.setdefault(
                 name, QueryFigures(name, name, time.time(), labels={"feed": name})
             )

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 from typing_extensions import override
 
-from ...checkpoint_meta.storage.storage_errors import does_not_answer
+from ...checkpoint_meta.storage.storage_errors import may_pass
 from ...errors import (
     FencedError,
     OptionError,
-    QueryRunningError,
     SluiceError,
     StateError,
     of_system,
@@ -65,7 +64,7 @@ def exit_code(error: SluiceError | OSError) -> Exit:
     """The exit code of a command that ends with an error."""
     if isinstance(error, OptionError):
         return Exit.USAGE
-    if isinstance(error, QueryRunningError) or does_not_answer(error):
+    if may_pass(error):
         return Exit.BUSY
     if isinstance(error, FencedError):
         return Exit.REFUSED

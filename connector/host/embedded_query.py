@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.run_summary import RunSummary
-from ...checkpoint_meta.storage.storage_errors import does_not_answer
+from ...checkpoint_meta.storage.storage_errors import may_pass
 from ...checkpoint_meta.storage.urls import hadoop_path
 from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.files.ledger.index_merge import give_back
@@ -255,11 +255,6 @@ class RunReport:
             for batch in self.batches
         )
         return f"<p>run {escape(run_text(self.summary))}</p><table><tr>{head}</tr>{rows}</table>"
-
-
-def may_pass(error: BaseException) -> bool:
-    """True if the same call may succeed later without a person."""
-    return isinstance(error, QueryRunningError) or does_not_answer(error)
 
 
 class Stopped(Exception):

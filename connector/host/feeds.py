@@ -11,8 +11,9 @@ from typing import Final, Protocol
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.run_summary import RunSummary
+from ...checkpoint_meta.storage.storage_errors import may_pass
 from ..query.query_ends import StartTerms
-from .embedded_query import EmbeddedRun, Sink, Stopped, may_pass
+from .embedded_query import EmbeddedRun, Sink, Stopped
 from .run import checked_with_target
 from .run_record import BatchReport
 from .worker_pool import WorkerPool

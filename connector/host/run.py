@@ -87,7 +87,7 @@ def run(  # noqa: PLR0913 - those of `stream` and those of a run, by name
         try:
             batches = list(run.batches())
         except SluiceError as error:
-            raise type(error)(*map(as_options, error.args)) from error.__cause__
+            raise error.reworded(*map(as_options, error.args)) from error.__cause__
     assert run.summary is not None
     return RunReport(batches, run.summary)
 

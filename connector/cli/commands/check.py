@@ -12,11 +12,11 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final
 
+from ....checkpoint_meta.storage.storage_errors import may_pass
 from ....checkpoint_meta.storage.urls import hadoop_path
 from ....checkpoint_meta.stores.open_store import open_store
 from ....enumerator.files.discovery.tree_discovery import all_files
 from ....tables.table_sink import TableSink
-from ...host.embedded_query import may_pass
 from ...host.feeds import Feed
 from ...host.run import check_target_name, checked_with_target
 from ...options.call import checked

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ....checkpoint_meta.storage.storage_errors import may_pass
 from ....errors import OptionError, not_installed
 from ...host.wording import as_flags
 from ..output import Ended, Exit, complain, plainly, print_json, told, write_json_log
@@ -84,8 +85,6 @@ def _run_here(arguments: RunArguments, call: Call) -> None:
 
 def _end(failures: Mapping[str, BaseException]) -> None:
     """Raise the error of the only feed; of several, whose errors were printed, the code of all."""
-    from ...host.embedded_query import may_pass
-
     if "" in failures:
         raise failures[""]
     if failures:
@@ -210,7 +209,7 @@ def _run_in_spark(call: Call) -> None:
             check_start(options, target.sink, feed.terms)
             on_batch = partial(printer.batch, name)
             spark_run(call.process.spark, options, target, feed.every, record, on_batch)
-        except Exception as error:  # noqa: BLE001 - the next feed is read all the same
+        except Exception as error:  # noqa: BLE001 - the next feed is read even so
             failures[name] = error
         error_of_run = failures.get(name)
         printer.ended(name, record.end(error_of_run) if record.has_begun else None, error_of_run)

@@ -25,7 +25,7 @@ from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
 from pyspark_sluice.connector.host.worker_pool import WorkerPool
 from pyspark_sluice.connector.views.run_text import run_text
-from pyspark_sluice.errors import FencedError, OptionError, SluiceError, StateError
+from pyspark_sluice.errors import FencedError, OptionError, SluiceError, StateError, TableError
 from pyspark_sluice.examples.demo.driver import descendants
 from pyspark_sluice.tests.connector.host.query import keywords
 from pyspark_sluice.tests.patience import wait_until
@@ -236,6 +236,20 @@ def test_other_libraries_take_the_rows_of_a_batch_and_a_notebook_shows_the_repor
     html = report._repr_html_()
     assert "run finished: 1 batch, 10 rows" in html
     assert "<td>10</td>" in html
+
+
+@pytest.mark.parametrize(("cause", "expected"), [(ConnectionError, True), (ValueError, False)])
+def test_the_error_of_a_run_says_whether_the_same_call_may_succeed_later(
+    query, tmp_path, cause, expected
+):
+    query.land("0.json", range(10))
+
+    def sink(*_):
+        raise TableError("the table is away") from cause()
+
+    with pytest.raises(TableError) as error:
+        run(query.options(writeTo=str(tmp_path / "files")), to=sink)
+    assert error.value.may_pass is expected
 
 
 def test_a_function_gets_the_data_files_and_a_reader_of_their_rows(query, tmp_path):
