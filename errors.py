@@ -27,6 +27,7 @@ SluiceError
 from __future__ import annotations
 
 import errno
+import importlib.util
 from typing import Final, Self, TypeVar
 
 from .masking import masked
@@ -196,6 +197,15 @@ def without_history(error: ErrorT) -> ErrorT:
         remedy = f"{remedy} {more}".strip()
     # Spark prints the whole traceback, causes included, of what a data source raises.
     return error.reworded(what, where, found, expected, remedy)
+
+
+def is_installed(*modules: str) -> bool:
+    """True if all of these modules can be imported; imports none but the packages around them."""
+    try:
+        return all(importlib.util.find_spec(module) is not None for module in modules)
+    except (ModuleNotFoundError, ValueError):
+        # The package around it is not there, or another module pretends to be it.
+        return False
 
 
 def not_installed(what: str, where: str, package: str, extra: str) -> OptionError:

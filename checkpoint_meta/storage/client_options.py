@@ -5,14 +5,13 @@ A name that means nothing here is refused, never dropped: it may be what keeps d
 
 from __future__ import annotations
 
-import importlib.util
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ...errors import OptionError, not_installed
+from ...errors import OptionError, is_installed, not_installed
 from .providers import BY_SCHEME, S3, ClientConfig, Provider
 
 CLIENT: Final = "client"
@@ -40,9 +39,19 @@ def uses_fsspec(storage_options: Mapping[str, Any]) -> bool:
 
 def check_installed(package: str, extra: str, url: str) -> None:
     """Raise OptionError unless the client of a file system is installed."""
-    if importlib.util.find_spec(package) is None:
+    if not is_installed(package):
         client = f"the client for {urlsplit(url).scheme}://"
         raise not_installed(f"{client} is not installed", url, package, extra)
+
+
+def check_known(
+    scheme: str, where: str, unknown: Iterable[str], known: str, remedy: str = ""
+) -> None:
+    """Raise OptionError if there are `unknown` storageOptions; `known` are those that there are."""
+    if names := ", ".join(sorted(unknown)):
+        raise OptionError(
+            f"storageOptions: not known to the client of {scheme}://", where, names, known, remedy
+        )
 
 
 def check_known_to_fsspec(scheme: str) -> None:
@@ -96,14 +105,9 @@ def client_config(scheme: str, storage_options: Mapping[str, Any]) -> ClientConf
             continue
         if not _taken(store, name, value, config):
             unknown.append(name)
-    if unknown:
-        raise OptionError(
-            f"storageOptions: not known to the client of {scheme}://",
-            "",
-            ", ".join(sorted(unknown)),
-            ", ".join(sorted({*store.options.split(), *store.renamed, *_GROUPS})),
-            f'Leave them out, or set "{CLIENT}": "fsspec" to pass all of them to fsspec.',
-        )
+    known = ", ".join(sorted({*store.options.split(), *store.renamed, *_GROUPS}))
+    remedy = f'Leave them out, or set "{CLIENT}": "fsspec" to pass all of them to fsspec.'
+    check_known(scheme, "", unknown, known, remedy)
     _finish(store, config)
     return config
 

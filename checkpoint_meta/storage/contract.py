@@ -10,12 +10,12 @@ import contextlib
 import errno
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import compress
 from mmap import ACCESS_READ, mmap
-from typing import IO, Any, Final, NamedTuple, TypeAlias
+from typing import IO, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
@@ -322,6 +322,25 @@ class Storage(ABC):
     def refresh(self, directory: str = "") -> None:  # noqa: ARG002 - most remember nothing
         """Forget what this machine remembers of a directory: the next look is a real one."""
         return
+
+
+class ServerStorage(Storage):
+    """The files of one server; a name is a path."""
+
+    scheme: ClassVar[str]
+
+    def __init__(self, authority: str, options: Mapping[str, Any]) -> None:
+        """`authority` is what a URL has between the scheme and the path."""
+        self._authority, self._options = authority, options
+        self._root = f"{self.scheme}://{authority}"
+
+    @override
+    def name(self, url: str) -> str:
+        return "/" + url.removeprefix(self._root).strip("/")
+
+    @override
+    def url(self, name: str) -> str:
+        return f"{self._root}{name}"
 
 
 class _ByRequests(OpenFile):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from typing_extensions import override
 
 from ...errors import OptionError
-from .client_options import check_installed
+from .client_options import check_installed, check_known
 from .contract import (
     PART,
     Data,
@@ -24,8 +24,8 @@ from .contract import (
     FileStatus,
     Page,
     Part,
+    ServerStorage,
     SpooledDraft,
-    Storage,
     copy_by_draft,
 )
 from .storage_errors import AnotherVersion, BeyondTheEnd, RefusedRequest
@@ -81,7 +81,7 @@ _under_way: Final = set[Future[Any]]()
 _ending: Final = threading.Event()
 
 
-class HdfsStorage(Storage):
+class HdfsStorage(ServerStorage):
     """Temporary file, hsync, rename that replaces nothing: the NameNode makes that atomic.
 
     A crash leaves a file whole, or leaves a temporary file that listings of names skip. Names are
@@ -89,23 +89,17 @@ class HdfsStorage(Storage):
     its length.
     """
 
+    scheme = SCHEME
+
     def __init__(self, authority: str, options: Mapping[str, Any]) -> None:
         """`authority` is a NameNode, a name service of the configuration, or empty for its default.
 
         Raises:
             OptionError: no such name service, or options that mean nothing to the client.
         """
-        self._authority = authority
+        super().__init__(authority, options)
         self._client = _client(authority, options)
         self._cleaned: set[str] = set()
-
-    @override
-    def name(self, url: str) -> str:
-        return "/" + url.removeprefix(f"{SCHEME}://{self._authority}").strip("/")
-
-    @override
-    def url(self, name: str) -> str:
-        return f"{SCHEME}://{self._authority}{name}"
 
     @override
     def stat(self, name: str) -> FileStatus:
@@ -282,14 +276,9 @@ def _client(authority: str, options: Mapping[str, Any]) -> hdfs_native.Client:
 
     kerberos = {key: str(value) for key, value in options.items() if key in _KERBEROS}
     config = {key: str(value) for key, value in options.items() if key.startswith(_HADOOP)}
-    unknown = sorted(options.keys() - kerberos.keys() - config.keys())
-    if unknown:
-        raise OptionError(
-            f"storageOptions: not known to the client of {SCHEME}://",
-            f"{SCHEME}://{authority}",
-            ", ".join(unknown),
-            ", ".join(_KERBEROS) + ", and Hadoop's own that begin " + ", ".join(_HADOOP),
-        )
+    known = ", ".join(_KERBEROS) + ", and Hadoop's own that begin " + ", ".join(_HADOOP)
+    unknown = options.keys() - kerberos.keys() - config.keys()
+    check_known(SCHEME, f"{SCHEME}://{authority}", unknown, known)
     for place in (authority, authority and f"{authority}:{_PORT}"):
         try:
             return Client(f"{SCHEME}://{place}/", {**_PATIENCE, **config}, **kerberos)

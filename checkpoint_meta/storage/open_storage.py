@@ -6,17 +6,17 @@ import json
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from ...errors import OptionError
-from . import sftp_storage
 from .bucket_storage import BucketStorage
 from .client_options import by_fsspec, check_installed, client_config, uses_fsspec
-from .contract import Storage
+from .contract import ServerStorage, Storage
 from .fsspec_storage import FsspecStorage
-from .hdfs_storage import SCHEME, HdfsStorage
+from .hdfs_storage import HdfsStorage
 from .local_storage import LocalStorage
 from .providers import BY_SCHEME
+from .sftp_storage import SftpStorage
 from .urls import local_path, scheme_of, storage_url
 
 
@@ -25,7 +25,7 @@ def takes_whole_files(url: str, storage_options: Mapping[str, Any]) -> bool:
     scheme = scheme_of(url)
     if scheme in BY_SCHEME:
         return not uses_fsspec(storage_options)
-    return scheme == SCHEME or local_path(url) is not None
+    return scheme == HdfsStorage.scheme or local_path(url) is not None
 
 
 def open_storage(
@@ -45,14 +45,11 @@ def open_storage(
     url = storage_url(url)
     # Clients have threads, which a forked process does not inherit.
     process = os.getpid()
-    if scheme_of(url) == SCHEME:
+    if (scheme := scheme_of(url)) in _SERVERS:
         authority = url.partition("://")[2].partition("/")[0]
-        hdfs = _of_hdfs(authority, json.dumps(dict(storage_options), sort_keys=True), process)
-        return hdfs, hdfs.name(url)
-    if scheme_of(url) == sftp_storage.SCHEME:
-        authority = url.partition("://")[2].partition("/")[0]
-        sftp = _of_sftp(authority, json.dumps(dict(storage_options), sort_keys=True), process)
-        return sftp, sftp.name(url)
+        options_text = json.dumps(dict(storage_options), sort_keys=True)
+        server = _of_server(scheme, authority, options_text, process)
+        return server, server.name(url)
     if not takes_whole_files(url, storage_options):
         files, name = by_fsspec(url, storage_options)
         return _of_fsspec(files, process), name
@@ -71,14 +68,14 @@ def _of_fsspec(files: Any, _process: int) -> FsspecStorage:
     return FsspecStorage(files)
 
 
-@lru_cache(maxsize=64)
-def _of_hdfs(authority: str, options: str, _process: int) -> HdfsStorage:
-    return HdfsStorage(authority, json.loads(options))
+_SERVERS: Final[Mapping[str, type[ServerStorage]]] = {
+    kind.scheme: kind for kind in (HdfsStorage, SftpStorage)
+}
 
 
 @lru_cache(maxsize=64)
-def _of_sftp(authority: str, options: str, _process: int) -> sftp_storage.SftpStorage:
-    return sftp_storage.SftpStorage(authority, json.loads(options))
+def _of_server(scheme: str, authority: str, options: str, _process: int) -> ServerStorage:
+    return _SERVERS[scheme](authority, json.loads(options))
 
 
 @lru_cache(maxsize=64)

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from typing_extensions import override
 
-from ...errors import OptionError, StateError
-from .client_options import check_installed
-from .contract import PART, Data, FileStatus, Page, Part, Storage
+from ...errors import StateError
+from .client_options import check_installed, check_known
+from .contract import PART, Data, FileStatus, Page, Part, ServerStorage
 from .storage_errors import BeyondTheEnd
 
 if TYPE_CHECKING:
@@ -45,12 +45,13 @@ _CHUNK: Final = 32 * 1024
 """Bytes of one request, of which many are under way: servers need not answer larger ones."""
 
 
-class SftpStorage(Storage):
+class SftpStorage(ServerStorage):
     """One account of one server; a name is a path. A version is its size, and its time in seconds.
 
     One connection has a channel for each thread. After an error the next try makes another.
     """
 
+    scheme = SCHEME
     requests = 8
     """OpenSSH permits ten sessions of one connection."""
 
@@ -61,27 +62,13 @@ class SftpStorage(Storage):
             OptionError: the client is not installed, or options that mean nothing to it.
         """
         check_installed("paramiko", SCHEME, f"{SCHEME}://{authority}")
-        unknown = sorted(options.keys() - set(_OPTIONS))
-        if unknown:
-            raise OptionError(
-                f"storageOptions: not known to the client of {SCHEME}://",
-                f"{SCHEME}://{authority}",
-                ", ".join(unknown),
-                ", ".join(_OPTIONS),
-            )
-        self._authority, self._options = authority, options
+        unknown = options.keys() - set(_OPTIONS)
+        check_known(SCHEME, f"{SCHEME}://{authority}", unknown, ", ".join(_OPTIONS))
+        super().__init__(authority, options)
         self._lock = threading.Lock()
         self._client: paramiko.SSHClient | None = None
         self._places = threading.BoundedSemaphore(self.requests)
         self._idle: deque[paramiko.SFTPClient] = deque()
-
-    @override
-    def name(self, url: str) -> str:
-        return "/" + url.removeprefix(f"{SCHEME}://{self._authority}").strip("/")
-
-    @override
-    def url(self, name: str) -> str:
-        return f"{SCHEME}://{self._authority}{name}"
 
     @override
     def stat(self, name: str) -> FileStatus:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from typing import Any, Final
 
 import typer
@@ -21,7 +20,7 @@ from ....checkpoint_meta.storage.providers import AZURE, BY_SCHEME, GOOGLE, S3
 from ....checkpoint_meta.storage.urls import absolute, join, local_path, scheme_of, storage_url
 from ....checkpoint_meta.stores.exclusive_creates import created
 from ....checkpoint_meta.stores.open_store import open_store
-from ....errors import SluiceError, StateMissingError
+from ....errors import SluiceError, StateMissingError, is_installed
 from ...query.spark_checkpoint import lacks_metadata
 from ...views.amounts import counted
 from ..output import Ended, Exit, print_json
@@ -297,15 +296,8 @@ def _client(scheme: str) -> Finding:
 
 
 def _needed(what: str, modules: Sequence[str], extra: str) -> Finding:
-    missing = [name for name in modules if not _is_there(name)]
+    missing = [name for name in modules if not is_installed(name)]
     if not missing:
         return Finding(what, "ok", ", ".join(modules))
     way_out = f"pip install '.[{extra}]' in the checkout, on the driver and the executors"
     return Finding(what, "failed", f"not installed: {', '.join(missing)}", "", way_out)
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except (ModuleNotFoundError, ValueError):
-        return False

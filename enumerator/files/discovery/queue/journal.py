@@ -14,17 +14,17 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
-from .....errors import not_installed
+from .....errors import is_installed, not_installed
 from .api import AnnouncedObject, EventQueue, Message, announced
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
 
 LOG: Final = logging.getLogger("pyspark_sluice.discovery")
 
@@ -45,7 +45,7 @@ class JournalQueue(EventQueue):
     def __init__(self, url: str, _: Mapping[str, Any], visibility: int) -> None:
         """`url` is `iceberg:CATALOG.NAMESPACE.TABLE`; the catalog is configured for pyiceberg."""
         super().__init__(url, visibility)
-        if find_spec("pyiceberg") is None:
+        if not is_installed("pyiceberg"):
             reason = "the library for the journal is not installed"
             raise not_installed(reason, url, "pyiceberg", "tables")
         self._table: Table | None = None
@@ -70,7 +70,7 @@ class JournalQueue(EventQueue):
     @override
     def begin(self, cursor: str) -> None:
         table = self._refreshed()
-        if cursor and _is_known(int(cursor), table):
+        if cursor and _is_known(int(cursor), _chain(table)):
             self._done = self._read = int(cursor)
             return
         self._done = self._read = table.metadata.current_snapshot_id or 0
@@ -105,14 +105,15 @@ class JournalQueue(EventQueue):
         if batch:
             return batch
         table = self._refreshed()
-        chain = [snapshot.snapshot_id for snapshot in _chain(table)]
-        if not _is_known(self._read, table):
+        chain = _chain(table)
+        if not _is_known(self._read, chain):
             self._miss(self._read)
             with self._lock:
                 self._open.clear()
                 self._read = self._done = table.metadata.current_snapshot_id or 0
             return []
-        new = chain[: chain.index(self._read)] if self._read else chain
+        ids = [snapshot.snapshot_id for snapshot in chain]
+        new = ids[: ids.index(self._read)] if self._read else ids
         if not new:
             return []
         scan = table.incremental_append_scan(
@@ -182,18 +183,19 @@ class JournalQueue(EventQueue):
             return self._table.refresh()
 
 
-def _chain(table: Table) -> Iterator[Any]:
-    """Yield the snapshots that lead to the newest one, from that on."""
-    snapshot = table.current_snapshot()
-    while snapshot is not None:
-        yield snapshot
-        parent = snapshot.parent_snapshot_id
-        snapshot = None if parent is None else table.metadata.snapshot_by_id(parent)
+def _chain(table: Table) -> list[Snapshot]:
+    """Return the snapshots that lead to the newest one, from that on."""
+    # pyiceberg looks through all of them for each.
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in table.metadata.snapshots}
+    chain, number = [], table.metadata.current_snapshot_id
+    while number is not None and (snapshot := by_id.get(number)) is not None:
+        chain.append(snapshot)
+        number = snapshot.parent_snapshot_id
+    return chain
 
 
-def _is_known(snapshot: int, table: Table) -> bool:
+def _is_known(snapshot: int, chain: Sequence[Snapshot]) -> bool:
     """Return True if the table still has everything that came after this snapshot."""
-    chain = list(_chain(table))
     if snapshot == 0:
         return not chain or chain[-1].parent_snapshot_id is None
     return any(one.snapshot_id == snapshot for one in chain)

@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -21,7 +20,7 @@ from typing_extensions import override
 from .....checkpoint_meta.storage.client_options import client_config
 from .....checkpoint_meta.storage.google import google_credentials
 from .....checkpoint_meta.storage.storage_errors import RefusedRequest
-from .....errors import not_installed
+from .....errors import is_installed, not_installed
 from .api import AnnouncedObject, EventQueue, MalformedMessage, Message, announced, event_of
 
 _AT_ONCE: Final = 500
@@ -42,7 +41,7 @@ class PubSubSubscription(EventQueue):
 
     def __init__(self, url: str, storage_options: Mapping[str, Any], visibility: int) -> None:
         super().__init__(url, visibility)
-        if not _is_installed():
+        if not is_installed("google.pubsub_v1"):
             client = "the client for Pub/Sub is not installed"
             raise not_installed(client, url, "google-cloud-pubsub", "gcs")
         self._options = storage_options
@@ -144,13 +143,6 @@ def _body(message: Any) -> str:
     data = base64.b64encode(message.data).decode()
     # A map has no order: equal messages have equal bodies.
     return json.dumps({"attributes": dict(sorted(message.attributes.items())), "data": data})
-
-
-def _is_installed() -> bool:
-    try:
-        return find_spec("google.pubsub_v1") is not None
-    except ModuleNotFoundError:
-        return False
 
 
 @contextmanager

@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -25,7 +24,7 @@ from .....checkpoint_meta.storage.azure import (
     error_code,
 )
 from .....checkpoint_meta.storage.client_options import client_config
-from .....errors import not_installed
+from .....errors import is_installed, not_installed
 from .api import AnnouncedObject, EventQueue, MalformedMessage, Message, announced, event_of
 
 _AT_ONCE: Final = 32
@@ -49,7 +48,7 @@ class StorageQueue(EventQueue):
 
     def __init__(self, url: str, storage_options: Mapping[str, Any], visibility: int) -> None:
         super().__init__(url, visibility)
-        if not _is_installed():
+        if not is_installed("azure.storage.queue", "azure.identity"):
             packages = "azure-storage-queue or azure-identity"
             raise not_installed(
                 "the client for Storage Queues is not installed", url, packages, "azure"
@@ -158,13 +157,6 @@ class StorageQueue(EventQueue):
         events = json.loads(_text(body))
         for event in events if isinstance(events, list) else [events]:
             yield from _objects(event)
-
-
-def _is_installed() -> bool:
-    try:
-        return bool(find_spec("azure.storage.queue") and find_spec("azure.identity"))
-    except ModuleNotFoundError:
-        return False
 
 
 def _text(body: str) -> str:

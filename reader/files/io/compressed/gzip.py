@@ -21,7 +21,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,6 +28,7 @@ from isal import igzip_lib
 
 from .....checkpoint_meta.documents.file_split import FileVersion
 from .....checkpoint_meta.storage.urls import is_local, local_name
+from .....errors import is_installed
 from ..source_file import AsFile, SourceFile
 from .cut_places import AccessPoint
 
@@ -57,7 +57,7 @@ _EMPTY_BLOCK, _EMPTY_BITS = 0b010, 10
 
 def can_find_points() -> bool:
     """True if rapidgzip is installed here."""
-    return find_spec("rapidgzip") is not None
+    return is_installed("rapidgzip")
 
 
 def find_points(file: FileVersion, storage: Mapping[str, Any]) -> list[AccessPoint]:
