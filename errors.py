@@ -260,7 +260,7 @@ WITHOUT_THE_FILE: Final = (
     "Or set onSplitError=return, which puts the file aside, to be read later. Or remove it, stop "
     "the query, run `sluice waive CHECKPOINT --yes`, and start it again."
 )
-"""What helps if a batch in flight has a file that is not to be read now."""
+"""The remedy if a batch in flight has a file that is not to be read now."""
 
 
 def remedy_of(error: OSError) -> str:

@@ -41,7 +41,7 @@ class Bench:
     """A Python interpreter that has PyFlink; none leaves Flink out."""
 
     packages: str = ""
-    """What Spark has in addition, in coordinates of Maven."""
+    """Additions to Spark, in coordinates of Maven."""
 
     def throughput(
         self,

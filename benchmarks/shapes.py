@@ -373,7 +373,7 @@ DECODED: Sequence[Shape] = (
     _shape("events", "avro", _EVENTS, 200_000, _events_avro),
     _shape("rides", "xml", _RIDES, 200_000, _rides_xml, rowTag="ride"),
 )
-"""What has a decoder for most of it, and another one for the rest."""
+"""Formats with one decoder for most of it, and another one for the rest."""
 
 SMALL: Sequence[Shape] = tuple(
     Shape(f"{rows // SMALL_FILES} {name} a file", kind, schema, rows, write, options, SMALL_FILES)

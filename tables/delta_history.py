@@ -58,8 +58,8 @@ class DeltaHistory:
                 return None
             return commit if commit.operation == "RESTORE" else None
 
-        found = [each for each in in_parallel(restore_in, range(version, after, -1)) if each]
-        return self._restored_by(found[0]) if found else None
+        restores = [each for each in in_parallel(restore_in, range(version, after, -1)) if each]
+        return self._restored_by(restores[0]) if restores else None
 
     def commits(self, version: int) -> Iterator[DeltaCommit]:
         """The commits from which a version derives, newest first.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
 MARK: Final = "sluice."
-"""How the names of properties begin that are marks."""
+"""The beginning of the names of properties that are marks."""
 
 
 @dataclass(frozen=True)

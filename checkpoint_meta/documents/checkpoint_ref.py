@@ -85,11 +85,11 @@ def identities_in(leaves: Iterable[str]) -> list[CheckpointIdentity]:
 
     Other names are skipped. The `name` of each is that of its folder.
     """
-    found = []
+    identities = []
     for leaf in leaves:
         name, _, checksum = leaf.rpartition("-")
-        found += [CheckpointIdentity(ref, "", checksum) for ref in refs_in([name])]
-    return sorted(found, key=lambda identity: (identity.ref, identity.checksum))
+        identities += [CheckpointIdentity(ref, "", checksum) for ref in refs_in([name])]
+    return sorted(identities, key=lambda identity: (identity.ref, identity.checksum))
 
 
 NO_CHECKPOINT = CheckpointRef(0, 0)

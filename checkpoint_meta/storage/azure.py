@@ -1,4 +1,4 @@
-"""What of Azure is asked through Microsoft's clients: queues, and deletions of one version.
+"""Calls of Azure by Microsoft's own clients: queues, and deletions of one version.
 
 Imported only where one of these is needed.
 """
@@ -22,7 +22,7 @@ _ENVIRONMENT: Final = {
     "sas_key": "AZURE_STORAGE_SAS_TOKEN",
     "endpoint": "AZURE_STORAGE_ENDPOINT",
 }
-"""Where the store's client finds what the options do not have."""
+"""The place where the store's client finds what the options do not have."""
 
 
 def azure_credential(config: ClientConfig, account: str) -> Any:

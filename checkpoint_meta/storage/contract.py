@@ -50,7 +50,7 @@ class Look(NamedTuple):
 
     status: FileStatus
     mark: str
-    """What `rename` and `delete` compare; empty where they compare nothing."""
+    """Compared by `rename` and `delete`; empty where they compare nothing."""
 
     changed: int = -1
     """Microseconds of the last change of a local inode; -1 where versions have a mark."""

@@ -1,4 +1,4 @@
-"""What of Google's cloud is asked through its own libraries: deletions of one version, and queues.
+"""Calls of Google's cloud by its own libraries: deletions of one version, and queues.
 
 Imported only where one of these is needed.
 """

@@ -27,7 +27,7 @@ from .urls import local_name, written_path
 PARTIAL: Final = ".partial"
 
 DELETED: Final = ".sluice-deleted"
-"""How the name of a file ends for the microseconds before it is deleted; it begins with a dot."""
+"""The end of a file's name for the microseconds before its deletion; it begins with a dot."""
 
 _NO_HARD_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """Errors of link(2) on FAT, on SMB and on most FUSE mounts."""

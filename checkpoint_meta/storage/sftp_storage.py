@@ -39,7 +39,7 @@ _SECONDS: Final = 15.0
 """Longest time without an answer."""
 
 _ANSWERS: Final = (errno.ENOENT, errno.EACCES)
-"""What the client makes of the protocol's errors that have a number."""
+"""Numbers that the client has for errors of the protocol."""
 
 _CHUNK: Final = 32 * 1024
 """Bytes of one request, of which many are under way: servers need not answer larger ones."""
@@ -72,10 +72,10 @@ class SftpStorage(ServerStorage):
 
     @override
     def stat(self, name: str) -> FileStatus:
-        found = self._ask(name, lambda files: files.stat(name))
-        if stat.S_ISDIR(found.st_mode or 0):
+        attributes = self._ask(name, lambda files: files.stat(name))
+        if stat.S_ISDIR(attributes.st_mode or 0):
             raise FileNotFoundError(errno.ENOENT, "a directory", self.url(name))
-        return _status(found)
+        return _status(attributes)
 
     @override
     def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Part:
@@ -147,8 +147,8 @@ class SftpStorage(ServerStorage):
     @override
     def delete_tree(self, name: str) -> None:
         with contextlib.suppress(FileNotFoundError):
-            found = self._ask(name, lambda files: files.lstat(name))
-            if not stat.S_ISDIR(found.st_mode or 0):
+            attributes = self._ask(name, lambda files: files.lstat(name))
+            if not stat.S_ISDIR(attributes.st_mode or 0):
                 return self.delete(name)
             for leaf in self._ask(name, lambda files: files.listdir(name)):
                 self.delete_tree(f"{name}/{leaf}")
@@ -266,8 +266,8 @@ def _is_lost(files: paramiko.SFTPClient) -> bool:
     return channel is None or channel.closed or not channel.get_transport().is_active()
 
 
-def _status(found: paramiko.SFTPAttributes) -> FileStatus:
-    return FileStatus(found.st_size or 0, (found.st_mtime or 0) * 1_000_000)
+def _status(attributes: paramiko.SFTPAttributes) -> FileStatus:
+    return FileStatus(attributes.st_size or 0, (attributes.st_mtime or 0) * 1_000_000)
 
 
 def _is_there(files: paramiko.SFTPClient, name: str) -> bool:

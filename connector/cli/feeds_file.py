@@ -38,9 +38,7 @@ from ..host.feeds import Feed
 from ..host.run import check_target_name
 from ..options.call import checked
 from ..options.model import SluiceOptions
-from .run_arguments import RIVALS, Call, RunArguments, feed_of, flags
-
-_NEEDED: Final = ("path", "to", "checkpoint")
+from .run_arguments import NEEDED, RIVALS, Call, RunArguments, feed_of, flags
 
 Place = tuple[str, ...]
 """A key with the tables around it."""
@@ -91,13 +89,13 @@ class _File:
         for name in chosen:
             keys = _merged(_without_rivals(defaults, feeds[name]), feeds[name])
             arguments = places[name] = self._arguments_of(keys)
-            for key in _NEEDED:
+            for key in NEEDED:
                 if not getattr(arguments, key):
                     self._add(self._told(("feed", name)), f"the key {key} is missing")
-            with_other = checkpoints.setdefault(arguments.checkpoint, name)
-            if arguments.checkpoint and with_other != name:
+            first_with = checkpoints.setdefault(arguments.checkpoint, name)
+            if arguments.checkpoint and first_with != name:
                 told = self._told(("feed", name, "checkpoint"))
-                self._add(told, f"feed.{with_other} has the same one")
+                self._add(told, f"feed.{first_with} has the same one")
             feed = self._feed(name, arguments, keys.get("options", {}))
             if feed is not None:
                 calls[name] = feed
@@ -120,8 +118,8 @@ class _File:
             for each in fields(RunArguments)
             if (value := getattr(self._arguments, each.name)) != each.default
         }
-        if own := [name for name in (*_NEEDED, "schema", "option") if name in given]:
-            found = f"{'PATH' if own[0] == 'path' else f'--{own[0]}'} and --config"
+        if own := [name for name in (*NEEDED, "schema", "option") if name in given]:
+            found = f"{NEEDED.get(own[0], f'--{own[0]}')} and --config"
             expected = "what one feed is about in the file, or a call without --config"
             raise OptionError("the call names one feed, and a file of feeds", "", found, expected)
         named = {flags()[key].field: value for key, value in keys.items() if key != "options"}
@@ -250,7 +248,7 @@ def _models() -> tuple[type[BaseModel], type[BaseSettings]]:
     """The model of a file, and that of the environment: every flag is a key."""
 
     def keys(name: str, about: str, *, of_process: bool) -> type[BaseModel]:
-        found: dict[str, Any] = {
+        written: dict[str, Any] = {
             # Some words are names of pydantic's own.
             f"of_{flag.field}": (
                 flag.kind if flag.kind != int | None else int,
@@ -261,8 +259,8 @@ def _models() -> tuple[type[BaseModel], type[BaseSettings]]:
         }
         options = Field(None, json_schema_extra=_unset)
         config = ConfigDict(extra="forbid", title=about)
-        found["options"] = (Options, options)
-        return create_model(name, __config__=config, **found)
+        written["options"] = (Options, options)
+        return create_model(name, __config__=config, **written)
 
     defaults = keys("Defaults", "What the process and all feeds have in common", of_process=True)
     feed = keys("Feed", "One query: what it reads, and into which table", of_process=False)
@@ -296,12 +294,12 @@ def _in_kebab(data: Mapping[str, Any]) -> dict[str, Any]:
             return table
         return {key.replace("_", "-"): value for key, value in table.items()}
 
-    found = {**data}
-    if "defaults" in found:
-        found["defaults"] = keys(found["defaults"])
-    if isinstance(found.get("feed"), dict):
-        found["feed"] = {name: keys(feed) for name, feed in found["feed"].items()}
-    return found
+    spelled = {**data}
+    if "defaults" in spelled:
+        spelled["defaults"] = keys(spelled["defaults"])
+    if isinstance(spelled.get("feed"), dict):
+        spelled["feed"] = {name: keys(feed) for name, feed in spelled["feed"].items()}
+    return spelled
 
 
 def _aligned(variables: Any, data: Any) -> Any:
@@ -346,7 +344,7 @@ _EXPECTED: Final = {
 
 
 def _words(problem: Any, place: Place) -> str:
-    """What is wrong with a key."""
+    """Say what is wrong with a key."""
     kind, found = problem["type"], problem["input"]
     if kind == "extra_forbidden":
         return f"unknown key{_meant(place)}"
@@ -359,7 +357,7 @@ def _words(problem: Any, place: Place) -> str:
 
 
 def _meant(place: Place) -> str:
-    """What was probably meant by an unknown key, or where it belongs."""
+    """Say what was probably meant by an unknown key, or where it belongs."""
     if len(place) == 1:
         return "; expected [defaults] or [feed.NAME]"
     known = flags()

@@ -153,7 +153,7 @@ _OF_THE_CALL: Final = ("config", "only", "option")
 def flags() -> Mapping[str, Flag]:
     """All that a file may set, by key."""
     hints = get_type_hints(RunArguments, include_extras=True)
-    found: dict[str, Flag] = {}
+    by_key: dict[str, Flag] = {}
     shared = {each.name for each in fields(ProcessArguments)}
     for each in fields(RunArguments):
         if each.name in _OF_THE_CALL:
@@ -163,9 +163,12 @@ def flags() -> Mapping[str, Flag]:
         names = (parameter.default, *(parameter.param_decls or ()))
         key = next((n for n in names if str(n).startswith("--")), each.name)
         key = key.removeprefix("--").replace("_", "-")
-        found[key] = Flag(each.name, key, kind, parameter.help, each.name in shared)
-    return found
+        by_key[key] = Flag(each.name, key, kind, parameter.help, each.name in shared)
+    return by_key
 
+
+NEEDED: Final = {"path": "PATH", "to": "--to", "checkpoint": "--checkpoint"}
+"""Fields that every feed has, as the command line shows them."""
 
 _RIVALS: Final = (("once", "every"), ("wait", "take_over"))
 """Pairs of fields of which a feed sets one."""
@@ -180,11 +183,11 @@ class Call:
     process: ProcessArguments
     feeds: Mapping[str, Feed]
     arguments: Mapping[str, RunArguments]
-    """What each feed was made of."""
+    """The arguments of each feed."""
 
 
 def feed_of(arguments: RunArguments, options: Mapping[str, object] | None = None) -> Feed:
-    """What a run does for these arguments, and for options that are more than text.
+    """Return the feed of these arguments, and of options that are more than text.
 
     Raises:
         OptionError: they do not parse, or contradict each other.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
 
 from ...errors import OptionError
-from .run_arguments import Call, RunArguments, feed_of
+from .run_arguments import NEEDED, Call, RunArguments, feed_of
 
 
 def in_place(arguments: RunArguments) -> RunArguments:
@@ -20,9 +19,6 @@ def in_place(arguments: RunArguments) -> RunArguments:
     with suppress(OSError):
         os.chdir(os.path.dirname(config))
     return replace(arguments, config=config)
-
-
-_NEEDED: Final = {"path": "PATH", "to": "--to", "checkpoint": "--checkpoint"}
 
 
 def call_of(arguments: RunArguments) -> Call:
@@ -40,7 +36,7 @@ def call_of(arguments: RunArguments) -> Call:
         return call_of_file(arguments)
     if arguments.only:
         raise OptionError("--only chooses feeds of a file", "", "no --config", "--config FILE")
-    if missing := [flag for name, flag in _NEEDED.items() if not getattr(arguments, name)]:
+    if missing := [flag for name, flag in NEEDED.items() if not getattr(arguments, name)]:
         what = "the call does not say what to read, and where to write it"
         found, expected = f"no {', '.join(missing)}", "PATH, --to and --checkpoint, or --config"
         raise OptionError(what, "", found, expected)

@@ -28,7 +28,7 @@ from ..options.model import SluiceOptions, parse_options
 from ..query.driver import StreamDriver
 from ..query.ownership import Ownership
 from ..query.partitions import ReaderPartition
-from ..query.query_ends import EndsCheck, StartTerms
+from ..query.query_ends import USUAL_TERMS, EndsCheck, StartTerms
 from ..source.rehearsal import checked_schema
 from ..source.schemas import canonical
 from ..source.state_location import open_state
@@ -42,7 +42,6 @@ from .worker_pool import WorkerPool
 _SMALL_BATCH: Final = 16 * 1024 * 1024
 """Bytes that the host reads itself sooner than a process would have started."""
 
-_REFUSES: Final = StartTerms()
 
 Sink = Callable[[FileBatch, int], None]
 
@@ -154,7 +153,7 @@ class EmbeddedQuery:
         return report
 
     def figures(self) -> Mapping[str, Any]:
-        """What a progress event of Spark says about the source."""
+        """Return what a progress event of Spark says about the source."""
         report: Mapping[str, Any] = self._driver.coordinator.report()
         return report
 
@@ -272,7 +271,7 @@ class EmbeddedRun:
         *,
         every: float | None,
         on_task: Callable[[int, int], None] = lambda *_: None,
-        terms: StartTerms = _REFUSES,
+        terms: StartTerms = USUAL_TERMS,
         task_timeout: float | None = None,
     ) -> None:
         """`every`: seconds between two looks for new files; None to end with what is there.
@@ -293,7 +292,7 @@ class EmbeddedRun:
         self._current: EmbeddedQuery | None = None
         self._options: SluiceOptions | None = None
         self.last_look = time.time()
-        """When the query last ended a batch, or found nothing new; at first its start."""
+        """Time at which the query last ended a batch, or found nothing new; at first its start."""
 
     @property
     def checkpoint(self) -> str:
@@ -302,7 +301,7 @@ class EmbeddedRun:
         return next((text for key, text in self._texts.items() if key.lower() == name), "")
 
     def figures(self) -> Mapping[str, Any]:
-        """What a progress event of Spark would say about the source; the newest, once it ended."""
+        """Return what a progress event of Spark would say; the newest figures, once it ended."""
         query = self._current
         return self._record.figures if query is None else query.figures()
 

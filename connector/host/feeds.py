@@ -24,7 +24,7 @@ _AGAIN: Final = 60.0
 
 @dataclass(frozen=True)
 class Feed:
-    """What a query reads, into which table, and how."""
+    """One query: what it reads, into which table, and how."""
 
     options: Mapping[str, object]
     to: str | Sink

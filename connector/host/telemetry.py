@@ -1,4 +1,4 @@
-"""What a run reports to others: a span a batch by OpenTelemetry, an event a run by OpenLineage.
+"""Reports of a run to others: a span a batch by OpenTelemetry, an event a run by OpenLineage.
 
 Both are off, and cost nothing, unless the program has loaded OpenTelemetry, or the environment
 configures OpenLineage.

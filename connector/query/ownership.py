@@ -22,7 +22,7 @@ from ...errors import QueryRunningError
 from ..options.model import parse_options
 from ..source.state_location import open_state
 from .owner import Owner, owner_of
-from .query_ends import StartTerms
+from .query_ends import USUAL_TERMS, StartTerms
 
 log = logging.getLogger(__name__)
 
@@ -33,16 +33,13 @@ _DYING_SECONDS: Final = 5.0
 """A process that was killed, with much memory or below a JVM that was, is seen for so long."""
 
 
-_REFUSES: Final = StartTerms()
-
-
 class Ownership:
     """Whether a start may claim a state."""
 
     def __init__(
         self,
         store: StateStore,
-        terms: StartTerms = _REFUSES,
+        terms: StartTerms = USUAL_TERMS,
         *,
         is_host: bool = True,
         wait: Callable[[float], None] = time.sleep,

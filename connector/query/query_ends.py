@@ -1,4 +1,4 @@
-"""Whether a call reads the input, and writes to the table, of the query whose state it names.
+"""Compares the input and the table of a call with those of the query whose state it names.
 
 A file is known by its path. So if the input is spelt in another way, was moved or copied, all of it
 would be read again; with a new checkpoint as well; and in another table, or in one that was taken
@@ -42,7 +42,7 @@ _PLACE: Final = "_sluice"
 
 @dataclass(frozen=True)
 class StartTerms:
-    """What a start does about an owner that lives, and what it changes on purpose."""
+    """The terms of a start: its patience with an owner that lives, and its changes on purpose."""
 
     patience: float = 0.0
     """Seconds to wait for the owner to end."""
@@ -56,6 +56,10 @@ class StartTerms:
     """The table may have rows of the same input by another query."""
 
 
+USUAL_TERMS: Final = StartTerms()
+"""Those of a start that changes nothing, and leaves an owner that lives alone."""
+
+
 class EndsCheck:
     """Compares a call with the state and with the table that it names."""
 
@@ -64,7 +68,7 @@ class EndsCheck:
         store: StateStore,
         options: SluiceOptions,
         sink: object = None,
-        terms: StartTerms = StartTerms(),
+        terms: StartTerms = USUAL_TERMS,
         *,
         looks_around: bool = False,
     ) -> None:
@@ -239,7 +243,7 @@ def check_start(texts: Mapping[str, str], sink: object, terms: StartTerms) -> No
 
 
 def records_of_table(write_to: str, storage_options: Mapping[str, object]) -> StateStore:
-    """Where the inputs of a table are recorded: below the directory of its data files."""
+    """Return the place of the inputs of a table: below the directory of its data files."""
     return open_store(join(absolute(write_to), _PLACE), storage_options)
 
 

@@ -61,7 +61,7 @@ class QueryFigures:
     name: str
     run: str
     last_success: float
-    """When a trigger last ended, with or without a batch. The start of a run counts as one."""
+    """Time at which a trigger last ended, with or without a batch; the start counts as one."""
 
     ended: float | None = None
     last_batch: float | None = None
@@ -198,15 +198,15 @@ def families(samples: Iterable[Sample]) -> Iterator[Metric]:
     """The metrics that samples belong to, for the Prometheus client."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-    found: dict[str, Metric] = {}
+    by_metric: dict[str, Metric] = {}
     for metric, labels, value, kind in samples:
-        family = found.get(metric)
+        family = by_metric.get(metric)
         if family is None:
             family_of = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
             family = family_of(metric, _help(metric), labels=list(labels))
-            found[metric] = family
+            by_metric[metric] = family
         family.add_metric(list(labels.values()), value)  # type: ignore[attr-defined]
-    yield from found.values()
+    yield from by_metric.values()
 
 
 def _help(metric: str) -> str:

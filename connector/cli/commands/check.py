@@ -37,7 +37,7 @@ class PlaceFinding:
 
     feed: str
     place: str
-    """Which key names it: path, checkpoint or to."""
+    """The key that names it: path, checkpoint or to."""
 
     is_fine: bool
     found: str

@@ -69,7 +69,7 @@ class NotificationDiscovery(Discovery):
         """Those of them that this pass has yielded."""
         self._left_out: Counter[str] = Counter()
         self._cursor = ""
-        """How far the queue was read, as the checkpoint says."""
+        """The place in the queue up to which it was read, as the checkpoint says."""
         self._patience = _FIRST_DRAIN
         self._is_next_short = False
         """The last pass listed everything or waited for the queue: the next one does neither."""

@@ -56,8 +56,8 @@ class PlainBlocks:
         after = encoded(0) + encoded(_END)
         datums = [b"".join((encoded(rows), data, after)) for rows, data in blocks if rows]
         try:
-            found = self._pyruhvro.deserialize_array(datums, self._schema)
-            rows, ends = found.columns
+            decoded = self._pyruhvro.deserialize_array(datums, self._schema)
+            rows, ends = decoded.columns
             declared = np.diff(rows.offsets.to_numpy()).tolist() == counts
             if not declared or (ends.to_numpy() != _END).any():
                 return None

@@ -95,7 +95,7 @@ class CsvRows(RecordRows):
     def _of_quotes(
         self, tokens: Sequence[Token], text: str, where: Callable[[], str], *, is_malformed: bool
     ) -> str:
-        """What a message says of doubled quotes; a warning, once, where there is no message."""
+        """Return the part of a message on doubled quotes; warn, once, where there is no message."""
         if not (self._may_be_doubled and 2 * self._quote in text):
             return ""
         if is_malformed:

@@ -33,7 +33,7 @@ _WIDE = 100
 """Columns beyond which that gains less than more calls cost."""
 
 REFUSALS = (ValueError, RecursionError, OverflowError, msgspec.MsgspecError)
-"""What the typed parsers raise, in addition to pyarrow's own errors, for what they refuse."""
+"""Errors of the typed parsers, in addition to pyarrow's own, for what they refuse."""
 
 MINUS_ZERO = re.compile(rb"-0(?![0-9.eE])")
 """An integer that is 0.0 for Spark in a column of floats."""

@@ -33,18 +33,18 @@ Where = Callable[[int], str]
 
 
 class Records(NamedTuple):
-    """What records hold, before it is decided what becomes of those that do not fit."""
+    """The content of records, before it is decided what becomes of those that do not fit."""
 
     batch: pa.RecordBatch
     rows_of: list[int]
     """Rows of each record."""
 
     problems: dict[int, str]
-    """What does not fit, by the number of the record."""
+    """Problems, by the number of the record."""
 
 
 class Kept(NamedTuple):
-    """What the mode leaves of records."""
+    """Records as the mode leaves them."""
 
     batch: pa.RecordBatch
     rows_of: list[int]

@@ -1,1 +1,1 @@
-"""What the formats of records share: values from text, schemas, outcomes, and their driver."""
+"""The shared ground of formats of records: values from text, schemas, outcomes, the driver."""

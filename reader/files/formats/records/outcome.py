@@ -1,4 +1,4 @@
-"""What a record that does not fit becomes, for every format."""
+"""The outcome of a record that does not fit, for every format."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...options import ReaderOptions
 from ...values.times.temporal import Temporal
 from ..records.outcome import Partial, ValueMisfit
-from .elements import XmlNames, as_text, contents, is_blank, put
+from .elements import ByName, XmlNames, as_text, contents, is_blank, put
 from .xml_types import Scalar, scalar
 
 _types = pa.types
@@ -204,10 +204,8 @@ class _Struct:
     def __init__(self, fields: Iterable[pa.Field], converters: _Converters) -> None:
         self._converters, self._names = converters, converters.names
         self._refuses_repeats = converters.refuses_repeats
-        columns = [self._field(one) for one in fields]
-        self._exact = {one.name: one for one in columns}
-        # Reversed, so that of names that differ only in case the first column counts.
-        self._folded = {one.name.lower(): one for one in reversed(columns)}
+        columns = ByName({one.name: self._field(one) for one in fields})
+        self._exact, self._find = columns.exact, columns.find
         self._wildcard = self._exact.get(converters.wildcard)
         self._value = self._exact.get(self._names.value_tag)
 
@@ -222,9 +220,6 @@ class _Struct:
         convert = self._converters.of(kind, attributes=whole)
         of_text = self._converters.of_text(kind)
         return _Field(one.name, convert, of_text, repeats, _types.is_nested(kind))
-
-    def _find(self, name: str) -> _Field | None:
-        return self._exact.get(name) or self._folded.get(name.lower())
 
     def without_attributes(self, element: Element, extra: Extra) -> dict[str, Any] | None:
         """Return the struct of what is in an element; null if nothing does."""

@@ -7,12 +7,14 @@ itself, so that no DOCTYPE is ever read: no entity is declared, expanded or fetc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from ...options import ReaderOptions
 from ...values.strings import BLANKS
+
+T = TypeVar("T")
 
 DEEPEST = 1000
 """Levels that a record may have, as in Spark's parser."""
@@ -26,6 +28,19 @@ _ELEMENT, _ATTRIBUTE = 120, 240
 
 MOST_OF_TREE = _ELEMENT + _ATTRIBUTE
 """Bytes of the tree for each byte of a record, at most."""
+
+
+class ByName(Generic[T]):
+    """Finds the column of an element or attribute: by its name, or else without case."""
+
+    def __init__(self, columns: dict[str, T]) -> None:
+        self.exact = columns
+        # Reversed, so that of names that differ only in case the first column counts.
+        self._folded = {name.lower(): column for name, column in reversed(columns.items())}
+
+    def find(self, name: str) -> T | None:
+        """Return the column of this name; None without one."""
+        return self.exact.get(name) or self._folded.get(name.lower())
 
 
 def size_of_tree(record: bytes) -> int:

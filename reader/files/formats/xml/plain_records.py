@@ -19,7 +19,7 @@ from ...options import ReaderOptions
 from ...values.numbers import decimals
 from ...values.strings import BLANKS
 from ...values.times.temporal import Temporal
-from .elements import XmlNames
+from .elements import ByName, XmlNames
 from .plain_tags import ENTITIES, WHITE, Elements, NotPlain, Tags
 from .xml_types import scalar
 
@@ -33,7 +33,7 @@ class PlainRecords:
         self._names, self._temporal = XmlNames(options), temporal
         self._data = data
         self._ignores_attributes = options.exclude_attribute
-        self._root = _Node(data, self._names)
+        self._root = _columns_of(data)
         self.is_possible = (
             not options.row_validation_xsd_path
             and data.get_field_index(options.wildcard_col_name) < 0
@@ -52,43 +52,49 @@ class PlainRecords:
             return None
 
     def _fields(
-        self, node: _Node, tokens: Elements, level: int, slots: np.ndarray, *, is_record: bool
+        self,
+        fields: ByName[_Column],
+        tokens: Elements,
+        level: int,
+        slots: np.ndarray,
+        *,
+        is_record: bool,
     ) -> dict[str, pa.Array]:
         """Return the fields of the elements of a level; `slots` are their rows, or -1 for no row.
 
         A record without a column has nulls there.
         """
-        found: dict[str, pa.Array] = {}
+        columns: dict[str, pa.Array] = {}
         elements = tokens.elements(level)
         rows = int(slots.max(initial=-1)) + 1
         mine = elements.places[slots >= 0]
         attributes = {} if self._ignores_attributes else tokens.attributes(mine)
         for name, (where, texts) in attributes.items():
-            column = node.find(self._names.attribute_prefix + name)
+            column = fields.find(self._names.attribute_prefix + name)
             if column is None:
                 self._skip()
                 continue
-            if column.name in found or _types.is_nested(column.type):
+            if column.name in columns or _types.is_nested(column.type):
                 raise NotPlain
             array = self._scalars(texts, column.type, blank_is_null=False)
-            found[column.name] = _scattered(array, where, rows)
-        self._take_texts(node, tokens, mine, rows, found, is_record=is_record)
+            columns[column.name] = _scattered(array, where, rows)
+        self._take_texts(fields, tokens, mine, rows, columns, is_record=is_record)
         if level + 1 >= tokens.levels:
-            return found
+            return columns
         inner = tokens.elements(level + 1)
         parents = slots[inner.parents]
         inside = parents >= 0
         for code in np.unique(inner.names[inside]).tolist():
-            column = node.find(tokens.names[code])
+            column = fields.find(tokens.names[code])
             chosen = np.flatnonzero(inside & (inner.names == code))
             if column is None:
                 self._skip()
                 continue
-            if column.name in found:
+            if column.name in columns:
                 raise NotPlain
             array = self._elements(column, tokens, level + 1, chosen)
-            found[column.name] = _nested(column, array, parents[chosen], rows)
-        return found
+            columns[column.name] = _nested(column, array, parents[chosen], rows)
+        return columns
 
     def _skip(self) -> None:
         if not self._may_skip:
@@ -96,11 +102,11 @@ class PlainRecords:
 
     def _take_texts(
         self,
-        node: _Node,
+        fields: ByName[_Column],
         tokens: Elements,
         places: np.ndarray,
         rows: int,
-        found: dict[str, pa.Array],
+        columns: dict[str, pa.Array],
         *,
         is_record: bool,
     ) -> None:
@@ -110,24 +116,24 @@ class PlainRecords:
         has_text = pc.not_equal(pc.utf8_trim(texts, WHITE), "").fill_null(False)
         if not pc.any(has_text).as_py():
             return
-        column = node.find_exactly(self._names.value_tag)
-        if column is None or _types.is_nested(column.type) or column.name in found or is_record:
+        column = fields.exact.get(self._names.value_tag)
+        if column is None or _types.is_nested(column.type) or column.name in columns or is_record:
             raise NotPlain
         kept = pc.if_else(has_text, texts, None)
         array = self._scalars(_unescaped(kept), column.type, blank_is_null=False)
-        found[column.name] = _scattered(array, np.flatnonzero(leaves), rows)
+        columns[column.name] = _scattered(array, np.flatnonzero(leaves), rows)
 
     def _elements(
         self, column: _Column, tokens: Elements, level: int, chosen: np.ndarray
     ) -> pa.Array:
         """Return the values of some elements of a level."""
         places = tokens.elements(level).places[chosen]
-        if column.node is not None:
+        if column.fields is not None:
             slots = np.full(len(tokens.elements(level).places), -1)
             slots[chosen] = np.arange(len(chosen))
-            fields = self._fields(column.node, tokens, level, slots, is_record=False)
+            inner = self._fields(column.fields, tokens, level, slots, is_record=False)
             kind = column.value_type
-            arrays = [fields.get(field.name, pa.nulls(len(chosen), field.type)) for field in kind]
+            arrays = [inner.get(field.name, pa.nulls(len(chosen), field.type)) for field in kind]
             return pa.StructArray.from_arrays(arrays, fields=list(kind))
         if not tokens.is_leaf_or_empty[places].all():
             raise NotPlain
@@ -193,10 +199,10 @@ def _converted(texts: pa.StringArray, kind: pa.DataType, temporal: Temporal) -> 
     if _types.is_decimal(kind):
         return decimals(texts, kind)
     if _types.is_boolean(kind):
-        found = pc.index_in(texts, pa.array(["false", "true", "0", "1"]))
-        if found.null_count > texts.null_count:
+        word = pc.index_in(texts, pa.array(["false", "true", "0", "1"]))
+        if word.null_count > texts.null_count:
             raise ValueError("no usual word")
-        return pc.equal(pc.bit_wise_and(found, 1), 1)
+        return pc.equal(pc.bit_wise_and(word, 1), 1)
     return temporal.column(texts, kind)
 
 
@@ -240,34 +246,20 @@ class _Column:
     name: str
     type: pa.DataType
     value_type: pa.DataType
-    node: _Node | None
-    """The fields of a struct."""
+    fields: ByName[_Column] | None
+    """Those of a struct."""
 
     @property
     def is_list(self) -> bool:
         return bool(self.value_type != self.type)
 
 
-class _Node:
-    """The fields of a record or of a struct, found as in `element_values.py`."""
-
-    def __init__(self, fields: Iterable[pa.Field], names: XmlNames) -> None:
-        columns = [_column(field, names) for field in fields]
-        self._exact = {column.name: column for column in columns}
-        self._folded = {column.name.lower(): column for column in reversed(columns)}
-
-    def find(self, name: str) -> _Column | None:
-        """Return the column of an element or attribute."""
-        return self._exact.get(name) or self._folded.get(name.lower())
-
-    def find_exactly(self, name: str) -> _Column | None:
-        """Return the column of this very name."""
-        return self._exact.get(name)
+def _columns_of(fields: Iterable[pa.Field]) -> ByName[_Column]:
+    return ByName({field.name: _column(field) for field in fields})
 
 
-def _column(field: pa.Field, names: XmlNames) -> _Column:
+def _column(field: pa.Field) -> _Column:
     kind = field.type
     value = kind.value_type if _types.is_list(kind) else kind
-    return _Column(
-        field.name, kind, value, _Node(value, names) if _types.is_struct(value) else None
-    )
+    inner = _columns_of(value) if _types.is_struct(value) else None
+    return _Column(field.name, kind, value, inner)

@@ -74,11 +74,10 @@ class Tags:
         tags = parts.take(pa.array(np.arange(0, len(parts), 2))).dictionary_encode()
         lengths = np.fromiter(map(len, records), np.int64, len(records))
         starts = np.cumsum(lengths) - lengths
-        found = Elements(parts, tags, self._tag)
-        found.has_entities = b"&" in data
-        if not np.array_equal(begins[found.elements(0).places], starts):
+        elements = Elements(parts, tags, self._tag, has_entities=b"&" in data)
+        if not np.array_equal(begins[elements.elements(0).places], starts):
             raise NotPlain
-        return found
+        return elements
 
     def _tag(self, text: str) -> _Tag:
         tag = self._known.get(text)
@@ -93,16 +92,16 @@ def _require_entities(raw: np.ndarray) -> None:
     places = np.flatnonzero(raw == ord("&"))
     count = 0
     for entity in ENTITIES:
-        found = places[places + len(entity) <= len(raw)]
+        starts = places[places + len(entity) <= len(raw)]
         for at, byte in enumerate(entity.encode()):
-            found = found[raw[found + at] == byte]
-        count += len(found)
+            starts = starts[raw[starts + at] == byte]
+        count += len(starts)
     if count < len(places):
         raise NotPlain
 
 
 class _Tag(NamedTuple):
-    """What a tag says, values of attributes excepted."""
+    """The content of a tag, values of attributes excepted."""
 
     step: int
     """1 for a start, -1 for an end, 0 for an element without content."""
@@ -152,10 +151,15 @@ class Elements:
     """The tags of a block, each with the text behind it, as a tree of elements."""
 
     def __init__(
-        self, parts: pa.StringArray, tags: pa.DictionaryArray, tag_of: Callable[[str], _Tag]
+        self,
+        parts: pa.StringArray,
+        tags: pa.DictionaryArray,
+        tag_of: Callable[[str], _Tag],
+        *,
+        has_entities: bool,
     ) -> None:
         """Raises NotPlain for tags that do not match each other, and for mixed content."""
-        self.has_entities = True
+        self.has_entities = has_entities
         self._parts, self._written = parts, tags.indices.to_numpy()
         quoted = _with_one_quote(tags.dictionary)
         shapes = pc.replace_substring_regex(quoted, '"[^"]*"', '""').dictionary_encode()
@@ -218,15 +222,15 @@ class Elements:
     def attributes(self, places: np.ndarray) -> dict[str, tuple[np.ndarray, pa.StringArray]]:
         """Return by name: which of the elements have it, and its texts."""
         codes = self._codes[places]
-        found: dict[str, list[tuple[np.ndarray, pa.StringArray]]] = {}
+        parts_of: dict[str, list[tuple[np.ndarray, pa.StringArray]]] = {}
         for code in np.unique(codes).tolist():
             if names := self._tags[code].attributes:
                 where = np.flatnonzero(codes == code)
                 values = self._values.take(pa.array(self._written[places[where]]))
                 for at, name in enumerate(names):
                     texts = pc.list_element(values, 2 * at + 1)
-                    found.setdefault(name, []).append((where, texts))
-        return {name: _in_order(parts) for name, parts in found.items()}
+                    parts_of.setdefault(name, []).append((where, texts))
+        return {name: _in_order(parts) for name, parts in parts_of.items()}
 
 
 def _in_order(

@@ -216,7 +216,7 @@ class RecordFinder:
         self._limit = limit
         self._data = b""
         self._base = base
-        """Where the held bytes begin."""
+        """Position of the first of the held bytes."""
         self._at = 0
         """How far the held bytes have been looked at."""
         self._start = -1
@@ -225,7 +225,7 @@ class RecordFinder:
         self._until = b""
         """What ends the comment, section or instruction that is open."""
         self._together_from = 0
-        """Where it is worth looking for many records at once again."""
+        """Position from which it is worth looking for many records at once again."""
         self._wanted = 0
         """How many bytes have to be held before it is worth looking again."""
 
