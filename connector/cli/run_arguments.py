@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_type_hints
 
 import typer
@@ -150,6 +151,7 @@ _OF_THE_CALL: Final = ("config", "only", "option")
 """No keys: which file, which of its feeds; and options have a table of their own there."""
 
 
+@cache
 def flags() -> Mapping[str, Flag]:
     """All that a file may set, by key."""
     hints = get_type_hints(RunArguments, include_extras=True)
