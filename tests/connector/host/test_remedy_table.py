@@ -12,8 +12,9 @@ import pytest
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tests.connector.host.call import Call
 from pyspark_sluice.tests.connector.host.places import named, pattern, places
+from pyspark_sluice.tests.connector.host.remedy_commands import COMMANDS
 from pyspark_sluice.tests.connector.host.remedy_reasons import FOLLOWED, REASONS
-from pyspark_sluice.tests.connector.host.remedy_table import COMMANDS, DATA
+from pyspark_sluice.tests.connector.host.remedy_table import DATA
 from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
