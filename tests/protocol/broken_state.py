@@ -8,8 +8,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from pyspark_sluice.checkpoint_meta.documents import orders
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachment, Attachments
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    CheckpointRef,
+)
 from pyspark_sluice.checkpoint_meta.documents.epochs import check_not_fenced
 from pyspark_sluice.checkpoint_meta.documents.heartbeat import Heartbeat
 from pyspark_sluice.checkpoint_meta.documents.orders import Order
@@ -47,6 +51,15 @@ class DeletesWhatBasesReferTo(Retention):
 
     def _all_referred(self) -> frozenset[str]:
         return frozenset()
+
+
+class TrustsItsMemory(Attachments):
+    """Refers to objects that it has written, which a restore may have taken away."""
+
+    part = "upkeep._parts.attachments"
+
+    def check(self, attachments: Sequence[Attachment]) -> None:
+        """Nothing."""
 
 
 class OffsetBeforePublish(Opened):

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
+from pyspark_sluice.checkpoint_meta.documents.layout import INDEX
 from pyspark_sluice.checkpoint_meta.stores.contract import RetryingStateStore, StateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 
@@ -46,6 +48,11 @@ class Weather:
     until: dict[str, float] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def is_stale(self) -> bool:
+        """True if any client was shown what was there before."""
+        return any(self.counts[kind] for kind in ("stale reads", "stale listings"))
+
     def has(self, kind: str, now: float) -> bool:
         return self.until.get(kind, -1.0) > now
 
@@ -60,6 +67,8 @@ class Directory:
     """When an object was published."""
     owner: Process | None = None
     """Has made the newest claim; None where a backup may have brought an earlier one back."""
+    under_way: set[str] = field(default_factory=set)
+    """Bases that refer to objects that have gone since their requests began."""
 
 
 class Client(StateStore):
@@ -90,9 +99,15 @@ class Client(StateStore):
             self._directory.objects[name] = data
             self._directory.born[name] = self._scheduler.now
             self._own.add(name)
+            if not needed <= there.keys():
+                self._directory.under_way.add(name)
             if name.startswith("epochs/"):
                 self._directory.owner = self._process
 
+        # What a base refers to, and is there when the request begins.
+        there = self._directory.objects
+        needed = referred(data) if name.startswith("bases/") else set()
+        needed = needed if needed <= there.keys() else set()
         self._do("publish", name, create)
 
     def read(self, name: str) -> bytes:
@@ -105,7 +120,7 @@ class Client(StateStore):
         now = self._scheduler.now
         is_late = self._weather.has("late listings", now)
         if is_late and now - self._missing.get(name, -REMEMBERED) < REMEMBERED:
-            self._weather.counts["late listings"] += 1
+            self._weather.counts["stale reads"] += 1
             raise FileNotFoundError(name)
         data = self._directory.objects.get(name)
         if data is None:
@@ -126,7 +141,7 @@ class Client(StateStore):
         fresh = {name[start:].split("/")[0] for name in inside}
         known = self._listings.get(directory)
         if self._weather.has("late listings", now) and known and now - known[0] < REMEMBERED:
-            self._weather.counts["late listings"] += 1
+            self._weather.counts["stale listings"] += 1
             # Its own work a client knows.
             own = {leaf for leaf in fresh if f"{directory}/{leaf}" in self._own}
             return sorted({*known[1], *own})
@@ -211,6 +226,12 @@ class Client(StateStore):
                 thread.calm = CALM
         weather.counts[kind] += 1
         return True
+
+
+def referred(base: bytes) -> set[str]:
+    """The objects that a base refers to."""
+    header = Checkpoint.from_bytes(base, "a base").header
+    return {f"{INDEX}/{of.name}" for of in header.attachments}
 
 
 def flipped(data: bytes, bit: int) -> bytes:

@@ -38,6 +38,8 @@ class Search:
     seconds: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
     weather: Counter[str] = field(default_factory=Counter)
+    fired: Counter[str] = field(default_factory=Counter)
+    """By fault: the runs in which it was injected."""
 
     def run(self, plan: Plan) -> Find | None:
         """One run; the find that it ends with, if any."""
@@ -55,6 +57,7 @@ class Search:
             self.switches += run.scheduler.switches
             self.counts += run.counts
             self.weather += run.weather.counts
+            self.fired.update(run.weather.counts.keys())
         return None
 
     def first(self, seeds: Sequence[int]) -> tuple[Plan, Find] | None:
@@ -89,8 +92,11 @@ class Search:
             f"{self.runs} runs, {self.steps} steps, {self.switches} switches of thread",
             f"{self.seconds:.0f} s: {rate:.0f} runs a minute",
             "",
-            "faults injected by the store and its machines",
-            *(f"{count:12}  {name}" for name, count in self.weather.most_common()),
+            "faults injected by the store and its machines: times, share of runs",
+            *(
+                f"{self.weather[name]:12}  {runs / self.runs:4.0%}  {name}"
+                for name, runs in self.fired.most_common()
+            ),
             "",
             "transitions",
             *(f"{count:12}  {name}" for name, count in sorted(self.counts.items())),
