@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from .arguments import EditArguments, Json, Matching, ViewArguments, Yes, register
-from .commands import bootstrap, compact_table, queue_setup, reprocess, run, sweep, table_batches
+from .commands import bootstrap, compact_table, reprocess, run, sweep, table_batches
 from .doctor.patient import Patient
 from .output import Ended, Exit, print_json, print_pairs, print_rows, print_table
 from .state_argument import parsed_storage_options
@@ -311,7 +311,7 @@ for _command in (
     *(reprocess.orders, take_over, rebind, take_back_schema, compact),
     *(compact_table.compact_table, sweep.sweep),
     *(table_batches.add_batches, table_batches.remove_batches),
-    *(queue_setup.queue_setup, doctor, runbook),
+    *(doctor, runbook),
 ):
     register(app, _command)
 

@@ -145,9 +145,6 @@ REASONS: Mapping[str, Sequence[str]] = {
         "continued_query.py: --continue-query: the old query is s",
         "continued_query.py: the old query has contin",
         "file_log_import.py: --rewrite does not parse",
-        "queue_setup.py: Azure permits no queue o",
-        "queue_setup.py: the path is not a bucket",
-        "queue_setup.py: the place is not a conta",
     ],
     "commands: tests of the command meet it next to the call that is right": [
         "bootstrap.py: --rewrite and --matching",

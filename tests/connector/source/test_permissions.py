@@ -23,8 +23,16 @@ from pyspark_sluice.tests.repository import ROOT
 pytestmark = pytest.mark.slow
 
 PAGE = ROOT / "docs" / "permissions.md"
+POLICY = ROOT / "examples" / "permissions" / "aws-policy.json"
 
 ASKS = {
+    "s3a": {
+        "LIST": "s3:ListBucket",
+        "GET": "s3:GetObject",
+        "HEAD": "s3:GetObject",
+        "PUT": "s3:PutObject",
+        "DELETE": "s3:DeleteObject",
+    },
     "gs": {
         "LIST": "storage.objects.list",
         "GET": "storage.objects.get",
@@ -60,34 +68,41 @@ class Asked:
     """What a server is asked, as place and kind."""
 
     def __init__(self, server: FaultyServer, bucket: str) -> None:
-        self._bucket = bucket
+        self._server, self._bucket = server, bucket
         self.found: set[tuple[str, str]] = set()
         server.fault = self._look
         self._kind_of = server.kind_of
+
+    def put(self, key: str, data: bytes) -> None:
+        """Add an object; the request for it does not count."""
+        self._server.fault = None
+        self._server.put(self._bucket, key, data)
+        self._server.fault = self._look
 
     def _look(self, environ: dict[str, Any], _: Any) -> None:
         kind = self._kind_of(environ)
         query = parse_qs(environ.get("QUERY_STRING", ""))
         if kind == "POST":
-            # Azure's deletions are a body of requests.
+            # Deletions are a body of requests, or of keys.
             body = body_of(environ)
             give(environ, body)
             for path in re.findall(rb"^DELETE (\S+)", body, re.MULTILINE):
                 self._add("DELETE", path.decode())
+            for key in re.findall(rb"<Key>(.*?)</Key>", body):
+                self._add("DELETE", f"/{self._bucket}/{key.decode()}")
             return
         key = f"/{self._bucket}/" + query.get("prefix", [""])[0]
         self._add(kind, key if kind == "LIST" else environ["REQUEST_URI"])
-        source = environ.get("HTTP_X_GOOG_COPY_SOURCE") or environ.get("HTTP_X_MS_COPY_SOURCE")
-        if source:
-            self._add("GET", source)
+        for store in ("GOOG", "MS", "AMZ"):
+            if source := environ.get(f"HTTP_X_{store}_COPY_SOURCE"):
+                self._add("GET", source)
 
     def _add(self, kind: str, path: str) -> None:
         key = unquote(path).partition(f"{self._bucket}/")[2]
         self.found.add((PLACES[key.split("/")[0]], kind))
 
 
-# The policy for S3 has a test of its own, with the queue's requests.
-@pytest.mark.parametrize("any_server", ["google", "azure"], indirect=True, scope="module")
+@pytest.mark.parametrize("any_server", ["s3", "google", "azure"], indirect=True, scope="module")
 def test_the_page_lists_every_permission_that_a_query_asks_for_and_no_other(
     any_server: FaultyServer, any_bucket: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -104,7 +119,7 @@ def test_the_page_lists_every_permission_that_a_query_asks_for_and_no_other(
         "cleanSourceWhileRetained": "true",
         "sourceArchiveDir": f"{url}/archive",
     }
-    any_server.put(any_bucket, "in/0.json", b'{"id": 0}\n')
+    asked.put("in/0.json", b'{"id": 0}\n')
     stream = Stream(tmp_path, options)
 
     def has_deleted() -> bool:
@@ -113,7 +128,7 @@ def test_the_page_lists_every_permission_that_a_query_asks_for_and_no_other(
 
     assert stream.until(1) == [0]
     for number in range(1, 8):
-        any_server.put(any_bucket, f"in/{number}.json", b'{"id": 1}\n')
+        asked.put(f"in/{number}.json", b'{"id": 1}\n')
         assert stream.until(1) == [1]
     wait_until(has_deleted, lambda: asked.found)
     stream.reader.stop()
@@ -125,5 +140,30 @@ def test_the_page_lists_every_permission_that_a_query_asks_for_and_no_other(
     wanted: dict[str, set[str]] = {}
     for place, kind in asked.found:
         wanted.setdefault(place, set()).add(ASKS[any_server.scheme][kind])
-    headings = {"gs": "Google Cloud Storage", "abfss": "Azure Blob Storage, Data Lake Gen2"}
-    assert listed_permissions(headings[any_server.scheme]) == wanted
+    headings = {
+        "s3a": "S3 and SQS",
+        "gs": "Google Cloud Storage",
+        "abfss": "Azure Blob Storage, Data Lake Gen2",
+    }
+    listed = listed_permissions(headings[any_server.scheme])
+    # S3 wants it for all that may be absent, and aborts only uploads of large files that fail.
+    for place in listed if (everywhere := listed.pop("the buckets", None)) else ():
+        listed[place] = (listed[place] | everywhere) - {"s3:AbortMultipartUpload"}
+        wanted[place] |= everywhere
+    assert listed == wanted
+
+
+def test_the_shipped_policy_has_what_the_page_lists_for_reading_and_for_the_state() -> None:
+    statements = json.loads(POLICY.read_text(encoding="utf-8"))["Statement"]
+    actions = {each["Sid"]: {*each["Action"]} for each in statements}
+    listed = listed_permissions("S3 and SQS")
+    assert actions.pop("DataList") == actions.pop("StateList") == listed["the buckets"]
+    assert actions.pop("StateObjects") == listed["state"]
+    # The page has what cleanSource needs, too.
+    assert actions.pop("DataObjects") == listed["data"] - {"s3:DeleteObject"}
+    (queue, dead_letters) = actions.values()
+    rows = PAGE.read_text(encoding="utf-8")
+    assert (
+        f"| {', '.join(f'`{action}`' for action in statements[4]['Action'])} | the queue |" in rows
+    )
+    assert queue | dead_letters == {*statements[4]["Action"], "sqs:SendMessage"}
