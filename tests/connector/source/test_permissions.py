@@ -147,7 +147,8 @@ def test_the_page_lists_every_permission_that_a_query_asks_for_and_no_other(
     }
     listed = listed_permissions(headings[any_server.scheme])
     # S3 wants it for all that may be absent, and aborts only uploads of large files that fail.
-    for place in listed if (everywhere := listed.pop("the buckets", None)) else ():
+    everywhere = listed.pop("the buckets", set())
+    for place in listed if everywhere else ():
         listed[place] = (listed[place] | everywhere) - {"s3:AbortMultipartUpload"}
         wanted[place] |= everywhere
     assert listed == wanted
