@@ -209,7 +209,7 @@ EXPERT = [
     *("discovery_timeout", "discovery_attempts", "max_split_attempts", "log_level"),
     *("clean_source_while_retained", "retain_checkpoints_for", "alignment_idle_timeout"),
     *("infer_sample_files", "infer_sample_bytes", "max_new_columns", "write_sort_by"),
-    "max_bad_record_share",
+    *("max_bad_record_share", "write_compression"),
     *("source", "source_options", "format_options", "starting_state", "available_now"),
     *("allow_unread_batches", "char_to_escape_quote_escaping"),
     *("wildcard_col_name", "row_validation_xsd_path", "datetime_rebase_mode", "int96_rebase_mode"),

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from xxhash import xxh3_64_intdigest, xxh3_128_digest
+from xxhash import xxh3_64_intdigest, xxh3_128_digest, xxh3_128_hexdigest
 
 from ..documents.file_columns import Flags, Numbers, numbers_in
 from ..documents.file_split import GrowingMark, growing_mark
@@ -54,6 +54,17 @@ def names_of(paths: Iterable[str]) -> Names:
     words = np.frombuffer(b"".join(digests), ">u8").reshape(-1, 2).astype(np.uint64)
     # Copies, since `searchsorted` would copy an array with gaps at every call.
     return Names(words[:, 0].copy(), words[:, 1].copy())
+
+
+def file_key(path: str) -> str:
+    """The key of a file in a table (`writeFileColumn`): the fingerprint of its path, in hex."""
+    return xxh3_128_hexdigest(path.encode())
+
+
+def file_keys(names: Names) -> list[str]:
+    """The `file_key` of each name."""
+    text = np.stack([names.high, names.low], axis=1).astype(">u8").tobytes().hex()
+    return [text[at : at + 32] for at in range(0, len(text), 32)]
 
 
 def names_in(paths: pa.Array) -> Names:

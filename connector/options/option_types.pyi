@@ -254,6 +254,7 @@ class OptionTypes(TypedDict, total=False):
     writeCompression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
     writeCopy: Literal["always", "never"]
     writeFileBytes: int | str
+    writeFileColumn: str
     writePartitionBy: Sequence[str] | str
     writeSchema: str
     writeSortBy: Sequence[str] | str
@@ -263,6 +264,7 @@ class OptionTypes(TypedDict, total=False):
     write_compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
     write_copy: Literal["always", "never"]
     write_file_bytes: int | str
+    write_file_column: str
     write_partition_by: Sequence[str] | str
     write_schema: str
     write_sort_by: Sequence[str] | str

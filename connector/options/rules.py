@@ -75,6 +75,7 @@ _NOT_WRITTEN = {"write_to", "write_copy", "write_schema"}
 """Options of direct writes that apply to files that stay where they are, too."""
 
 OF_EVERY_SOURCE: Final = (
+    Rule("write_file_column", "source", ("files",), reason=", since only files have a key"),
     Rule("bad_records_path", "mode", (UNSET, ParseMode.DROPMALFORMED), reason=_NOT_IN_ROWS),
     Rule("bad_records_path", "column_name_of_corrupt_record", (UNSET,), reason=_NOT_IN_ROWS),
     Rule(

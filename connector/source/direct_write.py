@@ -19,6 +19,7 @@ from ...reader.direct_write.table_fit import check_fit
 from ...reader.files.evolution.type_growth import is_variant
 from ...reader.files.formats.records.record_format import METADATA
 from ...reader.files.formats.registry import attribute_of
+from ...reader.files.path_columns import with_file_column
 from ...reader.task import Assignment, DirectWrite
 from ...reader.written_files import TABLE_LOOKS, Recording, RowsWriter
 from ..options.model import SluiceOptions
@@ -84,6 +85,9 @@ def written_schema(options: SluiceOptions, schema: pa.Schema) -> pa.Schema:
     if options.write_transform:
         # The function is code of the user's: only the option says what it returns.
         schema = described(options.write_transform_schema, "writeTransformSchema")
+        _check_keeps(schema, options.write_file_column)
+    else:
+        schema = with_file_column(schema, options.write_file_column)
     odd = [field.name for field in schema if _holds_variant(field.type)]
     if odd:
         raise OptionError(
@@ -93,6 +97,18 @@ def written_schema(options: SluiceOptions, schema: pa.Schema) -> pa.Schema:
             "strings, or structs",
         )
     return schema
+
+
+def _check_keeps(schema: pa.Schema, name: str) -> None:
+    index = schema.get_field_index(name)
+    if name and (index < 0 or not pa.types.is_string(schema.field(index).type)):
+        raise OptionError(
+            "writeFileColumn: writeTransform has to keep the column with the key of a row's file",
+            "",
+            f"writeTransformSchema with {', '.join(schema.names)}",
+            f"{name} string among them",
+            "Add it to writeTransformSchema, and let the function return the column of its input.",
+        )
 
 
 def recorder_of(options: SluiceOptions) -> Callable[[Assignment[Any]], Recording] | None:

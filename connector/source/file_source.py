@@ -210,6 +210,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             schema_is_inferred=self._schema_is_inferred,
             cut_places=cut_places,
             goes_on=goes_on(self.options),
+            file_column=self.options.write_file_column,
         )
         # A new column may end the task inside, before the event with its figures is sent.
         inner = EvolvingReader(make_reader, self.options, self.schema, context)

@@ -41,6 +41,7 @@ from ...reader.files.formats.records.record_format import METADATA
 from ...reader.files.formats.records.shape import without_nulls
 from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName
+from ...reader.files.path_columns import with_file_column
 from ...reader.files.schemas.inference import found_columns, partition_columns
 from ..options.model import SluiceOptions
 from .schema_json import arrow_schema_of, json_of
@@ -203,6 +204,7 @@ def stored_with(
 
     columns = None if options.write_transform else table_columns()
     wider = grown(schema, sample, widen=mode.widens, is_text=is_text, where=seen.where)
+    wider = with_file_column(wider, options.write_file_column)
     problems = [] if columns is None else misfits(wider, columns)
     if problems:
         # Nothing is stored or committed yet: later, the batch would come again and again.

@@ -68,3 +68,9 @@ class WriteOptions(BaseModel):
         description="Direct write: names and types of the rows that writeTransform returns, as in "
         ".schema(...); the returned rows are checked.",
     )
+    write_file_column: str = Field(
+        "",
+        description="Direct write: name of a string column with the key of each row's file: 32 hex "
+        "digits, the fingerprint of its path. By it, rows of a file can be replaced or counted in "
+        "the table. writeTransform gets the column, and must return it.",
+    )

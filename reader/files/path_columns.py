@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.index.fingerprints import file_key
 from ...checkpoint_meta.storage.urls import (
     hadoop_url,
     loaded_paths,
@@ -47,8 +48,10 @@ _FIELDS = {
 class FileColumns:
     """The columns of a schema that each file of a source has one value for."""
 
-    def __init__(self, schema: pa.Schema, options: ReaderOptions) -> None:
+    def __init__(self, schema: pa.Schema, options: ReaderOptions, file_column: str = "") -> None:
+        """`file_column` names the column of the schema with the key of a row's file."""
         self.schema = schema
+        self._file_column = file_column
         self._zone = options.time_zone or "UTC"
         self._bases = bases_of(options)
         self._schemes = _schemes_of(options)
@@ -56,7 +59,8 @@ class FileColumns:
         self._stops = options.mode_of_evolution.stops
         # Spark finds partition columns without regard to case (`spark.sql.caseSensitive` is false
         # by default).
-        self._names = {name.lower(): name for name in schema.names if name != METADATA}
+        made_here = (METADATA, file_column)
+        self._names = {name.lower(): name for name in schema.names if name not in made_here}
         # Thousands of files share a directory, and a directory decides.
         self._of_directory = lru_cache(maxsize=4096)(self._parse)
 
@@ -110,6 +114,9 @@ class FileColumns:
         for field in self.schema:
             if field.name == METADATA and self._metadata is not None:
                 arrays.append(self._metadata_array(splits, rows, first, members))
+            elif field.name == self._file_column:
+                keys = [pa.scalar(file_key(split.file.path)) for split in splits]
+                arrays.append(_spread(keys, rows, field.type))
             elif field.name in path_columns:
                 scalars = [self.partition(split.file.path)[field.name] for split in splits]
                 arrays.append(_spread(scalars, rows, field.type))
@@ -158,6 +165,26 @@ class FileColumns:
             # -1 is a file system that does not say the time.
             return file.modified if file.modified >= 0 else None
         return split.start if name in ("split_start", "file_block_start") else split.length
+
+
+def with_file_column(schema: pa.Schema, name: str) -> pa.Schema:
+    """`schema` with the column of `writeFileColumn`, if the option names one.
+
+    Raises:
+        OptionError: there is such a column.
+    """
+    if not name:
+        return schema
+    names = {column.lower(): column for column in schema.names}
+    if name.lower() in names:
+        raise OptionError(
+            "writeFileColumn: the rows have a column of this name",
+            "",
+            names[name.lower()],
+            "a name that no column of the rows has, in any case",
+            "Choose another name, or leave the column out of the rows with writeSchema.",
+        )
+    return schema.append(pa.field(name, pa.string()))
 
 
 def _schemes_of(options: ReaderOptions) -> Mapping[str, str]:

@@ -56,7 +56,7 @@ from .options.schema_options import EvolutionMode
 from .options.values import MissingFiles
 from .packing import merged, runs
 from .part_end import SplitEnd, Step, with_sample
-from .path_columns import FileColumns, FilePruning
+from .path_columns import FileColumns, FilePruning, with_file_column
 from .row_filter import Predicate
 from .schemas.column_watch import ColumnWatch
 from .values.column_fitter import ColumnFitter
@@ -82,7 +82,7 @@ class _Way:
 class FileSplitReader(SplitReader[FileSplit]):
     """Reads file splits in order; every batch equals `schema` exactly."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one keyword for each way in which sources differ
         self,
         schema: pa.Schema,
         options: ReaderOptions,
@@ -92,12 +92,14 @@ class FileSplitReader(SplitReader[FileSplit]):
         schema_is_inferred: bool = False,
         cut_places: CutPlaces | None = None,
         goes_on: bool = False,
+        file_column: str = "",
     ) -> None:
         """`schema` is the one Spark expects: timestamps in microseconds, no large types.
 
         With `only_assigned_versions` a file that was replaced is not read as it is now: the
         enumerator learns of the version that is there, and hands it out once. The two arguments
-        after it are for formats. With `goes_on` a new column says what is left of its split.
+        after it are for formats. With `goes_on` a new column says what is left of its split. The
+        batches have the column `file_column` in addition, with the key of each row's file.
         """
         if context.must_finish and options.mode_of_evolution.stops:
             # What has been acknowledged once is read as it was then.
@@ -112,13 +114,15 @@ class FileSplitReader(SplitReader[FileSplit]):
             lambda: context.budget.records_left,
             lambda: context.budget.files,
         )
+        self._made_here = {METADATA, file_column}
         self._schema = schema
         self._watch = ColumnWatch(schema, options, self._known)
         self._options = options
         self._context = context
         self._only_assigned_versions = only_assigned_versions
-        self._columns = FileColumns(schema, options)
-        self._fitter = ColumnFitter(schema, options.time_zone or "UTC")
+        whole = with_file_column(schema, file_column)
+        self._columns = FileColumns(whole, options, file_column)
+        self._fitter = ColumnFitter(whole, options.time_zone or "UTC")
         self._pruning = FilePruning(schema, options)
         self._ways: dict[frozenset[str], _Way] = {}
         self._budget = context.budget
@@ -166,7 +170,7 @@ class FileSplitReader(SplitReader[FileSplit]):
     def _way(self, path_columns: frozenset[str]) -> _Way:
         if path_columns not in self._ways:
             # Files as rows have a column called path, which is no partition.
-            made_here = path_columns | {METADATA}
+            made_here = path_columns | self._made_here
             data = pa.schema([f for f in self._schema if f.name not in made_here])
             self._ways[path_columns] = _Way(
                 data,

@@ -524,6 +524,23 @@ DATA = [
         says="columns of the rows",
     ),
     Remedy(
+        "writeFileColumn: the rows have a column of this name",
+        {"1.json": '{"id": 1, "file": "a"}\n'},
+        "writeFileColumn=key",
+        wrong=["writeFileColumn=FILE"],
+    ),
+    Remedy(
+        "writeFileColumn: writeTransform has to keep",
+        {"1.json": ONE},
+        "'writeTransformSchema=twice long, file string'",
+        schema="id long",
+        options=[
+            "writeFileColumn=file",
+            "writeTransform=pyspark_sluice.tests.connector.host.transforms:with_file",
+        ],
+        wrong=["writeTransformSchema=twice long"],
+    ),
+    Remedy(
         "writeSortBy: there are no such columns",
         {"1.json": '{"id": 2}\n{"id": 1}\n'},
         "writeSortBy=id",

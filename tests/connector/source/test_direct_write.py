@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import StructType
 
+from pyspark_sluice.checkpoint_meta.index.fingerprints import file_key, file_keys, names_of
 from pyspark_sluice.connector.spark.data_source import SluiceDataSource
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.connector.stream import next_offset
@@ -136,6 +137,42 @@ def test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way(landing):
     assert sorted(rows["twice"].to_pylist()) == [10, 12, 14, 16, 18]
 
 
+KEPT = {
+    "writeTransform": "pyspark_sluice.tests.connector.host.transforms:with_file",
+    "writeTransformSchema": "twice long, file string",
+}
+
+
+@pytest.mark.effect_of("writeFileColumn")
+@pytest.mark.parametrize(
+    "more", [{}, {"schemaEvolutionMode": "rescue"}, KEPT, {"filter": "id < 8"}]
+)
+def test_each_row_has_the_key_of_its_file(landing, more):
+    # Small ones are parsed together; a large one is read alone, in several splits.
+    landing.add("day=1/a b.json", *({"id": number} for number in range(3)))
+    landing.add("day=2/c.json", *({"id": 0, "text": "x" * 1000} for _ in range(400)))
+    schema = "id long, text string, _rescued_data string"
+    options = {"writeFileColumn": "file", "maxSplitBytes": "100k", "writeSchema": schema, **more}
+    seen = landing.land(**options)
+    rows = pa.concat_tables(pq.read_table(row["path"], partitioning=None) for row in seen)
+    counts = Counter(rows["file"].to_pylist())
+    files = [landing.data / name for name in ("0.json", "day=1/a b.json", "day=2/c.json")]
+    keys = [file_key(str(path)) for path in files]
+    assert keys == file_keys(names_of(str(path) for path in files))
+    assert [counts[key] for key in keys] == [8 if "filter" in more else 10, 3, 400]
+    assert sum(counts.values()) == len(rows)
+    assert rows.schema.field("file").type == pa.string()
+
+
+def test_a_file_with_a_column_of_the_key_s_name_stores_no_schema(landing):
+    # Beyond the sample, so that a reader meets it.
+    landing.add("1.json", {"id": 2, "FILE": "x"})
+    options = {"writeSchema": None, "writeFileColumn": "file", "inferSampleFiles": 1}
+    with pytest.raises(SluiceError, match=r"a column of this name; found FILE"):
+        landing.land(**options)
+    assert len([*(landing.root / "state").rglob("schemas/*")]) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -146,6 +183,10 @@ def test_a_filter_and_a_function_of_the_user_s_are_applied_on_the_way(landing):
         ({"writeSchema": "v variant"}, "variant columns cannot be written to data files"),
         ({"writePartitionBy": "nowhere"}, "writePartitionBy"),
         ({"writeCopy": "never"}, "found never with fileFormat=json; expected fileFormat=parquet"),
+        ({"writeFileColumn": "TEXT"}, "writeFileColumn: the rows have a column of this name"),
+        ({**KEPT, "writeFileColumn": "twice"}, "writeFileColumn: writeTransform has to keep"),
+        ({**KEPT, "writeFileColumn": "origin"}, "writeFileColumn: writeTransform has to keep"),
+        ({**IN_PLACE, "writeFileColumn": "file"}, "writeFileColumn: found with writeCopy=never"),
         ({**IN_PLACE, "filter": "id > 1"}, "filter: found with writeCopy=never"),
         ({**IN_PLACE, "writeFileBytes": "1g"}, "writeFileBytes: found with writeCopy=never"),
         ({**IN_PLACE, "cleanSource": "delete"}, "found never with cleanSource=delete"),
