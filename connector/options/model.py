@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -316,7 +317,8 @@ def _time_problems(options: SluiceOptions) -> Iterator[str]:
         yield str(error)
 
 
-def option_names() -> dict[str, str]:
+@cache
+def option_names() -> Mapping[str, str]:
     """Lower-case spelling -> the spelling the model knows, aliases included."""
     names = {}
     for name, field in SluiceOptions.model_fields.items():

@@ -152,8 +152,10 @@ OF_FILES: Final = (
 
 def is_chosen(options: BaseModel, name: str) -> bool:
     """True if an option was given another value than its default."""
+    if name not in options.model_fields_set:
+        return False
     default = type(options).model_fields[name].get_default(call_default_factory=True)
-    return name in options.model_fields_set and bool(getattr(options, name) != default)
+    return bool(getattr(options, name) != default)
 
 
 def shown(value: object) -> object:

@@ -131,7 +131,7 @@ class StreamDriver(BatchDriver):
             OptionError: lists every problem with the options; or Spark's checkpoint is not where
                 they say.
         """
-        options = parse_options(texts, streaming=True, names_format=True)
+        options = ends.options if ends else parse_options(texts, streaming=True, names_format=True)
         configure_logging(options.log_level)
         # A source of the user's own may need pandas, and so may a program that runs this by itself.
         if options.source == "files" and is_process_of_spark():
@@ -141,7 +141,7 @@ class StreamDriver(BatchDriver):
             self._options = self._options.model_copy(update={"clean_source": "off"})
         # Before any object of the state is written: a wrong checkpointLocation leaves no trace.
         query_id = "" if rehearsal else spark_query_id(self._options)
-        self._store = rehearsal or open_state(self._options)
+        self._store = rehearsal or (ends.store if ends else open_state(self._options))
         if rehearsal is None:
             _check_places(self._options)
         self._is_in_spark, self._has_begun_batch = rehearsal is None and ends is None, False
@@ -165,7 +165,7 @@ class StreamDriver(BatchDriver):
         # A callable: a restart has a state of its own, and the other one may be gone by then.
         if self._options.starting_state:
             settings = replace(settings, starting_state=self._savepoint)
-        coordinator = Coordinator(source, self._store, settings)
+        coordinator = Coordinator(source, self._store, settings, history=self._ends.history)
         super().__init__(coordinator, self._store.location, query_id)
 
     @override

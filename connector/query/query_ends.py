@@ -73,7 +73,11 @@ class EndsCheck:
         looks_around: bool = False,
     ) -> None:
         """`looks_around`: the sink is not known, but a table around `writeTo` may be its table."""
-        self._store, self._options, self._terms = store, options, terms
+        self.store = self._store = store
+        self.options = self._options = options
+        self._terms = terms
+        self.history = CheckpointHistory(store, ahead=options.checkpoints_ahead)
+        """Knows the checkpoints that were looked at."""
         self._sink = sink if isinstance(sink, TableSink) else None
         self._looks_around = looks_around and bool(options.write_to)
         self._input = _roots(options)
@@ -89,7 +93,7 @@ class EndsCheck:
             TableError: the table is another one, is ahead of the state or behind it, or has this
                 input from another query.
         """
-        has_begun = bool(CheckpointHistory(self._store).checkpoints())
+        has_begun = bool(self.history.checkpoints())
         recorded = recorded_ends(self._store)
         if has_begun and not self._terms.new_input:
             self._check_input(recorded.input)
@@ -121,14 +125,13 @@ class EndsCheck:
         # A batch that was begun will be repeated, and looks by itself.
         if batch is None or not batch.is_finished:
             return
-        ref = newest_in_spark(self._store, self._options.storage_options)
+        ref = newest_in_spark(self._store, self._options.storage_options, self.history)
         # A state that the log does not fit is refused by its driver.
         with suppress(StateError):
             if ref in (None, NO_CHECKPOINT):
                 return
-            history = CheckpointHistory(self._store)
-            lineage = history.load(ref).identity.lineage
-            newest = newest_written(history, ReaderCommits(self._store), ref)
+            lineage = self.history.load(ref).identity.lineage
+            newest = newest_written(self.history, ReaderCommits(self._store), ref)
             sink.look(lineage, self.following(newest))
 
     def following(self, newest: BatchMark) -> BatchMark:

@@ -139,7 +139,10 @@ def damaged_objects(
 
 
 def offsets_referred(
-    place: str, store: StateStore, storage_options: Mapping[str, Any]
+    place: str,
+    store: StateStore,
+    storage_options: Mapping[str, Any],
+    history: CheckpointHistory | None = None,
 ) -> list[CheckpointRef]:
     """Checkpoints of the newest two offsets, oldest first; none where Spark's log is not found.
 
@@ -153,7 +156,7 @@ def offsets_referred(
     # both.
     batches = numbers(log, "offsets")[-2:]
     named = [list(_offsets(log.read(f"offsets/{batch}"))) for batch in batches]
-    lineage = _lineage(CheckpointHistory(store))
+    lineage = _lineage(history or CheckpointHistory(store))
     if lineage is None and any(len(offsets) != 1 for offsets in named):
         return []
     return [
@@ -188,17 +191,21 @@ def _lineage(history: CheckpointHistory) -> str | None:
         # Of a damaged state any checkpoint that can be read will do: all on a chain have one
         # lineage.
         with contextlib.suppress(SluiceError, FileNotFoundError):
-            return history.header(ref).lineage
+            return history.load(ref).header.lineage
     return None
 
 
-def newest_in_spark(store: StateStore, storage_options: Mapping[str, Any]) -> CheckpointRef | None:
+def newest_in_spark(
+    store: StateStore,
+    storage_options: Mapping[str, Any],
+    history: CheckpointHistory | None = None,
+) -> CheckpointRef | None:
     """The checkpoint that Spark resumes from; None where its log is not above the state.
 
-    What was cut after it, ahead of Spark, is on no chain to come.
+    What was cut after it, ahead of Spark, is on no chain to come. `history` is that of the state.
     """
     root, _, _ = store.location.rpartition("/sluice/")
-    referred = offsets_referred(root, store, storage_options) if root else []
+    referred = offsets_referred(root, store, storage_options, history) if root else []
     return referred[-1] if referred else None
 
 

@@ -69,13 +69,17 @@ class Coordinator(Generic[SplitT, StateT]):
         make_calls: Callable[
             [BoundedLock, Callable[[BaseException], None]], AsyncCalls
         ] = AsyncCalls,
+        history: CheckpointHistory | None = None,
     ) -> None:
-        """Touches nothing; Spark's first call opens the state and claims an epoch."""
+        """Touches nothing; Spark's first call opens the state and claims an epoch.
+
+        `history` is that of the store, where checkpoints were looked at before.
+        """
         self._source = source
         self._store = store
         self._settings = settings
         self._clock = clock
-        self.history = CheckpointHistory(store, ahead=settings.checkpoints_ahead)
+        self.history = history or CheckpointHistory(store, ahead=settings.checkpoints_ahead)
         """Shared with readers of checkpoints that were just cut."""
         self._threads = Threads(settings.step_timeout, source.name, make_calls)
         self._journal = self._threads.journal
