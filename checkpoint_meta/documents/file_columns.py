@@ -26,7 +26,7 @@ _FILE = [
 FILES = pa.schema(_FILE)
 """One version of a file a row."""
 
-_BOUNDS = ("start", "end", "skip", "read_bytes")
+_BOUNDS = ("start", "end", "skip", "read_bytes", "replaces")
 RANGES = pa.schema([*_FILE, *((name, pa.int64()) for name in (*_BOUNDS, "sample"))])
 """One range of a file a row, in the fields of `FileSplit`, and the sample of its file."""
 
@@ -70,11 +70,14 @@ def splits_in(ranges: pa.RecordBatch) -> list[FileSplit]:
     return list(map(FileSplit, files, *columns[4:]))
 
 
-def with_bounds(files: pa.RecordBatch, start: Numbers, end: Numbers) -> pa.RecordBatch:
+def with_bounds(
+    files: pa.RecordBatch, start: Numbers, end: Numbers, replaces: Numbers | None = None
+) -> pa.RecordBatch:
     """Rows of `FILES` (or of `RANGES`, whose bounds they lose) as rows of `RANGES`."""
     columns = [files.column(name) for name in FILES.names]
     none = np.zeros(len(start), np.int64)
-    columns += map(numbers_array, (start, end, none, none, none))
+    replaces = none if replaces is None else replaces
+    columns += map(numbers_array, (start, end, none, none, replaces, none))
     return pa.record_batch(columns, schema=RANGES)
 
 

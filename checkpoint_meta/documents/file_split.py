@@ -34,6 +34,11 @@ class FileVersion(NamedTuple):
         return 0
 
     @property
+    def is_gone(self) -> bool:
+        """True for the version of a file that is gone; see `retraction_of`."""
+        return self.etag == _GONE
+
+    @property
     def status(self) -> FileStatus:
         """The version as storage reports it."""
         return FileStatus(*self[1:])
@@ -79,7 +84,7 @@ class GrowingMark(NamedTuple):
 MARKED_BYTES = 4096
 """Bytes that a `GrowingMark` looks at. Lines of one width differ in these, if not in their last."""
 
-_GROWS = "grows"
+_GROWS, _GONE = "grows", "gone"
 
 
 def growing_mark(etag: str) -> GrowingMark | None:
@@ -110,6 +115,11 @@ class FileSplit(NamedTuple):
     read_bytes: int = 0
     """About so many of its stored bytes were read with that; for figures and plans only."""
 
+    replaces: int = 0
+    """`REPLACES`: rows of earlier versions of the file leave the table in the commit of the batch
+    that assigns this split. `RETRACTS`: likewise, and nothing is read; see `retraction_of`. What
+    becomes of the split afterwards does not matter, and what is sent back replaces nothing."""
+
     @property
     def split_id(self) -> str:
         """Derived from content alone, so it means the same thing after every restart."""
@@ -127,6 +137,18 @@ class FileSplit(NamedTuple):
     def is_whole_file(self) -> bool:
         """True when nothing of the file lies outside this split."""
         return self.start == 0 and self.end == self.file.size and not self.skip
+
+
+REPLACES, RETRACTS = 1, 2
+"""Values of `FileSplit.replaces`."""
+
+
+def retraction_of(path: str) -> FileSplit:
+    """A split of a file that is gone, or whose rows are not wanted: one nominal byte, never read.
+
+    Its version is that of no file, so a file that comes back is there in another one.
+    """
+    return FileSplit(FileVersion(path, 1, -1, _GONE), 0, 1, replaces=RETRACTS)
 
 
 FIGURES = "figures"

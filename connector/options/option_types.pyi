@@ -166,11 +166,11 @@ class OptionTypes(TypedDict, total=False):
     null_value: str
     onLateFile: Literal["read", "quarantine", "fail"]
     onMissingEventTime: Literal["fail", "mtime"]
-    onOverwrite: Literal["ignore", "reprocess", "fail", "appendTail"]
+    onOverwrite: Literal["ignore", "reprocess", "replace", "fail", "appendTail"]
     onSplitError: Literal["fail", "return"]
     on_late_file: Literal["read", "quarantine", "fail"]
     on_missing_event_time: Literal["fail", "mtime"]
-    on_overwrite: Literal["ignore", "reprocess", "fail", "appendTail"]
+    on_overwrite: Literal["ignore", "reprocess", "replace", "fail", "appendTail"]
     on_split_error: Literal["fail", "return"]
     openCostBytes: int | str
     open_cost_bytes: int | str

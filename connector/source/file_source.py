@@ -206,7 +206,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             make,
             options=self.options,
             context=context,
-            only_assigned_versions=is_stream and self.options.on_overwrite is OnOverwrite.REPROCESS,
+            only_assigned_versions=is_stream and self.options.on_overwrite.reads_whole,
             schema_is_inferred=self._schema_is_inferred,
             cut_places=cut_places,
             goes_on=goes_on(self.options),

@@ -68,7 +68,7 @@ class SplitCutter:
         self, split: FileSplit, budget: BatchBudget, wanted: int, *, came_back: bool
     ) -> Slice | None:
         """About `wanted` bytes of `split`, all of one that came back; None if it does not fit."""
-        if came_back and not _fits_whole(split, budget):
+        if came_back and not fits_whole(split, budget):
             return None
         return self.cut(split, budget, max(wanted, split.length) if came_back else wanted)
 
@@ -99,13 +99,17 @@ class SplitCutter:
 
     def cut_all(self, files: Sequence[FileVersion], wanted_bytes: int) -> list[FileSplit]:
         """All of `files`, as one batch without limits."""
-        budget, splits = BatchBudget(UNLIMITED), []
-        for file in files:
-            pending: FileSplit | None = FileSplit(file, 0, file.size)
-            while pending is not None and (taken := self.cut(pending, budget, wanted_bytes)):
-                splits.append(taken.split)
-                pending = taken.remainder
-        return splits
+        whole = (FileSplit(file, 0, file.size) for file in files)
+        return [piece for split in whole for piece in self.pieces_of(split, wanted_bytes)]
+
+    def pieces_of(self, split: FileSplit, wanted_bytes: int) -> list[FileSplit]:
+        """All of `split`, for one batch."""
+        budget, pieces = BatchBudget(UNLIMITED), []
+        pending: FileSplit | None = split
+        while pending is not None and (taken := self.cut(pending, budget, wanted_bytes)):
+            pieces.append(taken.split)
+            pending = taken.remainder
+        return pieces
 
     def _blocks_of(self, pending: FileSplit) -> Sequence[FileBlock] | None:
         # One file at a time is cut, over many calls: remembering one is enough.
@@ -114,7 +118,8 @@ class SplitCutter:
         return self._blocks[1]
 
 
-def _fits_whole(split: FileSplit, budget: BatchBudget) -> bool:
+def fits_whole(split: FileSplit, budget: BatchBudget) -> bool:
+    """True if the batch takes all of `split`."""
     # It fitted an empty budget once, so it will again.
     if budget.is_empty:
         return True
@@ -146,6 +151,6 @@ def _whole_blocks(
 def _slice(pending: FileSplit, end: int) -> Slice:
     if end >= pending.end:
         return Slice(pending, None)
-    return Slice(
-        FileSplit(pending.file, pending.start, end), FileSplit(pending.file, end, pending.end)
-    )
+    # Earlier rows go once, with the first piece.
+    first = FileSplit(pending.file, pending.start, end, replaces=pending.replaces)
+    return Slice(first, FileSplit(pending.file, end, pending.end))

@@ -19,13 +19,13 @@ from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from .aligned_batches import AlignedBatches
 from .backlog import BacklogFigures, ListingStats
-from .cutting import SplitCutter, wanted_split_bytes
+from .batch_choice import BatchChoice, FreshShare
+from .cutting import SplitCutter
 from .discovery.api import Discovery, FoundFiles
 from .event_time_batches import BatchPace, EventTimeBatches
 from .file_policy import FilePolicy
 from .ledger.file_state import FileState
 from .ledger.ledger import Ledger, Sifted
-from .ledger.pending import FreshShare
 from .ledger_source import LedgerEnumerator
 from .part_plans import PartPlans
 from .spreading import SplitSpreader
@@ -73,7 +73,6 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._discovery = discovery
         if context.bounded:
             discovery.will_end()
-        self._cutter = cutter
         self._spreader = spreader
         self._policy = policy
         self._clock = clock
@@ -86,6 +85,9 @@ class FileSplitEnumerator(LedgerEnumerator):
             if policy.alignment is not None:
                 first = self.ledger.pending.first
                 self._pace = AlignedBatches(policy.event_time, context, policy.alignment, first)
+        self._choice = BatchChoice(
+            self.ledger.pending, cutter, self._pace, self._parts, self._share
+        )
         self._listings = ListingStats(context.journal, clock)
         self._backlog = BacklogFigures(self.ledger.pending, clock)
         self._pass: Iterator[FoundFiles] | None = None
@@ -220,33 +222,15 @@ class FileSplitEnumerator(LedgerEnumerator):
         if self._pace.waits or (self._is_baseline and not self._has_discovered):
             # A checkpoint of a part of what was there would count the rest as new.
             return
-        pending, chosen = self.ledger.pending, []
-        continuing = self._context.continuing
+        pending, continuing = self.ledger.pending, self._context.continuing
+        if budget.is_empty:
+            pending.begin_batch()
         readers = self._context.parallelism
-        if not self._parts.limit(budget, continuing, readers, pending.first()):
+        if self._waits_for_parts or not self._parts.limit(
+            budget, continuing, readers, pending.first()
+        ):
             return
-        wanted = self._wanted_bytes(budget)
-        last = continues = False
-        while True:
-            # A file that was begun is taken to its end first: it counts once.
-            last = last if continues else self._share.takes_last(budget)
-            split = pending.last() if last else pending.first()
-            if split is None or not budget.takes_more_of(split.file.path):
-                break
-            if not self._pace.admits(split, budget):
-                break
-            came_back = pending.is_returned(last=last)
-            piece = self._cutter.next_slice(split, budget, wanted, came_back=came_back)
-            if piece is None:
-                break
-            pending.take(piece.remainder, last=last)
-            continues = piece.remainder is not None
-            budget.take(split.file.path, piece.split.length)
-            self._parts.took(piece.split, budget)
-            self._pace.took(piece.split)
-            if last:
-                self._share.took(piece.split)
-            chosen.append(piece.split)
+        chosen = self._choice.take(budget, self._spreader.cores)
         if chosen:
             wanted = self._parts.most_readers(
                 self._parts.readers_wanted(self._spreader.readers_wanted(chosen))
@@ -256,10 +240,16 @@ class FileSplitEnumerator(LedgerEnumerator):
             assignment = self._spreader.spread(chosen, readers, left)
             self._send_schema(assignment)
             self._context.assign_splits(assignment)
-            self._parts.sent(assignment)
+            if not pending.replaces:
+                self._parts.sent(assignment)
         # What was taken may have made room for more files.
         if self._is_paused:
             self._list_again_after(self._delay)
+
+    @property
+    def _waits_for_parts(self) -> bool:
+        """True while a batch that replaces rows would have other ones, which readers leave."""
+        return self.ledger.pending.replaces and bool(self._context.continuing)
 
     def _send_schema(self, readers: Iterable[int]) -> None:
         """Send the newest schema, which is held with the splits: they are read with it."""
@@ -267,15 +257,10 @@ class FileSplitEnumerator(LedgerEnumerator):
             for reader in readers:
                 self._context.send_event(reader, {SCHEMA: self._schema_version})
 
-    def _wanted_bytes(self, budget: BatchBudget) -> int:
-        limits = (budget.bytes_left, budget.enough_left, self.ledger.pending.bytes)
-        total = min(limit for limit in limits if limit is not None)
-        return wanted_split_bytes(total, self._spreader.cores)
-
     @override
     def is_decided(self, budget: BatchBudget) -> bool:
         """Full, or the next file in order does not fit, or nothing more comes in this run."""
-        if self._pace.is_cut_when_asked:
+        if self._pace.is_cut_when_asked or self._waits_for_parts:
             return False
         if self._parts.are_limited or self._context.continuing:
             # What readers leave comes first in the order of event time.
@@ -289,6 +274,9 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def part_budgets(self, checkpoint_id: int, readers: Sequence[int]) -> Mapping[int, PartBudget]:
+        if self.ledger.pending.replaces:
+            # A part that its reader may end would leave rows to another batch.
+            return {}
         return self._parts.cut(checkpoint_id, readers, self._context.continuing)
 
     @override

@@ -141,8 +141,10 @@ class LedgerOptions(BaseModel):
     on_overwrite: OnOverwrite = Field(
         OnOverwrite.IGNORE,
         description="What happens when a known file has another size, time or etag: ignore, "
-        "reprocess (read the whole file again), fail, or appendTail (read only what was appended, "
-        "for local files of a line format that only grow).",
+        "reprocess (read the whole file again), replace (likewise, and the same commit removes the "
+        "rows of its earlier versions from the table, which needs writeFileColumn), fail, or "
+        "appendTail (read only what was appended, for local files of a line format that only "
+        "grow).",
         json_schema_extra=named(auto_loader="cloudFiles.allowOverwrites"),
     )
 

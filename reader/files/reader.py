@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.file_split import (
+    RETRACTS,
     FileSplit,
     FileVersion,
     growing_mark,
@@ -139,6 +140,10 @@ class FileSplitReader(SplitReader[FileSplit]):
         # A replay must return the same rows again: its split cannot be returned any more.
         may_return = self._context.may_return and not self._context.must_finish
         read_alone = self._held_back if may_return else self._decoded
+        retracts = [split.replaces == RETRACTS for split in splits]
+        if any(retracts):
+            yield from (SplitFinished(s.split_id, 0) for s in compress(splits, retracts))
+            splits = [split for split in splits if split.replaces != RETRACTS]
         for run in runs(splits, self._pack_key, self._budget):
             packed, alone = self._packed(run) if len(run) > 1 else None, run
             if packed is not None:

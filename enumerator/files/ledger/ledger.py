@@ -26,11 +26,17 @@ from ....checkpoint_meta.documents.file_columns import (
     with_bounds,
     with_times,
 )
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.documents.file_split import (
+    REPLACES,
+    RETRACTS,
+    FileSplit,
+    FileVersion,
+)
 from ....checkpoint_meta.index.fingerprints import (
     SeenKeys,
     differ,
     is_growing,
+    names_in,
     names_of,
     versions_in,
     versions_of,
@@ -150,12 +156,15 @@ class Ledger:
             whole_records = self._policy.whole_records
             files, ends = up_to_whole_records(files, start, version[rows], whole_records)
         read = (start < ends) & wanted
-        ranges = where(with_bounds(files, start, ends), read)
+        replaces = np.zeros(len(rows), np.int64)
+        if self._policy.on_overwrite is OnOverwrite.REPLACE:
+            replaces[changed[rows]] = REPLACES
+        ranges = where(with_bounds(files, start, ends, replaces), read)
         keys = SeenKeys.sort(names.take(rows), versions_in(files), ends)
         if self._policy.times is not None:
             self._policy.times.learn(splits_in(ranges))
         replaced: Sequence[FileVersion] = ()
-        if self._policy.on_overwrite is OnOverwrite.REPROCESS and changed.any():
+        if self._policy.on_overwrite.reads_whole and changed.any():
             replaced = [split.file for split in splits_in(where(ranges, changed[rows][read]))]
         return Sifted(
             self.pending.sort(ranges),
@@ -188,25 +197,47 @@ class Ledger:
             self._has_unread = True
 
     def _withdraw_unread(self, replaced: Sequence[FileVersion]) -> None:
-        """Withdraw what waits whole in another version than these: it is not there any more."""
-        kept = set(replaced)
+        """Withdraw what waits in another version than these: it is not there any more.
+
+        If these do not replace its rows, what waits of a file that was begun stays.
+        """
+        kept, replaces = set(replaced), self._policy.on_overwrite is OnOverwrite.REPLACE
         paths = {file.path for file in replaced}
-        waiting = byte_ranges_of(s for s in self.pending.of_paths(paths) if not s.skip)
+        pending = self.pending.of_paths(paths)
+        waiting = byte_ranges_of(s for s in pending if replaces or not s.skip)
         self._withdraw(
-            {f: s for f, s in waiting.items() if f not in kept and list(s) == [(0, f.size)]}
+            {
+                file: ranges
+                for file, ranges in waiting.items()
+                if file not in kept and (replaces or list(ranges) == [(0, file.size)])
+            }
         )
 
     def found_instead(self, old: FileVersion, new: FileVersion, now: int) -> None:
         """A reader met `new` where it was to read `old`: pending, unless a listing was faster."""
-        if self._wants_versions:
-            version = versions_in(pa.record_batch(file_columns([old]), schema=FILES))
-            # A listing was faster: the version that it has entered is pending already.
-            if self.seen.details_of(names_of([old.path]))[1] != version:
-                return
-        self.requeue([FileSplit(new, 0, new.size)], now)
+        # If a listing was faster, the version that it has entered is pending already.
+        if self._current([FileSplit(old, 0, old.size)]):
+            replaces = REPLACES if self._policy.on_overwrite is OnOverwrite.REPLACE else 0
+            self.requeue([FileSplit(new, 0, new.size, replaces=replaces)], now)
+
+    def _current(self, splits: Sequence[FileSplit]) -> list[FileSplit]:
+        """Return the splits of versions that are the newest known ones, if versions matter."""
+        if not self._wants_versions:
+            return list(splits)
+        files = pa.record_batch(file_columns([split.file for split in splits]), schema=FILES)
+        _, newest, _ = self.seen.details_of(names_in(files.column("path")))
+        is_newest = (newest == versions_in(files)).tolist()
+        return [split for split, kept in zip(splits, is_newest, strict=True) if kept]
 
     def put_back(self, splits: Sequence[FileSplit]) -> None:
-        """Readers sent these back: pending again, to be assigned as they are."""
+        """Readers sent these back: pending again, to be assigned as they are.
+
+        Rows that they replace have left the table with the batch that assigned them. What has been
+        replaced since is not read any more.
+        """
+        splits = [split._replace(replaces=0) for split in splits if split.replaces != RETRACTS]
+        if self._policy.on_overwrite is OnOverwrite.REPLACE:
+            splits = self._current(splits)
         # An order may have made the same bytes pending while a reader had them.
         if not self._ordered.isdisjoint(split.file for split in splits):
             splits = self._not_pending(splits)
@@ -222,6 +253,10 @@ class Ledger:
 
     def requeue(self, splits: Sequence[FileSplit], now: int) -> None:
         """These become pending, as far as they are not: what is pending is a set of bytes."""
+        replacing = [split for split in splits if split.replaces]
+        if replacing:
+            self._replace(replacing, now)
+            splits = [split for split in splits if not split.replaces]
         wanted = byte_ranges_of(splits)
         self._learn(list(wanted), now)
         self._unskip(wanted)
@@ -230,6 +265,16 @@ class Ledger:
         self._learn_times(unread)
         self.pending.add(ranges_of(unread))
         self._ordered.update(wanted)
+
+    def _replace(self, splits: Sequence[FileSplit], now: int) -> None:
+        """Nothing else of these files is pending from now on."""
+        splits = list({split.file.path: split for split in splits}.values())
+        waiting = self.pending.of_paths({split.file.path for split in splits})
+        self._withdraw(byte_ranges_of(waiting))
+        read = [split for split in splits if split.replaces != RETRACTS]
+        self._learn([split.file for split in read], now)
+        self._learn_times(read)
+        self.pending.add(ranges_of(splits))
 
     def _unskip(self, wanted: ByteRanges) -> None:
         """Read what waits of a split that was begun from that split's start, if it is wanted."""

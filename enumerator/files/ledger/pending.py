@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,9 @@ from ....checkpoint_meta.documents.file_columns import (
     splits_in,
 )
 from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
-from ...batch_budget import BatchBudget
 from ..discovery.selection.event_times import FileTimes
 from .byte_ranges import ByteRanges, byte_ranges_of, splits_without
+from .sifting import where
 
 _WINDOW = 1024
 """Most rows of a chunk that are objects at a time."""
@@ -102,7 +102,7 @@ class EventTimeOrder:
         return self._time(file), file.modified, file.path, split.start
 
     def _time(self, file: FileVersion) -> int:
-        time = self._times.find(file)
+        time = None if file.is_gone else self._times.find(file)
         return file.modified if time is None else time
 
     def indices(self, ranges: pa.RecordBatch) -> pa.Array:
@@ -121,11 +121,16 @@ class _Chunk:
     """Sorted ranges of one origin; taken from either end."""
 
     __slots__ = (
-        "_ends", "_first", "_last", "_windows", "back", "batch", "fresh", "front", "returned",
+        "_ends", "_first", "_last", "_windows", "back", "batch", "fresh", "front", "replaces",
+        "returned",
     )  # fmt: skip
 
-    def __init__(self, batch: pa.RecordBatch, *, fresh: bool, returned: bool) -> None:
+    def __init__(
+        self, batch: pa.RecordBatch, *, fresh: bool, returned: bool, replaces: bool
+    ) -> None:
         self.batch = batch
+        self.replaces = replaces
+        """Of one kind, see `PendingRanges`."""
         self.front = 0
         self.back: int = batch.num_rows
         self.fresh = fresh
@@ -164,23 +169,41 @@ class _Chunk:
         return min(_WINDOW, max(1, 4 * len(window)), len(self))
 
 
+_Heap: TypeAlias = list[tuple[Any, int, _Chunk]]
+"""Key of its head, number, chunk; one entry for each chunk, and stale ones."""
+
+
 class PendingRanges:
-    """All that is pending. Under the coordinator's lock."""
+    """All that is pending. Under the coordinator's lock.
+
+    Ranges that replace rows are never in one batch with others: one of these two kinds is looked at
+    and taken.
+    """
 
     def __init__(self, order: RangeOrder = FileOrder.MTIME) -> None:
         self._order = order
         self._chunks: list[_Chunk] = []
-        self._heap: list[tuple[Any, int, _Chunk]] = []
-        """Key of its head, number, chunk; one entry for each chunk, and stale ones."""
+        self._heaps: tuple[_Heap, _Heap] = ([], [])
+        """Of the others, and of those that replace rows."""
         self._numbers = 0
         self._end: _Chunk | None = None
         """The chunk at the end of the order, while nothing has been added or taken."""
-        self._rows = 0
+        self._rows = [0, 0]
+        self.replaces = False
+        """True while ranges that replace rows are taken, in place of the others."""
+        self._has_replaced = False
+        """The range that was taken last replaces rows."""
         self.bytes = 0
         """Bytes in all ranges."""
 
     def __len__(self) -> int:
-        return self._rows
+        return sum(self._rows)
+
+    def begin_batch(self) -> None:
+        """Choose what is taken: the kinds take turns while there are ranges of both."""
+        others, replacing = self._rows
+        self.replaces = replacing > 0 and not (others and self._has_replaced)
+        self._end = None
 
     def add(self, ranges: pa.RecordBatch, *, fresh: bool = True, returned: bool = False) -> None:
         """More ranges, in any order, none of them empty.
@@ -192,8 +215,7 @@ class PendingRanges:
         """
         if ranges.num_rows == 0:
             return
-        self._insert(_Chunk(self.sort(ranges), fresh=fresh, returned=returned))
-        self._rows += ranges.num_rows
+        self._insert(self.sort(ranges), fresh=fresh, returned=returned)
         self.bytes += sum(
             sign * int(numbers_in(ranges, name).sum())
             for name, sign in (("end", 1), ("start", -1), ("read_bytes", -1))
@@ -212,59 +234,66 @@ class PendingRanges:
             return ranges.take(pa.array(order, pa.int64()))
         return ranges.take(self._order.indices(ranges))
 
-    def _insert(self, chunk: _Chunk) -> None:
+    def _insert(self, ranges: pa.RecordBatch, *, fresh: bool, returned: bool) -> None:
         self._end = None
-        self._chunks.append(chunk)
-        self._push(chunk)
+        replaces = numbers_in(ranges, "replaces") > 0
+        for kind in sorted({*replaces.tolist()}):
+            rows = where(ranges, replaces == kind)
+            self._rows[kind] += rows.num_rows
+            chunk = _Chunk(rows, fresh=fresh, returned=returned, replaces=kind)
+            self._chunks.append(chunk)
+            self._push(chunk)
         if len(self._chunks) > _MOST_CHUNKS:
             self._tidy()
 
     def _push(self, chunk: _Chunk) -> None:
         self._numbers += 1
-        heapq.heappush(self._heap, (self._order.key(chunk.head()), self._numbers, chunk))
+        head = (self._order.key(chunk.head()), self._numbers, chunk)
+        heapq.heappush(self._heaps[chunk.replaces], head)
 
     def _tidy(self) -> None:
         """Make one chunk of all small ones that are alike."""
         # Half of those allowed, so that the next few additions need not tidy again.
         small = sorted(filter(len, self._chunks), key=len)[: _MOST_CHUNKS // 2]
         kept = [chunk for chunk in self._chunks if len(chunk) and chunk not in small]
-        alike: dict[tuple[bool, bool], list[_Chunk]] = {}
+        alike: dict[tuple[bool, bool, bool], list[_Chunk]] = {}
         for chunk in small:
-            alike.setdefault((chunk.fresh, chunk.returned), []).append(chunk)
-        self._chunks, self._heap = [], []
+            alike.setdefault((chunk.fresh, chunk.returned, chunk.replaces), []).append(chunk)
+        self._chunks, self._heaps = [], ([], [])
         for chunk in kept:
             self._chunks.append(chunk)
             self._push(chunk)
-        for (fresh, returned), chunks in alike.items():
-            ranges = _one([chunk.rows() for chunk in chunks])
-            merged = _Chunk(self.sort(ranges), fresh=fresh, returned=returned)
+        for (fresh, returned, replaces), chunks in alike.items():
+            ranges = self.sort(_one([chunk.rows() for chunk in chunks]))
+            merged = _Chunk(ranges, fresh=fresh, returned=returned, replaces=replaces)
             self._chunks.append(merged)
             self._push(merged)
 
     # Taking ---------------------------------------------------------------------------------
 
     def first(self) -> FileSplit | None:
-        """The next range in order; None if nothing is pending."""
+        """The next range in order; None if nothing of its kind is pending."""
         chunk = self._first_chunk()
         return None if chunk is None else chunk.head()
 
     def _first_chunk(self) -> _Chunk | None:
-        while self._heap:
-            key, _, chunk = self._heap[0]
+        heap = self._heaps[self.replaces]
+        while heap:
+            key, _, chunk = heap[0]
             if len(chunk) and key == self._order.key(chunk.head()):
                 return chunk
             # An entry is stale if its chunk was emptied from the other end, or withdrawn.
-            heapq.heappop(self._heap)
+            heapq.heappop(heap)
         return None
 
     def last(self) -> FileSplit | None:
-        """The range at the end of the order; None if nothing is pending."""
+        """The range at the end of the order; None if nothing of its kind is pending."""
         chunk = self._last_chunk()
         return None if chunk is None else chunk.tail()
 
     def _last_chunk(self) -> _Chunk | None:
         if self._end is None:
-            nonempty = filter(len, self._chunks)
+            nonempty = (c for c in self._chunks if len(c) and c.replaces == self.replaces)
             key = self._order.key
             self._end = max(nonempty, key=lambda chunk: key(chunk.tail()), default=None)
         return self._end
@@ -284,8 +313,9 @@ class PendingRanges:
             chunk.back -= 1
         else:
             chunk.front += 1
-            heapq.heappop(self._heap)
-        self._rows -= 1
+            heapq.heappop(self._heaps[self.replaces])
+        self._rows[self.replaces] -= 1
+        self._has_replaced = self.replaces
         self.bytes -= taken.length
         if len(chunk) and not last:
             self._push(chunk)
@@ -293,9 +323,7 @@ class PendingRanges:
             self._chunks.remove(chunk)
         if remainder is not None:
             # A remainder is a split of its own, which no reader has sent back.
-            rest = _Chunk(ranges_of([remainder]), fresh=chunk.fresh, returned=False)
-            self._insert(rest)
-            self._rows += 1
+            self._insert(ranges_of([remainder]), fresh=chunk.fresh, returned=False)
             self.bytes += remainder.length
 
     # Orders ---------------------------------------------------------------------------------
@@ -316,13 +344,12 @@ class PendingRanges:
             gone += taken
             self._end = None
             self._chunks.remove(chunk)
-            self._rows -= len(chunk)
+            self._rows[chunk.replaces] -= len(chunk)
             # An entry of the heap may still lead to it.
             chunk.front = chunk.back
             kept = _one([rest, ranges_of(left)])
             if kept.num_rows:
-                self._insert(_Chunk(self.sort(kept), fresh=chunk.fresh, returned=chunk.returned))
-                self._rows += kept.num_rows
+                self._insert(self.sort(kept), fresh=chunk.fresh, returned=chunk.returned)
         self.bytes -= sum(split.length for split in gone)
         return gone
 
@@ -343,37 +370,6 @@ class PendingRanges:
         """All ranges in no order, for tests and views."""
         for chunk in self._chunks:
             yield from splits_in(chunk.rows())
-
-
-class FreshShare:
-    """Keeps a part of each batch for the other end of the order, while a backlog drains from one.
-
-    Measures in bytes where bytes are limited, else in files.
-    """
-
-    def __init__(self, share: float) -> None:
-        """`share` is between 0, which keeps nothing, and 1."""
-        self._share = share
-        self._bytes = 0
-        self._files: set[str] = set()
-
-    def start_batch(self) -> None:
-        """Forget what was taken: a new checkpoint begins."""
-        self._bytes, self._files = 0, set()
-
-    def takes_last(self, budget: BatchBudget) -> bool:
-        """True if the next range is to come from the end of the order."""
-        if self._share == 0:
-            return False
-        if budget.limits.bytes is not None:
-            # At least 1: the first range of each batch comes from this end.
-            return self._bytes < self._share * max(1, budget.bytes)
-        return len(self._files) < self._share * (budget.files + 1)
-
-    def took(self, split: FileSplit) -> None:
-        """This range came from the end of the order."""
-        self._bytes += split.length
-        self._files.add(split.file.path)
 
 
 def _of_paths(

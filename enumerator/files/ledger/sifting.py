@@ -34,11 +34,19 @@ class OnOverwrite(Enum):
     REPROCESS = "reprocess"
     """A new file: it is read whole again."""
 
+    REPLACE = "replace"
+    """Likewise, and in that commit the rows of its earlier versions leave the table."""
+
     FAIL = "fail"
     """Stop the query with an error."""
 
     APPEND_TAIL = "appendTail"
     """It has grown: what is new is read."""
+
+    @property
+    def reads_whole(self) -> bool:
+        """True if a changed file is read from its start."""
+        return self in {OnOverwrite.REPROCESS, OnOverwrite.REPLACE}
 
 
 def first_unread(
@@ -57,7 +65,7 @@ def first_unread(
     """
     paths, sizes = listing.paths, listing.sizes
     starts = np.zeros(len(paths), np.int64)
-    if not len(changed) or on_overwrite is OnOverwrite.REPROCESS:
+    if not len(changed) or on_overwrite.reads_whole:
         return starts
     if on_overwrite is OnOverwrite.FAIL:
         raise _changed(paths[changed[0]], int(sizes[changed[0]]), int(ends[changed[0]]))
@@ -74,7 +82,7 @@ def _changed(path: str, size: int, end: int) -> FileChangedError:
         path,
         f"another version of {size} bytes, after {end} bytes were read",
         "files that do not change, since onOverwrite=fail",
-        "Put the file back, or set onOverwrite to ignore, reprocess or appendTail.",
+        "Put the file back, or set onOverwrite to ignore, reprocess, replace or appendTail.",
     )
 
 

@@ -1,0 +1,103 @@
+"""Chooses the splits of a batch from what is pending."""
+
+from __future__ import annotations
+
+from ...checkpoint_meta.documents.file_split import FileSplit
+from ..batch_budget import BatchBudget
+from .cutting import SplitCutter, fits_whole, wanted_split_bytes
+from .event_time_batches import BatchPace
+from .ledger.pending import PendingRanges
+from .part_plans import PartPlans
+
+
+class FreshShare:
+    """Keeps a part of each batch for the other end of the order, while a backlog drains from one.
+
+    Measures in bytes where bytes are limited, else in files.
+    """
+
+    def __init__(self, share: float) -> None:
+        """`share` is between 0, which keeps nothing, and 1."""
+        self._share = share
+        self._bytes = 0
+        self._files: set[str] = set()
+
+    def start_batch(self) -> None:
+        """Forget what was taken: a new checkpoint begins."""
+        self._bytes, self._files = 0, set()
+
+    def takes_last(self, budget: BatchBudget) -> bool:
+        """True if the next range is to come from the end of the order."""
+        if self._share == 0:
+            return False
+        if budget.limits.bytes is not None:
+            # At least 1: the first range of each batch comes from this end.
+            return self._bytes < self._share * max(1, budget.bytes)
+        return len(self._files) < self._share * (budget.files + 1)
+
+    def took(self, split: FileSplit) -> None:
+        """This range came from the end of the order."""
+        self._bytes += split.length
+        self._files.add(split.file.path)
+
+
+class BatchChoice:
+    """Under the coordinator's lock."""
+
+    def __init__(
+        self,
+        pending: PendingRanges,
+        cutter: SplitCutter,
+        pace: BatchPace,
+        parts: PartPlans,
+        share: FreshShare,
+    ) -> None:
+        self._pending, self._cutter = pending, cutter
+        self._pace, self._parts, self._share = pace, parts, share
+
+    def take(self, budget: BatchBudget, cores: int) -> list[FileSplit]:
+        """Take from what is pending as much as the budget has room for, in order."""
+        limits = (budget.bytes_left, budget.enough_left, self._pending.bytes)
+        total = min(limit for limit in limits if limit is not None)
+        wanted = wanted_split_bytes(total, cores)
+        take = self._take_replacing if self._pending.replaces else self._take
+        return take(budget, wanted)
+
+    def _take(self, budget: BatchBudget, wanted: int) -> list[FileSplit]:
+        pending, chosen = self._pending, list[FileSplit]()
+        last = continues = False
+        while True:
+            # A file that was begun is taken to its end first: it counts once.
+            last = last if continues else self._share.takes_last(budget)
+            split = pending.last() if last else pending.first()
+            if split is None or not budget.takes_more_of(split.file.path):
+                return chosen
+            if not self._pace.admits(split, budget):
+                return chosen
+            came_back = pending.is_returned(last=last)
+            piece = self._cutter.next_slice(split, budget, wanted, came_back=came_back)
+            if piece is None:
+                return chosen
+            pending.take(piece.remainder, last=last)
+            continues = piece.remainder is not None
+            budget.take(split.file.path, piece.split.length)
+            self._parts.took(piece.split, budget)
+            self._pace.took(piece.split)
+            if last:
+                self._share.took(piece.split)
+            chosen.append(piece.split)
+
+    def _take_replacing(self, budget: BatchBudget, wanted: int) -> list[FileSplit]:
+        """Take files whole: the commit of the batch has exactly the rows that replace others."""
+        pending, chosen = self._pending, list[FileSplit]()
+        while (split := pending.first()) is not None:
+            has_time = not split.file.is_gone
+            fits = budget.takes_more_of(split.file.path) and fits_whole(split, budget)
+            if not fits or (has_time and not self._pace.admits(split, budget)):
+                break
+            pending.take(None)
+            budget.take(split.file.path, split.length)
+            if has_time:
+                self._pace.took(split)
+            chosen += self._cutter.pieces_of(split, wanted)
+        return chosen

@@ -1,0 +1,230 @@
+"""Files that replace rows of their earlier versions: what is pending, batches, and the table."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.file_split import (
+    REPLACES,
+    RETRACTS,
+    FileSplit,
+    replaced,
+    retraction_of,
+)
+from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
+from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits
+from pyspark_sluice.enumerator.files.ledger.file_state import FileState
+from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
+from pyspark_sluice.tests.enumerator.files.bench import (
+    Bench,
+    Listed,
+    document,
+    file,
+    folded,
+    whole,
+)
+
+POLICY = LedgerPolicy(on_overwrite=OnOverwrite.REPLACE)
+SECOND = 1_000_000
+OLD, NEW = file("a", 250, SECOND), file("a", 150, 2 * SECOND)
+
+
+def bench_of(files, state=None):
+    """An enumerator over what `files` holds now."""
+    bench = Bench(
+        state=state, parallelism=1, ledger=POLICY, discovery=Listed(files.values, with_known=True)
+    )
+    bench.discover()
+    return bench
+
+
+def pieces(splits):
+    return [(s.file.path, s.file.modified // SECOND, s.start, s.end, s.replaces) for s in splits]
+
+
+def test_the_first_piece_of_a_replaced_file_replaces_its_rows_and_all_of_it_is_in_one_batch():
+    files = {"a": OLD, "b": file("b", 10, 3 * SECOND)}
+    bench = bench_of(files)
+    assert pieces(bench.plan(BatchLimits(bytes=100))) == [("a", 1, 0, 100, 0)]
+    files["a"] = NEW
+    bench.enumerator.snapshot_state(1)
+    bench.discover()
+    # The rest of the old version is withdrawn.
+    assert pieces(bench.plan(BatchLimits(bytes=100))) == [
+        ("a", 2, 0, 100, REPLACES),
+        ("a", 2, 100, 150, 0),
+    ]
+    bench.enumerator.snapshot_state(2)
+    assert pieces(bench.plan()) == [("b", 3, 0, 10, 0)]
+
+
+def test_batches_that_replace_rows_take_turns_with_others():
+    files = {name: file(name) for name in "abcd"}
+    bench = bench_of(files)
+    assert len(bench.plan()) == 4
+    files |= {name: file(name, modified=SECOND) for name in "abc"} | {n: file(n) for n in "xyz"}
+    bench.discover()
+    batches = []
+    for number in range(1, 8):
+        bench.enumerator.snapshot_state(number)
+        batches.append([s.file.path for s in bench.plan(BatchLimits(files=1))])
+    assert batches == [["a"], ["x"], ["b"], ["y"], ["c"], ["z"], []]
+
+
+def test_a_batch_that_replaces_rows_waits_for_parts_that_readers_may_leave():
+    files = {"a": file("a")}
+    bench = bench_of(files)
+    bench.plan()
+    bench.enumerator.snapshot_state(1)
+    files["a"] = file("a", modified=SECOND)
+    bench.discover()
+    bench.context.continuing_readers = [0]
+    assert bench.plan(BatchLimits(rows=5)) == []
+    bench.context.continuing_readers = []
+    assert pieces(bench.plan(BatchLimits(rows=5))) == [("a", 1, 0, 10, REPLACES)]
+    # Nor may a reader leave a part of it to another batch.
+    assert bench.enumerator.part_budgets(2, [0]) == {}
+
+
+def test_what_readers_send_back_replaces_nothing_and_what_was_replaced_stays_away():
+    files = {"a": OLD}
+    bench = bench_of(files)
+    old = bench.plan()
+    files["a"] = NEW
+    bench.enumerator.snapshot_state(1)
+    bench.discover()
+    new = bench.plan()
+    bench.enumerator.snapshot_state(2)
+    bench.enumerator.add_splits_back([*old, *new, retraction_of("b")], 0)
+    assert pieces(bench.plan()) == [("a", 2, 0, 100, 0), ("a", 2, 100, 150, 0)]
+
+
+def test_an_order_replaces_what_waits_of_the_file_and_survives_a_restart():
+    policy = LedgerPolicy()
+    bench = Bench(file("a"), file("b"), parallelism=1, ledger=policy)
+    bench.discover()
+    again = FileSplit(file("a"), 0, 10, replaces=REPLACES)
+    bench.enumerator.requeue_splits([again, again, retraction_of("b")])
+    chain = [document(1, bench.enumerator.snapshot_state(1))]
+    restarted = Bench(state=folded(chain), parallelism=1, ledger=policy)
+    for each in (bench, restarted):
+        assert sorted(each.plan()) == sorted([again, retraction_of("b")])
+
+
+DEEDS = st.lists(
+    st.one_of(
+        st.tuples(st.just("deliver"), st.sampled_from("abc"), st.integers(1, 250)),
+        st.tuples(st.just("retract"), st.sampled_from("abc"), st.just(0)),
+        st.tuples(st.just("discover"), st.just(""), st.just(0)),
+        st.tuples(st.just("batch"), st.sampled_from(["", "a", "bc"]), st.integers(1, 300)),
+        st.tuples(st.just("crash"), st.just(""), st.integers(0, 2)),
+        st.tuples(st.just("base"), st.just(""), st.just(0)),
+    ),
+    max_size=25,
+)
+
+
+class Table:
+    """A query and its table: the bytes that it has of each file."""
+
+    def __init__(self):
+        self.files, self.rows = {}, {}
+        self.clock = self.number = 0
+        self.attachments = Attachments(MemoryStateStore(), 1)
+        self.chain, self.uncounted, self.retracted = [], [], {}
+        self.bench = bench_of(self.files)
+
+    def deliver(self, name, size):
+        self.clock += 1
+        self.files[name] = file(name, size, self.clock * SECOND)
+
+    def retract(self, name, _):
+        # An order: it is carried out when all of what was in flight is counted.
+        if name in self.files:
+            self.discover()
+            self.bench.enumerator.requeue_splits([retraction_of(name)])
+            self.retracted[name] = self.files[name]
+            self.batch("", 300)
+
+    def discover(self, *_):
+        self.bench.discover()
+
+    def batch(self, sent_back, size):
+        assigned = self.bench.plan(BatchLimits(bytes=size))
+        self.cut(assigned)
+        keys = {split.file.path for split in assigned if split.replaces}
+        assert keys in (set(), {split.file.path for split in assigned})
+        for key in keys:
+            self.rows[key] = []
+        back, events = [], []
+        for split in assigned:
+            if split.replaces == RETRACTS or split.file == self.files[split.file.path]:
+                if split.file.path in sent_back:
+                    back.append(split)
+                elif split.replaces != RETRACTS:
+                    self.rows.setdefault(split.file.path, []).append(split[:3])
+            else:
+                events.append(replaced(split.file, self.files[split.file.path]))
+        self.uncounted.append((back, events))
+        self.count(back, events)
+        return assigned
+
+    def count(self, back, events):
+        for event in events:
+            self.bench.enumerator.handle_reader_event(0, "replaced", event)
+        self.bench.enumerator.add_splits_back(back, 0)
+
+    def cut(self, assigned=()):
+        self.number += 1
+        state = self.bench.enumerator.snapshot_state(self.number)
+        self.chain.append(document(self.number, state, assigned))
+        self.uncounted = []
+
+    def base(self, *_):
+        self.cut()
+        written = self.bench.enumerator.freeze_state().write(self.attachments)
+        state = FileState(written.rows)
+        self.chain = [document(self.number, state, (), written.attachments)]
+
+    def crash(self, _, discover):
+        """What was planned, but is in no checkpoint, is forgotten, and what was counted since."""
+        if discover:
+            self.bench.plan()
+        state = folded(self.chain, self.attachments, details=True)
+        self.bench = bench_of({}, state if self.chain else None)
+        self.bench.enumerator._discovery._files = self.files.values
+        for back, events in self.uncounted:
+            self.count(back, events)
+
+    def check(self):
+        for _ in range(100):
+            self.discover()
+            if not self.batch("", 300) and not len(self.bench.enumerator.ledger.pending):
+                break
+        for name, version in self.files.items():
+            at = 0
+            for split in sorted(self.rows.get(name, [])):
+                assert (split[0], split[1]) == (version, at)
+                at = split[2]
+            gone = self.retracted.get(name) == version
+            assert at == (0 if gone else version.size)
+
+
+@given(DEEDS)
+@settings(max_examples=150, deadline=None)
+def test_the_table_has_each_file_once_in_the_version_that_is_there(deeds):
+    table = Table()
+    for deed, name, number in deeds:
+        getattr(table, deed)(name, number)
+    table.check()
+
+
+def test_a_whole_version_that_replaces_is_planned_without_limits():
+    bench = bench_of({"a": OLD})
+    bench.plan()
+    bench.enumerator.snapshot_state(1)
+    bench.enumerator.requeue_splits([whole(OLD)._replace(replaces=REPLACES)])
+    assert len(bench.plan(UNLIMITED)) == 3
