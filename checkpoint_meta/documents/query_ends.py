@@ -28,6 +28,9 @@ class QueryEnds(Document):
     table: str = ""
     """The identity of the table; empty if the sink has none."""
 
+    file_column: str = ""
+    """The column of the table with the key of each row's file; empty if the query writes none."""
+
     may_lack_batches: bool = False
     """True until the table has a batch, if it is to get the new rows only."""
 

@@ -196,6 +196,7 @@ class EndsCheck:
         ends = QueryEnds(
             input=self._input,
             table=identity or recorded.table,
+            file_column=self._options.write_file_column,
             may_lack_batches=self.may_lack_batches and not in_table,
         )
         if identity and (recorded.table != identity or recorded.input != ends.input):
@@ -266,6 +267,7 @@ def rebind(store: StateStore, recorded: QueryEnds, terms: StartTerms) -> None:
     ends = QueryEnds(
         input=[] if terms.new_input else recorded.input,
         table="" if terms.new_table else recorded.table,
+        file_column=recorded.file_column,
         may_lack_batches=recorded.may_lack_batches or terms.new_table,
     )
     record_ends(store, ends)

@@ -20,7 +20,7 @@ from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.file_columns import numbers_in
-from ....checkpoint_meta.documents.query_ends import QueryEnds, record_ends, recorded_ends
+from ....checkpoint_meta.documents.query_ends import record_ends, recorded_ends
 from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
@@ -128,7 +128,8 @@ class Fork:
         ends = recorded_ends(self.view.store)
         if self.rewrites:
             record_ends(
-                store, QueryEnds(input=list(map(self._renamed, ends.input)), table=ends.table)
+                store,
+                ends.model_copy(update={"input": list(map(self._renamed, ends.input))}),
             )
 
     def _after(
