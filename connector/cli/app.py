@@ -5,22 +5,23 @@ Starts without Spark; a command imports what it needs.
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Final
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from .arguments import EditArguments, Json, Matching, ViewArguments, Yes, register
+from .answer import ON_SCREEN, Answer, Outcome, Page, Rows
+from .arguments import EditArguments, Matching, ViewArguments, Yes, register
 from .commands import bootstrap, compact_table, reprocess, run, sweep, table_batches
-from .doctor.patient import Patient
-from .output import Ended, Exit, print_json, print_pairs, print_rows, print_table
+from .doctor.checks import doctor
+from .output import Exit
 from .state_argument import parsed_storage_options
 from .typer_app import new_app, run_app
 
-app = new_app()
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-_ON_SCREEN: Final = 200
-"""Rows that are enough for a terminal; --json prints all of them."""
+app = new_app()
 
 
 def check(
@@ -31,51 +32,43 @@ def check(
         bool,
         typer.Option("--json-schema", help="Print the JSON schema of such files, for editors."),
     ] = False,
-    as_json: Json = False,
-) -> None:
+) -> Generator[str, None, Answer]:
     """Check a configuration file and its places.
 
     Reads no rows, and leaves nothing behind. Ends with 2 if the file is wrong, with 1 if a place
     refuses, and with 75 if one does not answer.
     """
+    import json
+
     from .commands.check import check_places
     from .feeds_file import schema
     from .run_arguments import RunArguments
     from .run_call import call_of, in_place
 
     if json_schema:
-        typer.echo(json.dumps(schema(), indent=2))
-        return
-    call = call_of(in_place(RunArguments(config=config)))
+        return Answer(schema(), [json.dumps(schema(), indent=2)])
     findings = []
-    for finding in check_places(call.feeds):
+    for finding in check_places(call_of(in_place(RunArguments(config=config))).feeds):
         findings.append(finding)
-        if not as_json:
-            typer.echo(str(finding))
-    if as_json:
-        print_json([finding.document() for finding in findings])
-    if codes := {finding.code for finding in findings} - {Exit.FINE}:
-        raise Ended(min(codes))
+        yield str(finding)
+    # No rows say nothing in addition to the lines above.
+    codes = {finding.code for finding in findings} - {Exit.FINE}
+    return Answer([finding.document() for finding in findings], (), min(codes, default=Exit.FINE))
 
 
-def status(arguments: ViewArguments) -> None:
+def status(arguments: ViewArguments) -> Answer:
     """Show the backlog, the rate, owner and last run.
 
     Ends with 1 if something needs attention.
     """
     from ..query.owner import owner_of
     from .commands.status import status_lines, status_of
-    from .state_argument import parsed_storage_options
 
     store = arguments.opened()
     figures = status_of(store, parsed_storage_options(arguments.storage_options))
-    if arguments.as_json:
-        print_json(figures)
-    else:
-        print_pairs(status_lines(figures, str(owner_of(store))))
-    if figures["attention"]:
-        # A scheduled check goes by the exit code.
-        raise Ended(Exit.FOUND)
+    # A scheduled check goes by the exit code.
+    code = Exit.FOUND if figures["attention"] else Exit.FINE
+    return Answer(figures, [status_lines(figures, str(owner_of(store)))], code)
 
 
 def watch(
@@ -86,16 +79,15 @@ def watch(
     count: Annotated[
         int, typer.Option(help="Stop after this many updates; 0 means no limit.", min=0)
     ] = 0,
-) -> None:
+) -> Generator[Answer, None, None]:
     """Show the status live, with trend and estimated end.
 
     Waits for a state that does not exist yet.
     """
-    from .commands.watch import watch_state
-    from .state_argument import parsed_storage_options
+    from .commands.watch import looks
 
     storage_options = parsed_storage_options(arguments.storage_options)
-    watch_state(arguments.opened, interval, count, storage_options, as_json=arguments.as_json)
+    return looks(arguments.opened, interval, count, storage_options)
 
 
 def files(
@@ -113,28 +105,32 @@ def files(
     limit: Annotated[
         int, typer.Option(help="Print at most this many rows; 0 means all.", min=0)
     ] = 0,
-) -> None:
+) -> Answer:
     """List all files that were ever seen, with their state.
 
     With --view, list the rows of another view.
     """
-    from ..views.amounts import counted
     from .view_filter import chosen, columns_for_people
 
     table = chosen(arguments.opened(), view, in_state=in_state, matching=matching)
-    shown = table.slice(0, limit or None)
-    print_rows(shown, columns_for_people(view), in_json=arguments.as_json, most=_ON_SCREEN)
-    if not arguments.as_json:
-        typer.echo(f"{min(len(shown), _ON_SCREEN):,} of {counted(table.num_rows, 'row')}")
+    return _listed(table, columns_for_people(view), limit)
 
 
-def checkpoints(arguments: ViewArguments) -> None:
+def _listed(table: pa.Table, columns: Sequence[str] = (), limit: int = 0) -> Answer:
+    from ..views.amounts import counted
+
+    rows = table.slice(0, limit or None)
+    said = f"{min(len(rows), ON_SCREEN):,} of {counted(len(table), 'row')}"
+    return Answer(rows, [Rows(rows, columns), said])
+
+
+def checkpoints(arguments: ViewArguments) -> Answer:
     """List the checkpoints that a query can start from."""
     from ..views.catalog import table_of
     from .view_filter import columns_for_people
 
     table = table_of(arguments.opened(), "checkpoints")
-    print_rows(table, columns_for_people("checkpoints"), in_json=arguments.as_json)
+    return _listed(table, columns_for_people("checkpoints"))
 
 
 def inspect(
@@ -142,7 +138,7 @@ def inspect(
     checkpoint: Annotated[
         str, typer.Argument(help="Show the checkpoint with this id, or id-epoch: 42 or 42-3.")
     ],
-) -> None:
+) -> Answer:
     """Show one checkpoint, and what its readers committed.
 
     This is its header, its assignments and its reader commits.
@@ -151,12 +147,8 @@ def inspect(
     from .commands.inspect import inspected, inspected_lines
 
     details = look_at(arguments.opened(), lambda view: inspected(view, checkpoint))
-    if arguments.as_json:
-        print_json(details)
-    else:
-        print_pairs(inspected_lines(details))
-        columns = ("path", "start", "end", "reader", "state", "rows", "reason")
-        print_table(details["splits"][:100], columns)
+    columns = ("path", "start", "end", "reader", "state", "rows", "reason")
+    return Answer(details, [inspected_lines(details), Rows(details["splits"], columns)])
 
 
 def diff(
@@ -167,22 +159,18 @@ def diff(
     after: Annotated[
         str, typer.Argument(metavar="B", help="Compare it with this checkpoint, later or earlier.")
     ],
-) -> None:
+) -> Answer:
     """Compare two checkpoints.
 
     Lists what was found and what was assigned between them.
     """
-    from ..views.amounts import counted
     from ..views.state_view import look_at
     from .commands.diff import difference
 
-    ranges = look_at(arguments.opened(), lambda view: difference(view, before, after))
-    print_rows(ranges, ranges.schema.names, in_json=arguments.as_json, most=_ON_SCREEN)
-    if not arguments.as_json:
-        typer.echo(counted(ranges.num_rows, "different range"))
+    return _listed(look_at(arguments.opened(), lambda view: difference(view, before, after)))
 
 
-def verify(arguments: ViewArguments) -> None:
+def verify(arguments: ViewArguments) -> Answer:
     """Check all references and checksums of a state.
 
     Says what is damaged, and what can still be restored.
@@ -190,7 +178,6 @@ def verify(arguments: ViewArguments) -> None:
     from ..query.spark_checkpoint import damaged_objects, lacks_metadata, offsets_referred
     from .commands.verify import verified
     from .commands.verify_lines import verified_lines
-    from .state_argument import parsed_storage_options
 
     store, storage = arguments.opened(), parsed_storage_options(arguments.storage_options)
     result = verified(store, offsets_referred(arguments.state, store, storage))
@@ -199,15 +186,10 @@ def verify(arguments: ViewArguments) -> None:
         result["findings"].append({"object": "metadata", "problem": "missing", "what": what})
     for name, why in damaged_objects(arguments.state, store, storage):
         result["findings"].append({"object": name, "problem": "damaged", "what": why})
-    if arguments.as_json:
-        print_json(result)
-    else:
-        print_table(result["findings"], ("problem", "object", "what"))
-        for line in verified_lines(result):
-            typer.echo(line)
-    if result["findings"]:
-        # A scheduled check goes by the exit code.
-        raise Ended(Exit.FOUND)
+    # A scheduled check goes by the exit code.
+    code = Exit.FOUND if result["findings"] else Exit.FINE
+    findings = Rows(result["findings"], ("problem", "object", "what"))
+    return Answer(result, [*([findings] if findings.rows else []), *verified_lines(result)], code)
 
 
 def compact(
@@ -227,7 +209,7 @@ def compact(
             "as 7d."
         ),
     ] = "0",
-) -> None:
+) -> Answer:
     """Make the state of a stopped query small.
 
     Writes bases, merges the index, and deletes what no retained checkpoint needs.
@@ -235,10 +217,10 @@ def compact(
     from .commands.compact import compact_plan
     from .offline_edit import edit
 
-    edit(arguments, lambda store: compact_plan(store, retain, retain_for))
+    return edit(arguments, lambda store: compact_plan(store, retain, retain_for))
 
 
-def take_back_schema(arguments: EditArguments) -> None:
+def take_back_schema(arguments: EditArguments) -> Answer:
     """Take back the newest version of an inferred schema.
 
     The next start uses the version before it; the stored versions stay.
@@ -246,10 +228,10 @@ def take_back_schema(arguments: EditArguments) -> None:
     from .commands.take_back_schema import take_back_plan
     from .offline_edit import edit
 
-    edit(arguments, take_back_plan)
+    return edit(arguments, take_back_plan)
 
 
-def take_over(arguments: ViewArguments, yes: Yes = False) -> None:
+def take_over(arguments: ViewArguments, yes: Yes = False) -> Answer:
     """Supersede the query that owns a state.
 
     It ends with FencedError, and the next start need not wait for it.
@@ -258,10 +240,10 @@ def take_over(arguments: ViewArguments, yes: Yes = False) -> None:
     from .offline_edit import carry_out
 
     store = arguments.opened()
-    carry_out(lambda: take_over_plan(store), yes=yes, as_json=arguments.as_json)
+    return carry_out(lambda: take_over_plan(store), yes=yes)
 
 
-def rebind(arguments: EditArguments) -> None:
+def rebind(arguments: EditArguments) -> Answer:
     """Forget the input and table; the next start sets them.
 
     It records those that it finds. For a lost checkpoint, name the directory of the table's data
@@ -274,46 +256,74 @@ def rebind(arguments: EditArguments) -> None:
     storage = parsed_storage_options(arguments.storage_options)
     place = records_of_table(arguments.state, storage)
     if has_inputs(place):
-        carry_out(lambda: repeat_plan(place), yes=arguments.yes, as_json=arguments.as_json)
-    else:
-        edit(arguments, rebind_plan)
-
-
-def doctor(patient: Patient) -> None:
-    """Check whether a query can start on this machine.
-
-    Looks at Python, Java, packages, registration, paths and executors.
-    """
-    from .doctor.diagnosis import diagnose
-
-    diagnose(patient)
+        return carry_out(lambda: repeat_plan(place), yes=arguments.yes)
+    return edit(arguments, rebind_plan)
 
 
 def runbook(
     words: Annotated[
         str, typer.Argument(help="Show the sections whose heading contains this: FencedError.")
     ] = "",
-) -> None:
+) -> Answer:
     """Show what to do about an error or an alert.
 
     Without an argument, show the whole page.
     """
     from .commands.runbook import sections_about
 
-    typer.echo(sections_about(words))
+    text = sections_about(words)
+    return Answer({"sections": text}, [Page(text)])
 
 
-# In the order of `sluice --help`.
-for _command in (
-    *(run.run, check, status, watch, files, checkpoints, inspect, diff, verify),
-    *(bootstrap.fork, bootstrap.import_spark, bootstrap.import_auto_loader),
-    *(reprocess.requeue, reprocess.rewind, reprocess.forget, reprocess.waive, reprocess.reread),
-    *(reprocess.orders, take_over, rebind, take_back_schema, compact),
-    *(compact_table.compact_table, sweep.sweep),
-    *(table_batches.add_batches, table_batches.remove_batches),
-    *(doctor, runbook),
-):
-    register(app, _command)
+# In the order of `sluice --help`, each with an example.
+_COMMANDS: Final[Mapping[str, Mapping[Callable[..., Outcome], str]]] = {
+    "Read": {
+        run.run: "sluice run landing --to delta:orders --checkpoint checkpoints/orders",
+        check: "sluice check --config sluice.toml",
+    },
+    "Look": {
+        status: "sluice status checkpoints/orders",
+        watch: "sluice watch checkpoints/orders --interval 5",
+        files: "sluice files checkpoints/orders --in-state pending --matching '*/2026/*'",
+        checkpoints: "sluice checkpoints checkpoints/orders",
+        inspect: "sluice inspect checkpoints/orders 42",
+        diff: "sluice diff checkpoints/orders 41 42",
+        verify: "sluice verify checkpoints/orders",
+    },
+    "Start a new query": {
+        bootstrap.fork: "sluice fork checkpoints/orders checkpoints/again --at 41",
+        bootstrap.import_spark: "sluice import-spark old-checkpoint landing checkpoints/orders",
+        bootstrap.import_auto_loader: "sluice import-auto-loader export.csv landing "
+        "checkpoints/orders",
+    },
+    "Read files again, or never": {
+        reprocess.requeue: "sluice requeue checkpoints/orders --matching '*/2026-01-02/*' --yes",
+        reprocess.rewind: "sluice rewind checkpoints/orders --to 41 --yes",
+        reprocess.forget: "sluice forget checkpoints/orders --quarantined --yes",
+        reprocess.waive: "sluice waive checkpoints/orders --yes",
+        reprocess.reread: "sluice reread checkpoints/orders --to delta:orders --yes",
+        reprocess.orders: "sluice orders checkpoints/orders",
+    },
+    "Repair": {
+        take_over: "sluice take-over checkpoints/orders --yes",
+        rebind: "sluice rebind checkpoints/orders --yes",
+        take_back_schema: "sluice take-back-schema checkpoints/orders --yes",
+        table_batches.add_batches: "sluice add-batches checkpoints/orders delta:orders --yes",
+        table_batches.remove_batches: "sluice remove-batches checkpoints/orders delta:orders --yes",
+    },
+    "Clean up": {
+        compact: "sluice compact checkpoints/orders --yes",
+        compact_table.compact_table: "sluice compact-table delta:orders",
+        sweep.sweep: "sluice sweep checkpoints/orders orders --yes",
+    },
+    "Help": {
+        doctor: "sluice doctor checkpoints/orders --path landing --to delta:orders",
+        runbook: "sluice runbook FencedError",
+    },
+}
+for _panel, _commands in _COMMANDS.items():
+    for _command, _example in _commands.items():
+        register(app, _command, _panel, _example)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -11,7 +11,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from ...checkpoint_meta.stores.contract import StateStore
-from .output import plainly
+from .answer import Outcome, show
+from .output import Ended, Exit, plainly
 from .state_argument import find_state
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
@@ -60,7 +61,6 @@ class SharedArguments:
         "source"
     )
     storage_options: StorageOptions = "{}"
-    as_json: Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +103,15 @@ class FileOrderArguments(OrderArguments):
     matching: Matching = ""
 
 
-def register(app: typer.Typer, function: Callable[..., None]) -> None:
-    """Add a command that reports its errors as `plainly` does.
+def register(
+    app: typer.Typer, function: Callable[..., Outcome], panel: str = "", example: str = ""
+) -> None:
+    """Add a command: its answer is printed as `show` does, and its errors as `plainly` does.
 
-    Of a parameter that is a group above, each field is an argument.
+    Of a parameter that is a group above, each field is an argument. All commands have `--json`.
     """
     hints = get_type_hints(function, include_extras=True)
+    del hints["return"]
     groups: dict[str, Any] = {n: kind for n, kind in hints.items() if is_dataclass(kind)}
     parameters: list[Parameter] = []
     shared: list[Parameter] = []
@@ -123,18 +126,25 @@ def register(app: typer.Typer, function: Callable[..., None]) -> None:
 
     # Help shows what is the command's own before what many have.
     parameters += shared
+    has_json = any(parameter.name == "as_json" for parameter in parameters)
+    if not has_json:
+        kind = Parameter.KEYWORD_ONLY
+        parameters.append(Parameter("as_json", kind, default=False, annotation=Json))
 
     @wraps(function)
     def run(**arguments: Any) -> None:
+        in_json = not has_json and arguments.pop("as_json")
         for name, group in groups.items():
             arguments[name] = group(**{f.name: arguments.pop(f.name) for f in fields(group)})
         with plainly():
-            function(**arguments)
+            code = show(function(**arguments), in_json=in_json)
+        if code is not Exit.FINE:
+            raise Ended(code)
 
     # typer takes a command's arguments from its signature, and cannot take a dataclass apart.
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    app.command()(run)
+    app.command(rich_help_panel=panel, epilog=f"Example: {example}" if example else None)(run)
 
 
 def _of_group(group: type[Any]) -> list[Parameter]:

@@ -6,17 +6,16 @@ before `carry_out` asks it to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import typer
 
 from ...checkpoint_meta.stores.contract import StateStore
 from ..query.owner import owner_of, refuse_if_held
 from ..views.state_view import consistent
+from .answer import Answer, sections
 from .arguments import EditArguments
-from .output import Ended, Exit, print_json
+from .output import Exit
 
 
 @dataclass(frozen=True)
@@ -26,35 +25,36 @@ class Plan:
     report: Mapping[str, Any]
     """What `--json` prints."""
 
-    show: Callable[[Mapping[str, Any]], None]
-    """Prints the report for people."""
-
-    write: Callable[[], Mapping[str, Any]] | None
+    write: Callable[[], Mapping[str, Any] | None] | None
     """Writes the change; returns what the report says in addition. None if nothing changes."""
+
+    notes: Sequence[str] = ()
+    """What people should know, in addition to the report."""
+
+    done: str = ""
+    """What they should know once it is written: a format of the report."""
 
     exit_code: Exit = Exit.FINE
 
 
-def edit(arguments: EditArguments, decide: Callable[[StateStore], Plan]) -> None:
+def edit(arguments: EditArguments, decide: Callable[[StateStore], Plan]) -> Answer:
     """Change the state that the arguments name, as `carry_out` does."""
-    store, yes, as_json = arguments.opened(), arguments.yes, arguments.as_json
-    carry_out(lambda: decide(store), yes=yes, as_json=as_json, changed=store, force=arguments.force)
+    store = arguments.opened()
+    return carry_out(lambda: decide(store), yes=arguments.yes, changed=store, force=arguments.force)
 
 
 def carry_out(
     decide: Callable[[], Plan],
     *,
     yes: bool,
-    as_json: bool,
     changed: StateStore | None = None,
     force: bool = False,
-) -> None:
-    """Decide on a change, write it if the user says `--yes`, and report it.
+) -> Answer:
+    """Decide on a change, and write it if the user says `--yes`.
 
     Args:
         decide: reads the states, without writing.
         yes: write it.
-        as_json: print the report as JSON.
         changed: the state of a query that the change is about; None if it creates another one.
         force: write although the query may be running where this process cannot see it.
     """
@@ -62,18 +62,17 @@ def carry_out(
         # Before the look, which may take long on a large state.
         refuse_if_held(changed, force=force)
     plan = consistent(decide)
-    report: dict[str, Any] = {**plan.report, "written": False}
-    if yes and plan.write is not None:
+    report, is_written = dict(plan.report), yes and plan.write is not None
+    if is_written and plan.write is not None:
         if changed is not None:
             # Again: a query may have been started during the look.
             refuse_if_held(changed, force=force)
-        report |= {**plan.write(), "written": True}
-    if as_json:
-        print_json(report)
-    else:
-        plan.show(report)
-        if plan.write is not None and not yes:
-            owner = f" ({owner_of(changed)})" if changed is not None else ""
-            typer.echo(f"nothing was written: add --yes to do it{owner}")
-    if plan.exit_code is not Exit.FINE:
-        raise Ended(plan.exit_code)
+        report |= plan.write() or {}
+    notes = list(plan.notes)
+    if is_written and plan.done:
+        notes.append(plan.done.format_map(report))
+    if plan.write is not None and not yes:
+        owner = f" ({owner_of(changed)})" if changed is not None else ""
+        notes.append(f"nothing was written: add --yes to do it{owner}")
+    shown = [*sections(report), *notes]
+    return Answer({**report, "written": is_written}, shown, plan.exit_code)

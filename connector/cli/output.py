@@ -1,18 +1,16 @@
-"""What a command prints: tables for people, one JSON document for programs; and how it ends."""
+"""How a command ends: its exit code, its error as one message, and the log as JSON."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import IntEnum
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final
 
-import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.storage.storage_errors import may_pass
@@ -25,10 +23,6 @@ from ...errors import (
     without_history,
 )
 from ...masking import masked
-from ..views.amounts import format_bytes
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 class Exit(IntEnum):
@@ -134,23 +128,6 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {masked(str(shown))}"
 
 
-_WIDE: Final = 1000
-
-
-@cache
-def console(width: int | None = None) -> Console:
-    """Return the console of standard output.
-
-    Args:
-        width: of tables; a narrow screen breaks their lines, which is better to read than broken
-            cells.
-    """
-    from rich.console import Console
-
-    # Without soft wrapping rich breaks a long path into lines, which cannot be copied any more.
-    return Console(soft_wrap=width is None, highlight=False, width=width)
-
-
 def as_json(value: Any) -> str:
     """One line of JSON; times in ISO 8601."""
     return json.dumps(value, default=_plain, ensure_ascii=False)
@@ -160,70 +137,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     return str(value)
-
-
-def print_json(value: Any) -> None:
-    """One document, a line."""
-    sys.stdout.write(as_json(value) + "\n")
-    # So that a program that reads the output of `watch --json` has each document when it is made.
-    sys.stdout.flush()
-
-
-def print_rows(
-    table: pa.Table, columns: Sequence[str], *, in_json: bool, most: int | None = None
-) -> None:
-    """Print rows of a view: as JSON an array, a row a line; for people `columns` of `most` rows."""
-    if not in_json:
-        print_table(table.slice(0, most).to_pylist(), columns)
-        return
-    separator = "\n"
-    sys.stdout.write("[")
-    # A view may have millions of rows, and only one batch of them is Python objects at a time.
-    for batch in table.to_batches(max_chunksize=8192):
-        for row in batch.to_pylist():
-            sys.stdout.write(separator + as_json(row))
-            separator = ",\n"
-    sys.stdout.write("\n]\n" if len(table) else "]\n")
-
-
-def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], title: str = "") -> None:
-    """Print rows as a table: numbers to the right, amounts with their units."""
-    from rich.table import Table
-
-    shown = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
-    for name in columns:
-        numeric = any(isinstance(row.get(name), int | float) for row in rows)
-        justify: Literal["left", "right"] = "right" if numeric else "left"
-        shown.add_column(name.replace("_", " "), justify=justify, overflow="fold")
-    for row in rows:
-        shown.add_row(*(formatted(row.get(name), name) for name in columns))
-    console(_WIDE).print(shown)
-
-
-def print_pairs(pairs: Mapping[str, str]) -> None:
-    """Names and values, one under another."""
-    width = max(map(len, pairs))
-    for name, value in pairs.items():
-        console().print(f"[bold]{name:<{width}}[/bold]  {_escaped(value)}")
-
-
-def _escaped(text: str) -> str:
-    # rich takes brackets for markup, and names of files have them.
-    return text.replace("[", "\\[")
-
-
-def formatted(value: Any, name: str = "") -> str:
-    """A value for people: bytes with their unit, times to the second."""
-    if value is None:
-        return "-"
-    # First, because a bool is an int as well.
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, datetime):
-        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-    # The name of a column says that its numbers are bytes, in views and in the answers of commands.
-    if "bytes" in name or name == "size":
-        return format_bytes(value)
-    if isinstance(value, int | float):
-        return f"{value:,}"
-    return _escaped(str(value))

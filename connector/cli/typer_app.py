@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typing_extensions import override
 
 from .output import Ended, Exit
+
+
+class _Grouped(TyperGroup):
+    """Lists the commands of each panel below its name, in the order in which they were added."""
+
+    @override
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        del ctx
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            panel = str(getattr(command, "rich_help_panel", "") or "Commands")
+            panels.setdefault(panel, []).append((name, command.get_short_help_str(1000)))
+        for panel, rows in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl(rows)
 
 
 def new_app() -> typer.Typer:
     """Create the command line; `register` adds a command."""
     app = typer.Typer(
         name="sluice",
+        cls=_Grouped,
         no_args_is_help=True,
         # With it, a pattern such as [a-z] in a help text would be taken for markup.
         rich_markup_mode=None,

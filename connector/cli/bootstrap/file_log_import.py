@@ -38,6 +38,14 @@ _STEP: Final = 50_000
 _URL: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]+://?[^/]*)(/.*)$")
 
 
+_NOTES: Final = {
+    "unfinished": "unfinished files are in a batch that was not committed: they are read again, "
+    "although the old sink may have some of the rows",
+    "changed": "changed files count as seen: see onOverwrite, or --read-changed",
+    "gone": "files that are gone count as seen",
+}
+
+
 @dataclass(frozen=True)
 class OtherFile:
     """A file as another system has it."""
@@ -143,8 +151,8 @@ class Import:
             "unfinished": sorted(self.unfinished)[:_SHOWN],
             "not_listed": sorted(self.new)[:_SHOWN],
         }
-        samples = ["unfinished", "changed", "not_listed"]
-        return target.plan(purpose, report, self.origin, _lines, samples, lambda _: self._state())
+        notes = [_NOTES[kind] for kind, count in self.counts().items() if count and kind in _NOTES]
+        return target.plan(purpose, report, self.origin, lambda _: self._state(), notes)
 
     def _state(self) -> OfflineState[Any, Any]:
         state = offline_state(OfflineFileSource(), RestoredState())
@@ -222,24 +230,3 @@ def imported(log: OtherLog, options: SluiceOptions, *, read_changed: bool, anywa
             "to read all existing files.",
         )
     return outcome
-
-
-def _lines(report: Mapping[str, Any]) -> dict[str, str]:
-    counts = report["counts"]
-    lines = {
-        "into": report["new"],
-        "read before": f"{counted(counts['listed'], 'file')}, counted as seen",
-        "to be read": f"{counted(counts['not_listed'], 'existing file')}, not read before",
-    }
-    if counts["unfinished"]:
-        lines["unfinished"] = (
-            f"{counted(counts['unfinished'], 'file')} in a batch that was not committed: read "
-            "again, although the old sink may have some of the rows"
-        )
-    if counts["changed"]:
-        lines["changed since"] = (
-            f"{counted(counts['changed'], 'file')}: see onOverwrite, or --read-changed"
-        )
-    if counts["gone"]:
-        lines["gone"] = f"{counted(counts['gone'], 'file')} deleted since, counted as seen"
-    return lines

@@ -7,7 +7,7 @@ or not its query runs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,6 @@ from ....errors import OptionError
 from ....reader.files.io.compressed.cut_places import take_over
 from ...query.savepoint import savepoint_at
 from ...source.state_location import check_not_cleaned
-from ...views.amounts import counted
 from ...views.files_as_of import FilesAsOf
 from ...views.path_pattern import matching_pattern
 from ...views.state_view import StateView
@@ -66,7 +65,9 @@ class Fork:
             self._bind(target.store)
             return state
 
-        return target.plan("fork", report, origin, _lines, ["pending"], make)
+        is_open = self.snapshot.is_read and not self.snapshot.is_complete
+        note = "the readers have finished; whether the sink has the batch is not known"
+        return target.plan("fork", report, origin, make, [note] if is_open else ())
 
     def _report(self) -> dict[str, Any]:
         state = self._state(None)
@@ -200,35 +201,6 @@ def chosen_fork(
     )
     savepoint = savepoint_at(store, ref, view.history)
     return Fork(view, savepoint, view.snapshot(ref), matching, rewrites)
-
-
-def _lines(report: Mapping[str, Any]) -> dict[str, str]:
-    counts = report["counts"]
-    completeness = "not known to be complete"
-    if report["known_to_be_complete"]:
-        completeness = "complete"
-    elif report["readers_have_finished"]:
-        completeness = "whose readers have finished; whether the sink has it is not known"
-    lines = {
-        "of": report["state"],
-        "after": f"checkpoint {report['checkpoint']} of epoch {report['epoch']}, {completeness}",
-        "into": report["new"],
-        "files seen": f"{counts['files_seen']:,}",
-        "pending": f"{counted(counts['pending_splits'], 'split')}, "
-        f"{counted(counts['pending_bytes'], 'byte')}",
-    }
-    if counts["assigned_and_pending_again"]:
-        lines["of which"] = (
-            f"{counted(counts['assigned_and_pending_again'], 'split')} assigned before without a "
-            "reader's commit: read again"
-        )
-    if counts["left_out_splits"] or counts["left_out_files"]:
-        lines["left out"] = (
-            f"{counted(counts['left_out_splits'], 'pending split')}, and "
-            f"{counted(counts['left_out_files'], 'file')} found later, that do not match: they "
-            "count as seen"
-        )
-    return lines
 
 
 def _chosen(

@@ -12,10 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
-
-import typer
 
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.bootstrap_record import Seed, find_seed, publish_seed
@@ -29,7 +26,6 @@ from ....enumerator.offline.offline_state import OfflineClaim, OfflineState, pub
 from ....errors import OptionError
 from ...query.owner import who_and_where
 from ..offline_edit import Plan
-from ..output import print_pairs, print_table
 from .continued_query import SPARKS_OWN, ContinuedQuery
 
 _OURS: Final = "sluice"
@@ -55,39 +51,21 @@ class Target:
         purpose: str,
         report: Mapping[str, Any],
         origin: Mapping[str, Any],
-        lines: Callable[[Mapping[str, Any]], dict[str, str]],
-        samples: Sequence[str],
         make: Callable[[Attachments], OfflineState[Any, Any]],
+        notes: Sequence[str] = (),
     ) -> Plan:
-        """Plan the state that `make` makes; `lines` and `samples` show the report for people."""
+        """Plan the state that `make` makes."""
         return Plan(
             {**report, "new": self.location, **self.continued},
-            partial(self._show, lines, samples),
             lambda: write_seed(self, purpose, origin, report["counts"], make),
+            notes,
+            f"written: start the new query with checkpointLocation={self.location}",
         )
 
     @property
     def continued(self) -> dict[str, Any]:
         """The query that it continues, for a report; empty for a new query."""
         return {"continues": self.continues.report} if self.continues else {}
-
-    def _show(
-        self,
-        lines: Callable[[Mapping[str, Any]], dict[str, str]],
-        samples: Sequence[str],
-        report: Mapping[str, Any],
-    ) -> None:
-        """Print a report for people: its lines, and rows or paths of some of its parts."""
-        pairs = lines(report)
-        if continued := self.continues:
-            pairs["continues"] = f"query {continued.query_id} after its batch {continued.batch}"
-        print_pairs(pairs)
-        for name in samples:
-            rows = [each if isinstance(each, dict) else {"path": each} for each in report[name]]
-            if rows:
-                print_table(rows, list(rows[0]), f"{name.replace('_', ' ')}, the first of them")
-        if report["written"]:
-            typer.echo(f"written: start the new query with checkpointLocation={self.location}")
 
     def check_unused(self) -> None:
         """Raise OptionError if anything is there that this command has not written; it is named."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..answer import Answer
 from ..arguments import ContinueQuery, New, SharedArguments, ViewArguments, Yes
 from ..state_argument import parsed_storage_options
 
@@ -51,7 +52,7 @@ class _Import(SharedArguments):
     ] = False
     yes: Yes = False
 
-    def run(self, purpose: str, log: OtherLog, continued: ContinuedQuery | None = None) -> None:
+    def run(self, purpose: str, log: OtherLog, continued: ContinuedQuery | None = None) -> Answer:
         """Hold the list against what is there, write what comes of it, and print it."""
         from ..bootstrap.file_log_import import imported, options_of, rewrites_of
         from ..bootstrap.new_state import target_at
@@ -68,7 +69,7 @@ class _Import(SharedArguments):
             read = imported(renamed, options, read_changed=self.read_changed, anyway=self.force)
             return read.plan(target, purpose)
 
-        carry_out(decide, yes=self.yes, as_json=self.as_json)
+        return carry_out(decide, yes=self.yes)
 
 
 def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -101,7 +102,7 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
     rewrite: Rewrite = None,
     continue_query: ContinueQuery = False,
     yes: Yes = False,
-) -> None:
+) -> Answer:
     """Create the state of a new query from a checkpoint.
 
     The new query starts after that checkpoint.
@@ -137,7 +138,7 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
             continued.check_ends_at(fork.savepoint.ref)
         return fork.plan(target)
 
-    carry_out(decide, yes=yes, as_json=arguments.as_json)
+    return carry_out(decide, yes=yes)
 
 
 def import_spark(
@@ -153,7 +154,7 @@ def import_spark(
         str, typer.Option(help="Select one of the query's sources: a folder in sources/.")
     ] = "",
     continue_query: ContinueQuery = False,
-) -> None:
+) -> Answer:
     """Create a state from that of Spark's file source.
 
     The new query resumes where the query with Spark's own file source stopped.
@@ -164,7 +165,7 @@ def import_spark(
     options = parsed_storage_options(arguments.storage_options)
     # Before the log: if the query has gone on since, writing finds out.
     continued = continued_query(checkpoint, options) if continue_query else None
-    arguments.run("import-spark", spark_file_log(checkpoint, source, options), continued)
+    return arguments.run("import-spark", spark_file_log(checkpoint, source, options), continued)
 
 
 def import_auto_loader(
@@ -190,7 +191,7 @@ def import_auto_loader(
             "--quoted-paths", help="Decode the paths of the export as in URLs: %20 is a space."
         ),
     ] = False,
-) -> None:
+) -> Answer:
     """Create a state from an export of Auto Loader's.
 
     The new query resumes where the Auto Loader stream stopped.
@@ -201,4 +202,4 @@ def import_auto_loader(
     log = auto_loader_log(
         export, options, source_id, all_processed=all_processed, quoted_paths=quoted_paths
     )
-    arguments.run("import-auto-loader", log)
+    return arguments.run("import-auto-loader", log)

@@ -24,7 +24,7 @@ from ...options.model import SluiceOptions, parse_options
 from ...source.discovery import make_listing
 from ...source.rehearsal import checked_schema
 from ...source.state_location import open_state
-from ..doctor.storage import check_local_directory, left_as_it_was, tried
+from ..doctor.places import check_local_directory, left_as_it_was, tried
 from ..output import Exit, told
 
 _PATIENCE: Final = 55.0

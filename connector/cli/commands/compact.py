@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
-
-import typer
 
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
@@ -19,10 +17,8 @@ from ....enumerator.files.offline_source import OfflineFileSource
 from ....enumerator.offline.offline_state import Compaction, OfflineClaim
 from ....errors import OptionError, StateError
 from ....reader.files.io.compressed.cut_places import FOLDER
-from ...views.amounts import counted, format_bytes
 from ...views.state_view import StateView
 from ..offline_edit import Plan
-from ..output import print_pairs
 from ..state_argument import check_is_of_files, parsed
 
 _NESTED: Final = (layout.READERS, layout.ABANDONED)
@@ -78,7 +74,8 @@ def compact_plan(store: StateStore, retained: int, retain_for: str = "0") -> Pla
 
     # If no checkpoint and no base can go, two new bases would only make the state larger.
     is_small = not report["deletes_at_most"] and report["before"]["bases"] <= _BASES_LEFT
-    return Plan(report, _show, None if is_small else write)
+    note = "the state is small already: there is nothing to compact"
+    return Plan(report, None if is_small else write, [note] if is_small else ())
 
 
 def sizes(store: StateStore) -> dict[str, int]:
@@ -119,26 +116,3 @@ def _size(store: StateStore, name: str) -> int:
         return len(store.read(name))
     except FileNotFoundError:
         return 0
-
-
-def _show(report: Mapping[str, Any]) -> None:
-    lines = {
-        "state": report["state"],
-        "newest": f"checkpoint {report['checkpoint']} of epoch {report['epoch']}",
-        "retained": f"{counted(report['retain'], 'checkpoint')} before it; at most "
-        f"{counted(report['deletes_at_most'], 'older one')} deleted",
-        "before": _amounts(report["before"]),
-    }
-    if report["written"]:
-        lines["after"] = _amounts(report["after"])
-    print_pairs(lines)
-    if not report["deletes_at_most"] and report["before"]["bases"] <= _BASES_LEFT:
-        typer.echo("the state is small already: there is nothing to compact")
-
-
-def _amounts(sizes: dict[str, int]) -> str:
-    return (
-        f"{counted(sizes['objects'], 'object')}, {format_bytes(sizes['bytes'])}: "
-        f"{counted(sizes['checkpoints'], 'checkpoint')}, {counted(sizes['bases'], 'base')}, "
-        f"{counted(sizes['index_objects'], 'object')} of the index"
-    )

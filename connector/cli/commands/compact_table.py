@@ -8,8 +8,8 @@ import typer
 
 from ....checkpoint_meta.storage.units import parse_bytes
 from ....errors import OptionError
-from ..arguments import Json, StorageOptions
-from ..output import print_json, print_pairs
+from ..answer import Answer
+from ..arguments import StorageOptions
 from ..state_argument import parsed, parsed_storage_options
 
 
@@ -19,8 +19,7 @@ def compact_table(
         str, typer.Option(help="Write files of about this size, such as 128m.")
     ] = "128m",
     storage_options: StorageOptions = "{}",
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Rewrite the small files of a Delta table.
 
     Larger files replace them in one commit. The query may be running. VACUUM deletes the old files.
@@ -37,8 +36,4 @@ def compact_table(
             "engine for it, such as Spark's procedure rewrite_data_files",
         )
     size = parsed("--target-bytes", target_bytes, parse_bytes)
-    figures = DeltaSink(place, parsed_storage_options(storage_options)).compact(size)
-    if as_json:
-        print_json(figures)
-    else:
-        print_pairs({name.replace("_", " "): f"{count:,}" for name, count in figures.items()})
+    return Answer(DeltaSink(place, parsed_storage_options(storage_options)).compact(size))

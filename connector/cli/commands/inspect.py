@@ -14,7 +14,7 @@ from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...views.amounts import counted
 from ...views.splits import assigned_splits
 from ...views.state_view import StateView
-from ..output import formatted
+from ..answer import formatted
 from ..state_argument import checkpoint_named
 
 

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from ..answer import Answer, Rows
 from ..arguments import FileOrderArguments, OrderArguments, ViewArguments
-from ..output import print_rows
 
 Quarantined = Annotated[
     bool,
@@ -51,7 +51,7 @@ def requeue(
         str, typer.Option(help="Read the times in paths in this zone, UTC by default.")
     ] = "",
     skip_missing: SkipMissing = False,
-) -> None:
+) -> Answer:
     """Read files again when the query starts.
 
     Select them with one or more of the options.
@@ -62,7 +62,7 @@ def requeue(
 
     in_range = in_event_time(event_time, event_time_pattern, time_zone) if event_time else None
 
-    submit_order(
+    return submit_order(
         order,
         "requeue",
         lambda view: requeued(view, order.matching, in_state, in_range, quarantined=quarantined),
@@ -81,7 +81,7 @@ def rewind(
         ),
     ] = "",
     skip_missing: SkipMissing = False,
-) -> None:
+) -> Answer:
     """Read again what was read after a checkpoint.
 
     The query reads it when it starts.
@@ -89,7 +89,7 @@ def rewind(
     from ..reprocess.reprocess_log import submit_order
     from ..reprocess.reprocess_plan import rewound
 
-    submit_order(
+    return submit_order(
         order,
         "rewind",
         lambda view: rewound(view, order.matching, to, to_time),
@@ -97,7 +97,7 @@ def rewind(
     )
 
 
-def forget(order: FileOrderArguments, quarantined: Quarantined = False) -> None:
+def forget(order: FileOrderArguments, quarantined: Quarantined = False) -> Answer:
     """Discard pending or quarantined files.
 
     They count as seen and are not read.
@@ -105,14 +105,14 @@ def forget(order: FileOrderArguments, quarantined: Quarantined = False) -> None:
     from ..reprocess.reprocess_log import submit_order
     from ..reprocess.reprocess_plan import forgotten
 
-    submit_order(
+    return submit_order(
         order,
         "forget",
         lambda view: forgotten(view, order.matching, quarantined=quarantined),
     )
 
 
-def waive(order: FileOrderArguments) -> None:
+def waive(order: FileOrderArguments) -> Answer:
     """Give up files that the batch in flight cannot read.
 
     They were deleted or replaced. The lost rows are counted.
@@ -126,7 +126,7 @@ def waive(order: FileOrderArguments) -> None:
     # ahead.
     options = parsed_storage_options(order.storage_options)
 
-    submit_order(
+    return submit_order(
         order,
         "waive",
         lambda view: waived(view, order.matching, under_way_in_spark(view.store, options), options),
@@ -150,7 +150,7 @@ def reread(
             help="Use this for any other sink, after checking that it does not have the batch.",
         ),
     ] = False,
-) -> None:
+) -> Answer:
     """Give back the batch that the sink refuses.
 
     When the query starts, the data files of the batch are replaced: its files are read again
@@ -162,10 +162,10 @@ def reread(
 
     options = parsed_storage_options(order.storage_options)
     sink = sink_of(to, options, not_in_sink=not_in_sink)
-    submit_order(order, "reread", lambda view: reread_batch(view, options, sink))
+    return submit_order(order, "reread", lambda view: reread_batch(view, options, sink))
 
 
-def orders(arguments: ViewArguments) -> None:
+def orders(arguments: ViewArguments) -> Answer:
     """List the orders of these commands.
 
     The list has what requeue, rewind, forget, waive and reread ordered. It says who ordered it,
@@ -175,4 +175,5 @@ def orders(arguments: ViewArguments) -> None:
     from ..reprocess.reprocess_log import recorded_orders
 
     columns = ["order", "action", "state", "created", "who", "files", "released", "rows", "reason"]
-    print_rows(look_at(arguments.opened(), recorded_orders), columns, in_json=arguments.as_json)
+    table = look_at(arguments.opened(), recorded_orders)
+    return Answer(table, [Rows(table, columns)])

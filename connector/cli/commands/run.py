@@ -12,12 +12,11 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from ....checkpoint_meta.storage.storage_errors import may_pass
 from ....errors import OptionError, not_installed
 from ...host.wording import as_flags
-from ..output import Ended, Exit, complain, plainly, print_json, told, write_json_log
+from ..answer import Answer, show
+from ..output import Ended, Exit, complain, plainly, told, write_json_log
 from ..run_arguments import Call, RunArguments
 from ..run_call import call_of, in_place
 
@@ -133,12 +132,13 @@ class Printer:
 
     def _print(self, name: str, text: str, document: dict[str, Any]) -> None:
         with self._lock:
-            if self.call.process.as_json:
-                print_json({"feed": name, **document} if name else document)
-            else:
-                typer.echo(f"{name}: {text}" if name else text)
-                # A log collector reads it through a pipe.
-                sys.stdout.flush()
+            _show(self.call, name, text, document)
+
+
+def _show(call: Call, name: str, text: str, document: dict[str, Any] | None) -> None:
+    """Print a line about a feed; of several feeds with its name."""
+    named = {"feed": name, **(document or {})} if name else document
+    show(Answer(named, [f"{name}: {text}" if name else text]), in_json=call.process.as_json)
 
 
 @contextmanager
@@ -166,20 +166,15 @@ def _show_plans(call: Call) -> None:
 
     for name, feed in call.feeds.items():
         planned = planned_batch(*checked_with_target(feed.options, feed.to))
-        if call.process.as_json:
-            document = None if planned is None else asdict(planned)
-            print_json({"feed": name, "batch": document} if name else document)
-        else:
-            again = ", which was begun before," if planned and planned.is_repeated else ""
-            text = (
-                "nothing new"
-                if planned is None
-                else (
-                    f"batch {planned.number}{again} would read {counted(planned.splits, 'split')} "
-                    f"({format_bytes(planned.bytes)})"
-                )
-            )
-            typer.echo(f"{name}: {text}" if name else text)
+        if planned is None:
+            _show(call, name, "nothing new", {"batch": None} if name else None)
+            continue
+        again = ", which was begun before," if planned.is_repeated else ""
+        text = (
+            f"batch {planned.number}{again} would read {counted(planned.splits, 'split')} "
+            f"({format_bytes(planned.bytes)})"
+        )
+        _show(call, name, text, {"batch": asdict(planned)} if name else asdict(planned))
 
 
 def _run_in_spark(call: Call) -> None:

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..answer import Answer, sections
 from ..arguments import ViewArguments, Yes
-from ..output import print_json, print_pairs
 
 if TYPE_CHECKING:
     from ....tables.table_files import TableFiles
-
-_SHOWN = 20
 
 
 def sweep(
@@ -33,7 +31,7 @@ def sweep(
         ),
     ] = [],  # noqa: B006 - typer wants a list
     yes: Yes = False,
-) -> None:
+) -> Answer:
     """Delete files that losing task attempts left behind.
 
     Without --yes, they are only listed. The query may be running.
@@ -58,30 +56,15 @@ def sweep(
     # A batch may become part of a table meanwhile.
     tables = [_opened(one, storage) for one in table]
     outside = [path for path in files.named if tables and not any(one.had(path) for one in tables)]
-    if arguments.as_json:
-        print_json(
-            {
-                "superseded": files.superseded,
-                "undecided": files.undecided,
-                "named": len(files.named),
-                "outside": outside if tables else None,
-                "deleted": yes,
-            }
-        )
-        return
-    of_tables = {"of those in no table": str(len(outside))} if tables else {}
-    print_pairs(
-        {
-            "files that commits name": str(len(files.named)),
-            **of_tables,
-            "of attempts that lost": str(len(files.superseded)),
-            "whose reader has no commit": str(len(files.undecided)),
-        }
-    )
-    for path in [*files.superseded, *files.undecided, *outside][:_SHOWN]:
-        typer.echo(f"  {path}")
-    if files.superseded:
-        typer.echo("deleted" if yes else "nothing was deleted: add --yes to do it")
+    lost = {
+        "superseded": files.superseded,
+        "undecided": files.undecided,
+        "named": len(files.named),
+        "outside": outside if tables else None,
+    }
+    note = "deleted" if yes else "nothing was deleted: add --yes to do it"
+    notes = [note] if files.superseded else []
+    return Answer({**lost, "deleted": yes}, [*sections(lost), *notes])
 
 
 def _opened(table: str, storage_options: Mapping[str, Any]) -> TableFiles:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..answer import Answer
 from ..arguments import EditArguments
 from ..state_argument import parsed_storage_options
 
@@ -26,27 +27,27 @@ TableArgument = Annotated[
 ]
 
 
-def add_batches(arguments: EditArguments, table: TableArgument) -> None:
+def add_batches(arguments: EditArguments, table: TableArgument) -> Answer:
     """Add the batches that a restored table lacks.
 
     Their data files must still be there. Reads no input.
     """
-    _edit(arguments, table, _Comparison.addition)
+    return _edit(arguments, table, _Comparison.addition)
 
 
-def remove_batches(arguments: EditArguments, table: TableArgument) -> None:
+def remove_batches(arguments: EditArguments, table: TableArgument) -> Answer:
     """Remove batches that a restored checkpoint lacks.
 
     The next run reads their input files again, so these must still be there.
     """
-    _edit(arguments, table, _Comparison.removal)
+    return _edit(arguments, table, _Comparison.removal)
 
 
-def _edit(arguments: EditArguments, table: str, decide: Any) -> None:
+def _edit(arguments: EditArguments, table: str, decide: Any) -> Answer:
     from ..offline_edit import edit
 
     storage = parsed_storage_options(arguments.storage_options)
-    edit(arguments, lambda store: decide(_Comparison.of(store, table, storage)))
+    return edit(arguments, lambda store: decide(_Comparison.of(store, table, storage)))
 
 
 def checkpoint_of_table(store: StateStore, table: str, storage: Mapping[str, Any]) -> str:
@@ -193,7 +194,6 @@ class _Comparison:
         self, verb: str, marks: Sequence[BatchMark], files: int, rows: int | None, write: Any
     ) -> Plan:
         from ..offline_edit import Plan
-        from ..output import print_pairs
 
         report: dict[str, Any] = {
             "table": self.table,
@@ -201,21 +201,7 @@ class _Comparison:
             "files": files,
         }
         report |= {} if rows is None else {"rows": rows}
-
-        def show(report: Mapping[str, Any]) -> None:
-            done = verb if report["written"] else f"to be {verb}"
-            print_pairs(
-                {
-                    f"batches {done}": ", ".join(report["batches"]) or "none",
-                    **{name: f"{report[name]:,}" for name in ("files", "rows") if name in report},
-                }
-            )
-
-        def written() -> Mapping[str, Any]:
-            write()
-            return {}
-
-        return Plan(report, show, written if marks else None)
+        return Plan(report, write if marks else None, done=f"the batches are {verb}")
 
 
 def _batch(

@@ -10,7 +10,6 @@ from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import OptionError
 from ...views.amounts import counted
 from ..offline_edit import Plan
-from ..output import print_pairs
 
 
 def take_back_plan(store: StateStore) -> Plan:
@@ -56,7 +55,7 @@ def take_back_plan(store: StateStore) -> Plan:
             )
         return earlier.struct, f"took back version {newest.version}"
 
-    return Plan(report, _show, lambda: {"new_version": history.grow(change).version})
+    return Plan(report, lambda: {"new_version": history.grow(change).version})
 
 
 def _columns(stored: StoredSchema) -> dict[str, str]:
@@ -65,16 +64,3 @@ def _columns(stored: StoredSchema) -> dict[str, str]:
         field["name"]: field["type"] if isinstance(field["type"], str) else str(field["type"])
         for field in stored.struct["fields"]
     }
-
-
-def _show(report: Mapping[str, Any]) -> None:
-    print_pairs(
-        {
-            "state": report["state"],
-            "newest": f"version {report['version']}: {report['reason']}",
-            "back to": f"version {report['takes_back_to']}",
-            "removes": ", ".join(report["removes"]) or "no column",
-            "restores": ", ".join(report["restores"]) or "no column",
-            **({"written": f"version {report['new_version']}"} if report["written"] else {}),
-        }
-    )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final
 
 from rich.console import Group, RenderableType
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +16,7 @@ from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import StateMissingError
 from ...query.owner import owner_of
 from ...views.amounts import format_bytes, format_duration
-from ..output import console, print_json
+from ..answer import Answer
 from .status import is_dead, status_lines, status_of, time_left
 
 _LOOKS: Final = 31
@@ -25,9 +24,6 @@ _LOOKS: Final = 31
 
 _OLD: Final = 1800
 """Seconds after which a file that waits is shown as a problem; alerts.yml has the same."""
-
-Look = tuple[float, dict[str, Any], StateStore]
-"""When, the status, and of which state."""
 
 
 class Backlog:
@@ -59,15 +55,10 @@ class Backlog:
         return Text(f"{word} by {format_bytes(abs(change))} a second {over}", style=style)
 
 
-def watch_state(
-    find: Callable[[], StateStore],
-    interval: float,
-    count: int,
-    storage_options: Mapping[str, Any],
-    *,
-    as_json: bool,
-) -> None:
-    """Until the user has seen enough, or after `count` looks.
+def looks(
+    find: Callable[[], StateStore], interval: float, count: int, storage_options: Mapping[str, Any]
+) -> Generator[Answer, None, None]:
+    """Yield what a state is, until the user has seen enough, or after `count` looks.
 
     A state that is not there yet is waited for, and each time that it is missed counts as a look.
 
@@ -76,38 +67,22 @@ def watch_state(
         interval: seconds between two looks.
         count: looks; 0 is no limit.
         storage_options: of the query.
-        as_json: one document a look, instead of the live view.
     """
-    if as_json:
-        for look in _looks(find, interval, count, storage_options):
-            print_json({"waiting": str(look)} if isinstance(look, StateMissingError) else look[1])
-        return
-    backlog = Backlog()
-    # No thread that redraws: between two looks nothing changes.
-    with Live(console=console(), auto_refresh=False) as live:
-        for look in _looks(find, interval, count, storage_options):
-            if isinstance(look, StateMissingError):
-                live.update(Text(f"waiting for a state: {look}", style="yellow"), refresh=True)
-                continue
-            when, status, store = look
-            live.update(_shown(when, status, str(owner_of(store)), backlog), refresh=True)
-
-
-def _looks(
-    find: Callable[[], StateStore], interval: float, count: int, storage_options: Mapping[str, Any]
-) -> Iterator[Look | StateMissingError]:
     store: StateStore | None = None
-    looked = 0
+    backlog, looked = Backlog(), 0
     while True:
         try:
             # Once found, it stays the one that is watched.
             store = store or find()
-            yield time.monotonic(), status_of(store, storage_options), store
+            status = status_of(store, storage_options)
+            shown = _shown(time.monotonic(), status, str(owner_of(store)), backlog)
+            yield Answer(status, [shown])
         except StateMissingError as error:
             # A state that was there and is gone does not come back by waiting.
             if store is not None:
                 raise
-            yield error
+            waits = Text(f"waiting for a state: {error}", style="yellow")
+            yield Answer({"waiting": str(error)}, [waits])
         looked += 1
         if looked == count:
             return

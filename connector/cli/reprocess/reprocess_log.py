@@ -4,38 +4,28 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import typer
 
 from ....checkpoint_meta.documents.file_columns import FileSplitSerializer
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
 from ....checkpoint_meta.stores.contract import StateStore
 from ...query.owner import who_and_where
 from ...query.spark_checkpoint import newest_in_spark
-from ...views.amounts import counted, format_bytes
 from ...views.state_view import TIME, StateView, fields
+from ..answer import Answer
 from ..arguments import FileOrderArguments, OrderArguments
 from ..offline_edit import Plan, edit
-from ..output import Exit, print_table
+from ..output import Exit
 from ..state_argument import parsed_storage_options
 from .file_check import as_present
 from .reprocess_plan import Chosen
 
 _SHOWN = 10
 """First ranges that a person sees."""
-
-_WORDS = {
-    "requeue": "read again",
-    "rewind": "read again",
-    "forget": "discarded",
-    "waive": "given up",
-    "reread": "read again under the options of the next start",
-}
 
 _AGAIN_BY = frozenset({"requeue", "rewind"})
 
@@ -60,7 +50,7 @@ def submit_order(
     *,
     event_time: str = "",
     skip_missing: bool = False,
-) -> None:
+) -> Answer:
     """Show what is chosen; with `--yes` write the order, unless a query is at work.
 
     Args:
@@ -85,15 +75,16 @@ def submit_order(
             gone = {"gone": len(missing)} if missing else {}
             chosen = replace(chosen, splits=splits, left_out={**chosen.left_out, **gone})
         report = _report(action, chosen, show_all=bool(event_time))
-        show = partial(_show, action)
+        notes = list(_notes(action, chosen))
         if not chosen:
-            return Plan(report, show, None, Exit.FOUND)
+            return Plan(report, None, notes, exit_code=Exit.FOUND)
         pattern = arguments.matching if isinstance(arguments, FileOrderArguments) else ""
         matching = filter(None, [pattern, event_time and f"event time {event_time}"])
         order = _order(arguments, action, view, chosen, " ".join(matching))
-        return Plan(report, show, lambda: _published(order, view))
+        done = "order {order} is written; the query carries it out when it starts"
+        return Plan(report, lambda: _published(order, view), notes, done)
 
-    edit(arguments, decide)
+    return edit(arguments, decide)
 
 
 def _published(order: Order, view: StateView) -> dict[str, Any]:
@@ -149,41 +140,23 @@ def _report(action: Action, chosen: Chosen, *, show_all: bool) -> dict[str, Any]
     }
 
 
-def _show(action: Action, report: Mapping[str, Any]) -> None:
-    for why, count in report["left_out"].items():
-        typer.echo(f"not all: {counted(count, 'range')}, {why}")
-    ranges, first = report["ranges"], report["first"]
-    if not (ranges or report["released"] or report["data_files"]):
-        typer.echo(
+def _notes(action: Action, chosen: Chosen) -> Iterator[str]:
+    if not chosen:
+        yield (
             "no reader has committed anything of the batch: the next start reads it under its "
             "options anyway"
             if action == "reread"
             else "nothing was selected, and nothing is written"
         )
-        return
-    print_table(first, ("path", "start", "end"))
-    if ranges > len(first):
-        typer.echo(f"and {counted(ranges - len(first), 'more range')}")
-    amount = f"{counted(report['files'], 'file')}, {counted(ranges, 'range')}"
-    typer.echo(f"{_WORDS[action]}: {amount}, {format_bytes(report['bytes'])}")
-    if report["released"]:
-        typer.echo(f"leave the quarantine: {counted(report['released'], 'split')}")
-    if action in _AGAIN_BY:
-        typer.echo(
+    elif action in _AGAIN_BY:
+        yield (
             "rows that were read are delivered again: use a sink that upserts, or delete the rows "
             "from it first"
         )
-    if action == "waive":
-        typer.echo(
-            f"{counted(report['rows'], 'row')} of them committed by readers: the sink may have some"
-        )
-    if action == "reread":
-        typer.echo(
-            f"dropped: {counted(report['rows'], 'row')} in "
-            f"{counted(report['data_files'], 'data file')}"
-        )
-    if report["written"]:
-        typer.echo(f"order {report['order']} is written; the query carries it out when it starts")
+    elif action == "waive":
+        yield "the sink may have some of the rows, which readers have committed"
+    elif action == "reread":
+        yield "the splits are read again under the options of the next start"
 
 
 def recorded_orders(view: StateView) -> pa.Table:

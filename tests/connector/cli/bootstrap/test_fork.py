@@ -81,7 +81,7 @@ def test_a_batch_that_only_its_readers_have_finished_is_read_by_the_fork(query, 
         assert run(capsys, *at)["known_to_be_complete"]
     else:
         assert main(at) == 0
-        assert "whether the sink has it is not known" in capsys.readouterr().out
+        assert "whether the sink has the batch is not known" in capsys.readouterr().out
 
 
 def test_what_was_assigned_and_never_read_is_left_by_default_and_else_pending_again(query, capsys):

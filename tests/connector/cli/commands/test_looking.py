@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from fnmatch import fnmatchcase
@@ -174,10 +175,37 @@ def test_a_path_that_cannot_be_written_is_named_in_one_message(query, capsys):
 def test_the_list_of_commands_has_a_whole_sentence_for_each(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["--help"]) == 0
-    _, _, listed = capsys.readouterr().out.partition("Commands:\n")
-    lines = listed.splitlines()
+    _, _, listed = capsys.readouterr().out.partition("Read:\n")
+    lines = [line for line in listed.splitlines() if line.startswith("  ")]
     assert len(lines) == len(COMMANDS)
     assert [line for line in lines if "..." in line or not line.endswith(".")] == []
+
+
+def test_each_command_has_an_example_that_parses():
+    for name, command in COMMANDS.items():
+        words = shlex.split(command.epilog.removeprefix("Example: sluice "))
+        assert words[0] == name
+        command.make_context(name, words[1:])
+
+
+def test_a_table_fits_the_screen_and_breaks_no_word(query, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    for command in (["files", query.state], ["inspect", query.state, "1"], ["orders", query.state]):
+        lines = told(capsys, *command).out.splitlines()
+        # A path is a word.
+        assert [line for line in lines if len(line) > 100 and "/" not in line] == []
+    rows = run(capsys, "files", query.state)
+    printed = told(capsys, "files", query.state).out.split()
+    assert {row["path"] for row in rows} <= {*printed}
+    monkeypatch.delenv("COLUMNS")
+    # In a pipe a row is a line.
+    assert len(told(capsys, "files", query.state).out.splitlines()) == len(rows) + 2
+
+
+def test_the_runbook_is_a_page_in_pipes_and_a_document_for_programs(capsys):
+    text = told(capsys, "runbook", "FencedError").out
+    assert text.startswith("#")
+    assert run(capsys, "runbook", "FencedError") == {"sections": text.rstrip("\n") + "\n"}
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -65,7 +65,7 @@ def test_a_state_that_does_not_exist_yet_is_waited_for(tmp_path, capsys, monkeyp
 
 
 def test_a_state_that_disappears_is_an_error(query):
-    looks = watch._looks(lambda: query.store, 0.0, 2, {})
+    looks = watch.looks(lambda: query.store, 0.0, 2, {})
     query.land("a.json")
     query.batch()
     next(looks)

@@ -1,0 +1,162 @@
+"""`sluice doctor`: all checks, in order; the later ones take longer."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Final
+
+import typer
+
+from ..answer import Answer
+from ..arguments import SharedArguments
+from ..output import Exit
+from ..state_argument import find_state, parsed_options, parsed_storage_options
+from .check_list import Check, Finding, NotAsExpected
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorArguments(SharedArguments):
+    """The arguments of the command."""
+
+    state: Annotated[
+        str,
+        typer.Argument(
+            metavar="[STATE]",
+            help="Check this state directory or checkpointLocation, which need not exist yet.",
+        ),
+    ] = ""
+    path: Annotated[str, typer.Option(help="Check the path that the query loads.")] = ""
+    to: Annotated[
+        str, typer.Option(help="Check the place of this table, such as delta:URL or parquet:URL.")
+    ] = ""
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Check with this option of the query, as NAME=VALUE. Repeat it for more options."
+        ),
+    ] = None
+    spark: Annotated[
+        bool,
+        typer.Option("--spark", help="Start a session, and run the checks in its tasks as well."),
+    ] = False
+    master: Annotated[
+        str, typer.Option(help="Use this master for that session; implies --spark.")
+    ] = ""
+
+
+def doctor(arguments: DoctorArguments) -> Generator[str, None, Answer]:
+    """Check whether a query can start on this machine.
+
+    Looks at Python, Java, packages, registration, paths and executors.
+    """
+    from ...views.amounts import counted
+
+    findings = []
+    for finding in _findings(arguments):
+        findings.append(finding)
+        yield str(finding)
+    verdicts = [finding.verdict for finding in findings]
+    failed, warned = verdicts.count("failed"), verdicts.count("warning")
+    document = {"findings": [vars(finding) for finding in findings], "failed": failed}
+    said = f"{counted(len(findings), 'check')}: {failed} failed, {warned} with a warning"
+    return Answer(document, [said], Exit.FOUND if failed else Exit.FINE)
+
+
+def _findings(arguments: DoctorArguments) -> Iterator[Finding]:
+    from .executors import executor_findings
+    from .interpreters import interpreter_checks
+
+    options = parsed_options(arguments.option or ())
+    storage = parsed_storage_options(arguments.storage_options)
+    for check in (*interpreter_checks(), *_place_checks(arguments, options, storage)):
+        yield check.finding()
+    if arguments.master or arguments.spark:
+        place = ""
+        if arguments.state:
+            place = _place_of(arguments)
+        yield from executor_findings(arguments.master or "local[2]", place, storage)
+
+
+_PLACES: Final = ("writeTo", "badRecordsPath", "sourceArchiveDir")
+
+
+def _place_checks(
+    arguments: DoctorArguments, options: Mapping[str, str], storage: Mapping[str, Any]
+) -> Iterator[Check]:
+    """What the call reads and writes, as far as it names it."""
+    good = "a place to write to and read from, in which one of several writers creates an object"
+    if arguments.state:
+        elsewhere = "Repair access, or keep state in a place that has it (stateLocation)."
+        look = partial(_writable, partial(_place_of, arguments), storage, to_read=False)
+        yield Check("state from the driver", good, elsewhere, look)
+        yield Check(
+            "Spark's checkpoint",
+            "the id of the query, without which Spark 4.2 and newer do not start it",
+            "Put the file back from a copy; or prepare a new query with `sluice fork`, which "
+            "starts it after the newest checkpoint that the sink has.",
+            partial(_has_metadata, arguments, storage),
+        )
+    values = {name.lower(): text for name, text in options.items()}
+    written = {name: values.get(name.lower(), "") for name in _PLACES}
+    kind, _, table = arguments.to.partition(":")
+    # An Iceberg table is found by its catalog, which also decides which commit is first.
+    written["--to"] = table if kind in ("delta", "parquet") else ""
+    for option, place in written.items():
+        if place:
+            repair = f"Repair access, or choose another place for {option}."
+            look = partial(_writable, partial(str, place), storage, to_read=True)
+            yield Check(option, good, repair, look)
+    if arguments.path:
+        given = {**options, "path": arguments.path, "storageOptions": arguments.storage_options}
+        repair = "Repair access, or correct the path."
+        yield Check("files of the path", "files to be read", repair, partial(_first_file, given))
+
+
+def _place_of(arguments: DoctorArguments) -> str:
+    """Return where the state of the query is, or will be."""
+    from ....checkpoint_meta.storage.urls import absolute, join
+    from ....errors import StateMissingError
+    from .places import check_local_directory
+
+    check_local_directory(arguments.state)
+    try:
+        return find_state(
+            arguments.state, arguments.source_name, arguments.storage_options
+        ).location
+    except StateMissingError:
+        return join(absolute(arguments.state), "sluice", arguments.source_name)
+
+
+def _writable(place: Any, storage: Mapping[str, Any], *, to_read: bool) -> str:
+    from ....checkpoint_meta.stores.exclusive_creates import race
+    from ....checkpoint_meta.stores.open_store import open_store
+    from .places import left_as_it_was, tried
+
+    where = place()
+    # What readers write may be on more file systems than a state.
+    store = open_store(where, storage, to_read=to_read)
+    with left_as_it_was(where):
+        return f"{tried(store)}; {race(store)}"
+
+
+def _has_metadata(arguments: DoctorArguments, storage: Mapping[str, Any]) -> str:
+    from ....checkpoint_meta.stores.open_store import open_store
+    from ...query.spark_checkpoint import lacks_metadata
+
+    if lacks_metadata(arguments.state, open_store(_place_of(arguments), storage), storage):
+        raise NotAsExpected("no metadata, although the query has batches")
+    return "its id, or no batches yet"
+
+
+def _first_file(given: Mapping[str, Any]) -> str:
+    from ....enumerator.files.discovery.tree_discovery import all_files
+    from ...options.model import parse_options
+    from ...source.discovery import make_listing
+
+    first = next(all_files(make_listing(parse_options(given, streaming=False))), None)
+    if first is None:
+        nothing = "See `sluice runbook 'ingests nothing'`."
+        raise NotAsExpected(f"nothing at {given['path']}", nothing, "warning")
+    return f"{first.path} and others, if any"
