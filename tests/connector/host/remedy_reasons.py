@@ -155,7 +155,7 @@ REASONS: Mapping[str, Sequence[str]] = {
         "table_batches.py: --at-table: the state do",
         "table_batches.py: table and checkpoint can",
         "take_back_schema.py: the schema has changed s",
-        "storage.py: a directory cannot be cr",
+        "places.py: a directory cannot be cr",
         "feeds_file.py: --only: the file has no",
         "feeds_file.py: the call names one feed,",
         "feeds_file.py: the configuration file c",
