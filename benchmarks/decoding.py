@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.connector.spark.types import arrow_schema
 from pyspark_sluice.reader.api import ReaderContext
 from pyspark_sluice.reader.files.options import ReaderOptions

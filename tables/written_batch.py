@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
-from ..checkpoint_meta.documents.file_split import FileVersion
 from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
+from ..checkpoint_meta.files.file_split import FileVersion
 from ..checkpoint_meta.storage.contract import Storage
 from ..checkpoint_meta.storage.open_storage import open_storage
 from ..errors import FileChangedError, FileVanishedError, TableError

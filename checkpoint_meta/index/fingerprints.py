@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from xxhash import xxh3_64_intdigest, xxh3_128_digest, xxh3_128_hexdigest
 
-from ..documents.file_columns import Flags, Numbers, numbers_in
-from ..documents.file_split import GrowingMark, growing_mark
+from ..files.file_columns import Flags, Numbers, numbers_in
+from ..files.file_split import GrowingMark, growing_mark
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 Octets: TypeAlias = npt.NDArray[np.uint8]

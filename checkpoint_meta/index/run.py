@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..documents.attachments import Attachment
-from ..documents.file_columns import FILES, numbers_array, words_in
+from ..files.file_columns import FILES, numbers_array, words_in
 from .fingerprints import Names, SeenKeys
 
 _KEYS = pa.schema(

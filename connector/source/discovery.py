@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from ...checkpoint_meta.documents.file_split import FileVersion
+from ...checkpoint_meta.files.file_split import FileVersion
 from ...checkpoint_meta.storage.urls import loaded_paths, shown_name
 from ...enumerator.files.discovery.api import Discovery
 from ...enumerator.files.discovery.selection.criteria import Criteria, FileSelection, PlaceBounds

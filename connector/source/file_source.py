@@ -18,7 +18,7 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.aligned_positions import AlignedPositions
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from ...checkpoint_meta.documents.file_split import FIGURES, FileSplit, FileVersion, GrowingMark
+from ...checkpoint_meta.files.file_split import FIGURES, FileSplit, FileVersion, GrowingMark
 from ...checkpoint_meta.storage.urls import loaded_paths
 from ...checkpoint_meta.stores.open_store import open_store
 from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext

@@ -14,7 +14,7 @@ from ..session.processes import plain_errors
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ...checkpoint_meta.documents.file_split import FileVersion
+    from ...checkpoint_meta.files.file_split import FileVersion
     from ...reader.files.path_columns import FilePruning
     from ..query.partitions import ReaderPartition
     from ..source.file_source import FileSource

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit
-from ...checkpoint_meta.documents.file_columns import FILES as FILE_VERSION
+from ...checkpoint_meta.files.file_columns import FILES as FILE_VERSION
 from .files_as_of import FilesAsOf
 from .path_pattern import matching
 from .quarantine import FILE_OF_SPLIT, file_of

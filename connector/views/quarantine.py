@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit, quarantined_in
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .state_view import TIME, StateView, fields
 
 FILE_OF_SPLIT: Final = pa.schema(

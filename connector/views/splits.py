@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
-from ...checkpoint_meta.documents.file_columns import FileSplitSerializer, ranges_of, splits_in
-from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.orders import Order, Orders
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
+from ...checkpoint_meta.files.file_columns import FileSplitSerializer, ranges_of, splits_in
+from ...checkpoint_meta.files.file_split import FileSplit
 from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_without
 from ...errors import OptionError
 from .files_as_of import FilesAsOf

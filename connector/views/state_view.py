@@ -23,10 +23,10 @@ from ...checkpoint_meta.checkpoint_snapshot import (
 )
 from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ...checkpoint_meta.documents.file_columns import splits_in
-from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.layout import CHECKPOINTS, FORMAT
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...checkpoint_meta.files.file_columns import splits_in
+from ...checkpoint_meta.files.file_split import FileSplit
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import StateMissingError

@@ -23,7 +23,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.aligned_positions import AlignedPositions, Peer
-from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.files.file_split import FileSplit
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from .event_time_batches import EventTimeBatches, EventTimePolicy, shown_time

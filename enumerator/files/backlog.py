@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.file_columns import numbers_in
+from ...checkpoint_meta.files.file_columns import numbers_in
 from ...checkpoint_meta.storage.storage_errors import is_final
 from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import Journal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.files.file_split import FileSplit
 from ..batch_budget import BatchBudget
 from .cutting import SplitCutter, fits_whole, wanted_split_bytes
 from .event_time_batches import BatchPace

@@ -14,7 +14,7 @@ from typing import Any
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.checkpoint import PartBudget
-from ...checkpoint_meta.documents.file_split import FIGURES, SCHEMA, FileSplit, FileVersion
+from ...checkpoint_meta.files.file_split import FIGURES, SCHEMA, FileSplit, FileVersion
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from .aligned_batches import AlignedBatches

@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.file_columns import splits_in
-from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.files.file_columns import splits_in
+from ...checkpoint_meta.files.file_split import FileSplit
 from ...errors import SourceUnavailable
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...checkpoint_meta.documents.file_split import FileVersion
+from ...checkpoint_meta.files.file_split import FileVersion
 from .aligned_batches import Alignment
 from .discovery.api import CHUNK
 from .event_time_batches import EventTimePolicy

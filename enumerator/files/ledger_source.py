@@ -9,15 +9,15 @@ from typing import Any
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachment, Attachments
-from ...checkpoint_meta.documents.file_columns import FileSplitSerializer
-from ...checkpoint_meta.documents.file_split import (
+from ...checkpoint_meta.documents.serializer import VersionedSerializer
+from ...checkpoint_meta.files.file_columns import FileSplitSerializer
+from ...checkpoint_meta.files.file_split import (
     FILE_EVENTS,
     REPLACED,
     FileSplit,
     FileVersion,
     versions_of_event,
 )
-from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ..api import SplitEnumerator
 from ..large_state import FrozenState
 from ..source_api import EnumeratorSource

@@ -15,14 +15,14 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachments
-from ...checkpoint_meta.documents.file_columns import (
+from ...checkpoint_meta.files.file_columns import (
     FILES,
     Flags,
     Numbers,
     changes_of,
     numbers_array,
 )
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.index.fingerprints import SeenKeys, names_in, versions_in
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget

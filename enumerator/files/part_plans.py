@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...checkpoint_meta.documents.checkpoint import PartBudget
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ..batch_budget import UNLIMITED, BatchBudget, BatchLimits
 
 _GENEROUS = 2.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 
-from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.files.file_split import FileSplit
 
 
 class SplitSpreader:

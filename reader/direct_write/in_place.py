@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.written_file import WrittenFile
+from ...checkpoint_meta.files.file_split import FileSplit
 from ...errors import SchemaMismatchError
 from ..files.formats.api import Decoded
 from ..files.formats.blocks import reading

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.file_split import REPLACED, FileSplit, FileVersion, replaced
+from ...checkpoint_meta.files.file_split import REPLACED, FileSplit, FileVersion, replaced
 from ..api import SCHEMA_LEFT_OUT, LeftOut, ReaderEvent, SplitFinished
 from .formats.api import BadRecord
 

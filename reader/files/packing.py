@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.files.file_split import FileSplit
 from ..api import LeftOut, Report
 from ..budget import RemainingBudget
 from .evolution.new_columns import NewColumnsSeen

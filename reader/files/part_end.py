@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.file_split import FileSplit, SampledFile
-from ...checkpoint_meta.file_sample import sampled
+from ...checkpoint_meta.files.file_sample import sampled
+from ...checkpoint_meta.files.file_split import FileSplit, SampledFile
 from ...errors import ReplayError
 from ..budget import RemainingBudget
 from .formats.api import Decoded, FileFormat

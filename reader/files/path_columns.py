@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ...checkpoint_meta.index.fingerprints import file_key
 from ...checkpoint_meta.storage.urls import (
     hadoop_url,

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from ...checkpoint_meta.documents.file_split import (
+from ...checkpoint_meta.files.file_split import (
     RETRACTS,
     FileSplit,
     FileVersion,

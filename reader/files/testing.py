@@ -24,7 +24,7 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from ...checkpoint_meta.documents.checkpoint import PartBudget
-from ...checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ...errors import FileChangedError, FileVanishedError, SluiceError, SplitReadError
 from ..api import ReaderContext, Report, SplitFinished, SplitReturned, SplitUnfinished
 from ..budget import RemainingBudget

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 
 

@@ -15,10 +15,10 @@ from pyspark_sluice.checkpoint_meta.documents.epochs import (
     open_format,
     purpose_of,
 )
-from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer, splits_in
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.orders import Orders
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer, splits_in
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import StorageStateStore
 from pyspark_sluice.connector.views.files_as_of import FilesAsOf

@@ -8,12 +8,12 @@ from typing import Any
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, Continuation
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
     continuations_of,
     readers_of,
     splits_of,
 )
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
 from pyspark_sluice.enumerator.coordinator.cut import CheckpointCutter
 from pyspark_sluice.enumerator.coordinator.in_flight import (

@@ -11,9 +11,9 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint import (
     CheckpointHeader,
     CustomEvent,
 )
-from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.heartbeat import HEARTBEAT_SECONDS
+from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.connector.query.partitions import AssignedPart
 
 from .rows import Row, is_lane

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.api import (
     ReaderContext,

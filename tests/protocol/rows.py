@@ -19,9 +19,9 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.documents.file_columns import CHANGES, FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.serializer import VersionedSerializer
+from pyspark_sluice.checkpoint_meta.files.file_columns import CHANGES, FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from pyspark_sluice.enumerator.batch_budget import BatchBudget
 from pyspark_sluice.enumerator.files.cutting import SplitCutter

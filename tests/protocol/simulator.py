@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer, ranges_of
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
+from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer, ranges_of
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.connector.query.offsets import Offsets
 from pyspark_sluice.enumerator import BatchLimits, StartingState

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileVersion
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget

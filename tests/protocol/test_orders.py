@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
+from pyspark_sluice.checkpoint_meta.files.file_columns import ranges_of
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.connector.source.api import Source
 from pyspark_sluice.connector.testing import Trial

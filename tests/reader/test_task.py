@@ -14,10 +14,10 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
     CheckpointRef,
 )
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
-from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.written_file import WrittenFile
+from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault, FaultyStateStore, MemoryStateStore
 from pyspark_sluice.connector.source.schema_json import json_of

@@ -14,10 +14,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
+from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalDraft
 from pyspark_sluice.checkpoint_meta.stores.contract import StateStore

@@ -18,8 +18,8 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.file_columns import FILES, file_columns
-from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.files.file_columns import FILES, file_columns
+from ....checkpoint_meta.files.file_split import FileVersion
 from ....checkpoint_meta.storage.urls import hadoop_path, local_path, storage_url, written_path
 from ....enumerator.coordinator.restore import RestoredState
 from ....enumerator.files.discovery.tree_discovery import all_files

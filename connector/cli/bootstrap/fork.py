@@ -19,9 +19,9 @@ from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ....checkpoint_meta.documents.file_columns import numbers_in
 from ....checkpoint_meta.documents.query_ends import record_ends, recorded_ends
 from ....checkpoint_meta.documents.reader_assignment import readers_of
+from ....checkpoint_meta.files.file_columns import numbers_in
 from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.offline_state import OfflineState, state_after

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
-from ....checkpoint_meta.documents.file_columns import became_pending, flags_in, ranges_in
+from ....checkpoint_meta.files.file_columns import became_pending, flags_in, ranges_in
 from ....errors import StateCorruptError
 from ...views.state_view import StateView, fields
 from ..state_argument import check_is_of_files, checkpoint_named, no_checkpoint

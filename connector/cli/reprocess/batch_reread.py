@@ -7,8 +7,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from ....checkpoint_meta.documents.file_columns import FileSplitSerializer
 from ....checkpoint_meta.documents.reader_assignment import splits_of
+from ....checkpoint_meta.files.file_columns import FileSplitSerializer
 from ....errors import OptionError, TableError
 from ....tables.delta_table import DeltaSink
 from ....tables.manifests import MANIFESTS, Manifests

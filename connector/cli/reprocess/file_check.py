@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion, growing_mark
 from ....checkpoint_meta.storage.contract import Storage
 from ....checkpoint_meta.storage.open_storage import open_storage
 from ....enumerator.files.cleaning.places import present_version

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from ....checkpoint_meta.documents.file_columns import FileSplitSerializer, splits_in
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.documents.orders import Order, Orders
 from ....checkpoint_meta.documents.reader_assignment import splits_of
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit
+from ....checkpoint_meta.files.file_columns import FileSplitSerializer, splits_in
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....enumerator.files.discovery.selection.criteria import PlaceBounds
 from ....enumerator.files.discovery.selection.event_times import EventTimes
 from ....enumerator.files.ledger.byte_ranges import ByteRanges, byte_ranges_of

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.file_columns import FileSplitSerializer
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
+from ....checkpoint_meta.files.file_columns import FileSplitSerializer
 from ....checkpoint_meta.stores.contract import StateStore
 from ...query.owner import who_and_where
 from ...query.spark_checkpoint import newest_in_spark

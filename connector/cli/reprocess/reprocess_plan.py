@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ....checkpoint_meta.documents.file_columns import FileSplitSerializer
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion, growing_mark
 from ....checkpoint_meta.documents.reader_assignment import splits_of as assigned_to
+from ....checkpoint_meta.files.file_columns import FileSplitSerializer
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion, growing_mark
 from ....enumerator.files.ledger.byte_ranges import (
     ByteRanges,
     byte_ranges_of,

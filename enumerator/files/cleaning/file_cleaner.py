@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Literal
 
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.storage.contract import Storage
 from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.urls import LoadedPath, join, local_path

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Literal
 
-from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.files.file_split import FileVersion
 from ....checkpoint_meta.storage.contract import PART, Storage
 from ....checkpoint_meta.storage.storage_errors import AnotherVersion, BeyondTheEnd, patiently
 

@@ -20,10 +20,10 @@ from typing_extensions import override
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
-from ....checkpoint_meta.documents.file_split import FileSplit
 from ....checkpoint_meta.documents.orders import Order, Orders
 from ....checkpoint_meta.documents.reader_assignment import part_of, readers_of
 from ....checkpoint_meta.documents.reader_commit import ReaderCommits
+from ....checkpoint_meta.files.file_split import FileSplit
 from ....errors import StateMissingError
 from ...coordinator.upkeep import Backoff
 from ...source_api import OpenState, SourceCleaner

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.files.file_split import FileVersion
 
 CHUNK = 10_000
 """Most files that are handed over at a time."""

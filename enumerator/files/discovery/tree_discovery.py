@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.files.file_split import FileVersion
 from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.storage_errors import MissingBucket
 from ....checkpoint_meta.storage.urls import LoadedPath

@@ -19,7 +19,8 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.attachments import Attachments
-from ....checkpoint_meta.documents.file_columns import (
+from ....checkpoint_meta.documents.serializer import VersionedSerializer
+from ....checkpoint_meta.files.file_columns import (
     Numbers,
     all_columns,
     became_pending,
@@ -34,8 +35,7 @@ from ....checkpoint_meta.documents.file_columns import (
     with_bounds,
     with_times,
 )
-from ....checkpoint_meta.documents.file_split import FileSplit
-from ....checkpoint_meta.documents.serializer import VersionedSerializer
+from ....checkpoint_meta.files.file_split import FileSplit
 from ....checkpoint_meta.index.fingerprints import Names, SeenKeys, names_in, versions_in
 from ....checkpoint_meta.index.run import Run, read_keys
 from ...large_state import StateDocument

@@ -20,7 +20,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.attachments import Attachments
-from ....checkpoint_meta.documents.file_columns import changes_of, ranges_of
+from ....checkpoint_meta.files.file_columns import changes_of, ranges_of
 from ....checkpoint_meta.index.fingerprints import SeenKeys
 from ....checkpoint_meta.index.run import Run, join_files, read_keys, write_files, write_keys
 from ....errors import StateCorruptError, StateMissingError

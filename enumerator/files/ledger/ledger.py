@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ....checkpoint_meta.documents.attachments import Attachments
-from ....checkpoint_meta.documents.file_columns import (
+from ....checkpoint_meta.files.file_columns import (
     FILES,
     changes_of,
     file_columns,
@@ -26,7 +26,7 @@ from ....checkpoint_meta.documents.file_columns import (
     with_bounds,
     with_times,
 )
-from ....checkpoint_meta.documents.file_split import (
+from ....checkpoint_meta.files.file_split import (
     REPLACES,
     RETRACTS,
     FileSplit,

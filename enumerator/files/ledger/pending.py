@@ -14,13 +14,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.file_columns import (
+from ....checkpoint_meta.files.file_columns import (
     numbers_array,
     numbers_in,
     ranges_of,
     splits_in,
 )
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ..discovery.selection.event_times import FileTimes
 from .byte_ranges import ByteRanges, byte_ranges_of, splits_without
 from .sifting import where

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.file_columns import Flags, Numbers
+from ....checkpoint_meta.files.file_columns import Flags, Numbers
 from ....checkpoint_meta.index.fingerprints import (
     Names,
     Octets,

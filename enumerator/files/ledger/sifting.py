@@ -9,14 +9,14 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.file_columns import (
+from ....checkpoint_meta.files.file_columns import (
     FILES,
     Flags,
     Numbers,
     numbers_array,
     numbers_in,
 )
-from ....checkpoint_meta.documents.file_split import GrowingMark
+from ....checkpoint_meta.files.file_split import GrowingMark
 from ....checkpoint_meta.index.fingerprints import Names, Words
 from ....errors import FileChangedError
 from ..discovery.api import FoundFiles

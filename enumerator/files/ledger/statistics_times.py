@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.file_columns import TIMES, splits_in
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.files.file_columns import TIMES, splits_in
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.storage.contract import Storage
 from ..discovery.selection.event_times import FileTimes
 

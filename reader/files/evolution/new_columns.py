@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.file_split import FileSplit
+from ....checkpoint_meta.files.file_split import FileSplit
 from ....errors import WITHOUT_THE_FILE, SchemaMismatchError
 from ...api import SplitFinished, SplitUnfinished
 from .type_growth import is_variant

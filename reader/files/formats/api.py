@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....errors import OptionError
 from ..options import ReaderOptions
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....errors import SchemaMismatchError, SplitReadError
 from ..evolution.new_columns import NewColumnsSeen
 from ..io.archives import Member, is_zip, members, reads_members

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....errors import WITHOUT_THE_FILE, MalformedDataError, SchemaMismatchError, SplitReadError
 from ..evolution.hints import parse_hints, with_hinted_types
 from ..evolution.type_growth import fitted_field, merged, quoted, wider

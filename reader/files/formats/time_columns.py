@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.files.file_split import FileVersion
 from ....errors import SchemaMismatchError
 from ..io.source_file import AsFile, RandomAccess, SourceFile
 from ..options import ReaderOptions

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, ClassVar, cast
 
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.storage.name_globs import glob_pattern
 from ....errors import MalformedDataError
 from ..options import Compression, FileFormatName, ReaderOptions

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from isal import igzip_lib
 
-from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.files.file_split import FileVersion
 from ....errors import MalformedDataError
 from ..options import Compression
 from .source_file import RandomAccess

@@ -9,7 +9,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.files.file_split import FileVersion
 from ....errors import WITHOUT_THE_FILE, MalformedDataError, SluiceError
 from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import LINE_FORMATS, TEXT_FORMATS, is_built_in

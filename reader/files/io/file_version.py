@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 from xxhash import xxh3_64_intdigest
 
-from ....checkpoint_meta.documents.file_split import (
+from ....checkpoint_meta.files.file_sample import sample_of
+from ....checkpoint_meta.files.file_split import (
     MARKED_BYTES,
     FileVersion,
     GrowingMark,
     growing_mark,
 )
-from ....checkpoint_meta.file_sample import sample_of
 from ....checkpoint_meta.storage.contract import FileStatus
 from ....errors import FileChangedError, FileVanishedError, SplitReadError
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....errors import WITHOUT_THE_FILE, MalformedDataError, OptionError
 from ..options import Compression, ReaderOptions
 from .codecs import Readable, StoredFile, codec_of

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.file_split import FileVersion, growing_mark
+from ....checkpoint_meta.files.file_split import FileVersion, growing_mark
 from ....checkpoint_meta.storage.contract import PART, FileStatus, Storage
 from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.storage_errors import AnotherVersion, BeyondTheEnd, patiently

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ....checkpoint_meta.documents.file_split import FileVersion, GrowingMark
+from ....checkpoint_meta.files.file_split import FileVersion, GrowingMark
 from ....checkpoint_meta.storage.urls import is_local, local_name
 from ....errors import FileChangedError
 from .codecs import Stream

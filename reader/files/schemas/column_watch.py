@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ..evolution.new_columns import KnownFields, NewColumnsSeen, refuse_unrelated, written
 from ..evolution.type_growth import added_or_widened, aligned, grown
 from ..formats.api import Decoded, FileFormat, FormatContext, Splittability

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.file_split import FileVersion
+from ....checkpoint_meta.files.file_split import FileVersion
 from ....checkpoint_meta.storage.urls import shown_path
 from ....errors import FileChangedError, FileVanishedError, OptionError
 from ..evolution.hints import with_hints

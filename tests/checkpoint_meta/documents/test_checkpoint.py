@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, QuarantinedSplit
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion, SampledFile
+from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion, SampledFile
 from pyspark_sluice.errors import StateCorruptError, StateVersionError
 from pyspark_sluice.tests.checkpoint_meta.checkpoint_chains import document
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
 from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.testing import Row, Trial

@@ -11,8 +11,6 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.documents.file_columns import changes_of, ranges_of
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
     FIRST,
     SECOND,
@@ -20,6 +18,8 @@ from pyspark_sluice.checkpoint_meta.documents.hybrid_split import (
     HybridSplitSerializer,
 )
 from pyspark_sluice.checkpoint_meta.documents.serializer import JsonSerializer
+from pyspark_sluice.checkpoint_meta.files.file_columns import changes_of, ranges_of
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.source.hybrid_source import HybridReader, HybridSource

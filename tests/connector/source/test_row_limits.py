@@ -16,7 +16,7 @@ import pytest
 from pyarrow import orc
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileVersion
 from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.examples.log_source.log_source import LogSource

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachment, Attachments
-from pyspark_sluice.checkpoint_meta.documents.file_columns import changes_of, ranges_of
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_columns import changes_of, ranges_of
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchBudget
 from pyspark_sluice.enumerator.files.cutting import SplitCutter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from types import SimpleNamespace
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
 from pyspark_sluice.enumerator.batch_budget import BatchBudget, BatchLimits
 from pyspark_sluice.enumerator.files import enumerator
 from pyspark_sluice.tests.enumerator.files.bench import Bench, Listed, document, file, folded, whole

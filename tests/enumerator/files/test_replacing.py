@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.documents.file_split import (
+from pyspark_sluice.checkpoint_meta.files.file_split import (
     REPLACES,
     RETRACTS,
     FileSplit,

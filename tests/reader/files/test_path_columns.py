@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.storage.urls import storage_url
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.errors import OptionError, SchemaMismatchError

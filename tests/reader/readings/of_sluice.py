@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from pydantic import ValidationError
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
 from pyspark_sluice.errors import OptionError, SplitReadError
 from pyspark_sluice.reader.files.formats.api import FileFormat, Splittability
 from pyspark_sluice.reader.files.formats.records import record_format

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileVersion
+from .....checkpoint_meta.files.file_split import FileVersion
 from .....checkpoint_meta.storage.name_globs import without_retries
 from .....checkpoint_meta.storage.urls import shown_path
 from .....errors import SourceUnavailable

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import ipc
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ...io.memory_bounds import HELD, too_long
 from ..api import Block, contiguous
 from ..blocks import BlockFormat, malformed, starting_in

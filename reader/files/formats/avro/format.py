@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import not_installed
 from ...evolution.type_growth import retyped
 from ...io.memory_bounds import too_long

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...evolution.type_growth import merged
 from ...io.compressed.cut_places import KNOWN

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from .....checkpoint_meta.documents.file_split import FileVersion
+from .....checkpoint_meta.files.file_split import FileVersion
 from .....errors import SchemaMismatchError
 from ...evolution.new_columns import NewColumnsSeen, refuse_unrelated
 from ...io.lines import LineBlock

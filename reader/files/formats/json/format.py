@@ -25,7 +25,7 @@ from itertools import chain
 import pyarrow as pa
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import OptionError, SluiceError
 from ...evolution.new_columns import NewColumnsSeen
 from ...evolution.type_growth import merged, wider_or_text

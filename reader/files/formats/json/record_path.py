@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileVersion
+from .....checkpoint_meta.files.file_split import FileVersion
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
 from ..records.record_format import Origin

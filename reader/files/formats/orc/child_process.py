@@ -26,7 +26,7 @@ import pyarrow as pa
 from pyarrow import ipc
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileSplit
+from .....checkpoint_meta.files.file_split import FileSplit
 from ...io.source_file import AsFile, RandomAccess
 
 Produce = Callable[[FileSplit, pa.NativeFile | None], Iterator[pa.RecordBatch]]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import orc
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....checkpoint_meta.storage.urls import is_local
 from .....errors import SchemaMismatchError
 from ...evolution.type_growth import SPARK_TYPES, noted_type, retyped

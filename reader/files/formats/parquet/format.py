@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....checkpoint_meta.storage.urls import is_local
 from .....errors import OptionError
 from ...options import ReaderOptions

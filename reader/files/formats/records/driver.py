@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from .....checkpoint_meta.documents.file_split import FileVersion
+from .....checkpoint_meta.files.file_split import FileVersion
 from ...io.lines import LineBlock
 from ...io.memory_bounds import too_long
 from ...io.whole_records import overlaps_itself

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import WITHOUT_THE_FILE, MalformedDataError
 from ...evolution.new_columns import NewColumnsSeen
 from ...io.codecs import codec_of

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileSplit
+from .....checkpoint_meta.files.file_split import FileSplit
 from .....errors import OptionError
 from ...io.lines import whole_content
 from ...options import ReaderOptions

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import OptionError, not_installed
 from ...evolution.new_columns import NewColumnsSeen
 from ...options import ReaderOptions

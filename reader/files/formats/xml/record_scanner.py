@@ -16,7 +16,7 @@ from itertools import chain
 
 import numpy as np
 
-from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import MalformedDataError
 from ...io.codecs import codec_of
 from ...io.file_kinds import another_kind

@@ -16,7 +16,7 @@ import bz2
 from collections.abc import Iterator
 from itertools import takewhile
 
-from .....checkpoint_meta.documents.file_split import FileSplit
+from .....checkpoint_meta.files.file_split import FileSplit
 from ..codecs import FAULTS, StoredFile
 from ..source_file import RandomAccess
 from ..whole_records import Content

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import ipc
 from typing_extensions import override
 
-from .....checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....checkpoint_meta.storage.contract import Storage
 
 if TYPE_CHECKING:

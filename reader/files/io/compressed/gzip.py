@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 
 from isal import igzip_lib
 
-from .....checkpoint_meta.documents.file_split import FileVersion
+from .....checkpoint_meta.files.file_split import FileVersion
 from .....checkpoint_meta.storage.urls import is_local, local_name
 from .....errors import is_installed
 from ..source_file import AsFile, SourceFile

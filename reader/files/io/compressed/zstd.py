@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .....checkpoint_meta.documents.file_split import FileSplit
+from .....checkpoint_meta.files.file_split import FileSplit
 from ..codecs import StoredFile
 from ..source_file import RandomAccess
 from ..whole_records import Content

@@ -13,7 +13,7 @@ from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
     without_checksum,
 )
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
-from pyspark_sluice.checkpoint_meta.documents.file_columns import splits_in
+from pyspark_sluice.checkpoint_meta.files.file_columns import splits_in
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault, FaultyStateStore, SimulatedCrash
 from pyspark_sluice.connector.cli.app import main

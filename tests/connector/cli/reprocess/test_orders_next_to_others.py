@@ -14,8 +14,8 @@ from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
     with_checksum,
     without_checksum,
 )
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.orders import Orders
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.reprocess.file_check import as_present

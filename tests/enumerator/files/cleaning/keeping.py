@@ -12,17 +12,17 @@ import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint, CheckpointHeader
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from pyspark_sluice.checkpoint_meta.documents.file_columns import (
-    RANGES,
-    FileSplitSerializer,
-    ranges_of,
-)
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
     ReaderCommit,
     ReaderCommits,
     about,
 )
+from pyspark_sluice.checkpoint_meta.files.file_columns import (
+    RANGES,
+    FileSplitSerializer,
+    ranges_of,
+)
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore

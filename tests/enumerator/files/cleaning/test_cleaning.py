@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit, UnfinishedSplit
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
 from pyspark_sluice.checkpoint_meta.storage import local_storage
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalStorage
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash

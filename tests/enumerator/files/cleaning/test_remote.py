@@ -10,12 +10,12 @@ import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.documents.cleanup_marks import CleanupMarks
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
     ReaderCommit,
     ReaderCommits,
     about,
 )
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.storage.bucket_storage import BucketStorage
 from pyspark_sluice.checkpoint_meta.storage.contract import Storage

@@ -11,8 +11,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, GrowingMark
+from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, GrowingMark
 from pyspark_sluice.checkpoint_meta.storage.storage_errors import RefusedRequest
 from pyspark_sluice.checkpoint_meta.storage.urls import shown_path
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy

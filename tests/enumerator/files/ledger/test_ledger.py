@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.documents.file_columns import ranges_of
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_columns import ranges_of
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.index.fingerprints import Names, SeenKeys, names_of, versions_in
 from pyspark_sluice.checkpoint_meta.index.run import Run, read_files, read_keys, write_keys
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore

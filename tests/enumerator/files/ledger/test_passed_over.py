@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from pyspark_sluice.checkpoint_meta.documents.file_columns import FileSplitSerializer
+from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource

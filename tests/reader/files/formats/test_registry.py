@@ -18,7 +18,7 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
 from pyspark_sluice.errors import MalformedDataError, OptionError, SluiceError
 from pyspark_sluice.reader.api import SplitFinished

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileVersion
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.io.codecs import StoredFile
 from pyspark_sluice.reader.files.options import Compression

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.storage import storage_errors
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing

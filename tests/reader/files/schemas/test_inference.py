@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileVersion
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.evolution.hints import parse_columns, parse_hints, with_hints
 from pyspark_sluice.reader.files.options import ReaderOptions

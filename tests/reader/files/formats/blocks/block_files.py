@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.reader.files.formats.api import FileFormat
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.options import ReaderOptions

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
 from pyspark_sluice.errors import SplitReadError
 from pyspark_sluice.reader.files.evolution.type_growth import fitted_field
 from pyspark_sluice.reader.files.formats.avro import format as avro

@@ -12,7 +12,7 @@ import fsspec
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.arrow import format as arrow_format
 from pyspark_sluice.reader.files.formats.orc import format as orc_format

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather, orc
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
 from pyspark_sluice.connector.source.schema_json import arrow_schema_of, json_of
 from pyspark_sluice.connector.spark.types import arrow_schema, spark_schema
 from pyspark_sluice.errors import MalformedDataError, OptionError, SchemaMismatchError

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc, orc
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileVersion
 from pyspark_sluice.errors import (
     MalformedDataError,
     OptionError,

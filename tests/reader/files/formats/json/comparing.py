@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileVersion
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.files.formats.json import format as format_module
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat

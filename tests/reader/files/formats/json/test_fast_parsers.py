@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileVersion
 from pyspark_sluice.reader.files.formats.json.fast_parsers import NestedRecords, intermediate_schema
 from pyspark_sluice.reader.files.formats.json.flat_records import REFUSALS, FlatRecords
 from pyspark_sluice.reader.files.formats.records.record_format import Origin

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_sluice.checkpoint_meta.documents.file_split import FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FileVersion
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.errors import MalformedDataError, OptionError
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen

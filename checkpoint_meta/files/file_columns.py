@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
+from ..documents.serializer import VersionedSerializer
 from .file_split import FileSplit, FileVersion, SampledFile
-from .serializer import VersionedSerializer
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]

@@ -13,8 +13,8 @@ from typing import Final
 
 from xxhash import xxh3_64
 
-from .documents.file_split import FileVersion, SampledFile
-from .storage.urls import is_local, local_name
+from ..storage.urls import is_local, local_name
+from .file_split import FileVersion, SampledFile
 
 _PIECES: Final = 8
 """So few that a disk that has to seek for each loses less time than with reading a split."""

@@ -1,0 +1,1 @@
+"""Documents of the file source: versions of files, splits of them, and their columns."""
