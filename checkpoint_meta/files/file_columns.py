@@ -125,8 +125,13 @@ def all_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def became_pending(changes: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of `CHANGES` that say so, as rows of `RANGES`."""
+    return ranges_in(changes, becomes_pending(changes))
+
+
+def becomes_pending(changes: pa.RecordBatch) -> Flags:
+    """Which rows of `CHANGES` say that a range became pending."""
     has_bytes = numbers_in(changes, "start") < numbers_in(changes, "end")
-    return ranges_in(changes, has_bytes & ~flags_in(changes, "withdrawn"))
+    return has_bytes & ~flags_in(changes, "withdrawn")
 
 
 def flags_in(batch: pa.RecordBatch, name: str) -> Flags:
@@ -146,6 +151,12 @@ def numbers_array(values: Numbers) -> pa.Array:
 def numbers_in(batch: pa.RecordBatch, name: str) -> Numbers:
     """A column of 64 bit numbers, none of them null, without a copy."""
     return words_in(batch.column(name), np.int64)
+
+
+def has_text(column: pa.Array) -> bool:
+    """False if a column of texts has empty ones or none alone."""
+    ends: npt.NDArray[np.int32] = np.frombuffer(column.buffers()[1] or b"", np.int32)
+    return bool(len(column)) and bool(ends[column.offset] != ends[column.offset + len(column)])
 
 
 def words_in(column: pa.Array, kind: type[WordT]) -> npt.NDArray[WordT]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from xxhash import xxh3_64_intdigest, xxh3_128_digest, xxh3_128_hexdigest
 
-from ..files.file_columns import Flags, Numbers, numbers_in
+from ..files.file_columns import Flags, Numbers, has_text, numbers_in
 from ..files.file_split import GrowingMark, growing_mark
 
 Words: TypeAlias = npt.NDArray[np.uint64]
@@ -41,6 +41,22 @@ class Names:
     def take(self, chosen: Any) -> Names:
         """Return those at some positions, or where a mask is true."""
         return Names(self.high[chosen], self.low[chosen])
+
+    def order(self) -> npt.NDArray[np.intp]:
+        """Where each name is, sorted by fingerprint; of a name that comes twice, the later one."""
+        high = self.high
+        # Stable, so that of equal names the later one stays behind the earlier one.
+        order = np.argsort(high, kind="stable")
+        high, low = high[order], self.low[order]
+        twice = high[1:] == high[:-1]
+        if np.any(twice & (low[1:] != low[:-1])):
+            # Sorting by both words takes longer, and is needed only if two names share the first
+            # one.
+            order = np.lexsort((self.low, self.high))
+            high, low = self.high[order], self.low[order]
+            twice = high[1:] == high[:-1]
+        twice &= low[1:] == low[:-1]
+        return order[np.append(~twice, True)] if np.any(twice) else order
 
     @staticmethod
     def join(parts: Sequence[Names]) -> Names:
@@ -90,9 +106,10 @@ def versions_of(sizes: Numbers, modified: Numbers, etags: Sequence[str] | None) 
 
 def versions_in(files: pa.RecordBatch) -> Words:
     """`versions_of` rows of `FILES` or `RANGES`."""
-    marks = files.column("etag").to_pylist()
     sizes, modified = numbers_in(files, "size"), numbers_in(files, "modified")
-    return versions_of(sizes, modified, marks if any(marks) else None)
+    # Those of local files are empty, and a text for each takes longer than all the rest.
+    marks = files.column("etag").to_pylist() if has_text(files.column("etag")) else None
+    return versions_of(sizes, modified, marks)
 
 
 def is_growing(version: Words) -> Flags:
@@ -195,23 +212,9 @@ class SeenKeys:
     @staticmethod
     def sort(names: Names, version: Words | None = None, end: Numbers | None = None) -> SeenKeys:
         """Sorted; where a name comes twice the later one counts."""
-        high = names.high
-        # Stable, so that of equal names the later one stays behind the earlier one.
-        order = np.argsort(high, kind="stable")
-        high, low = high[order], names.low[order]
-        twice = high[1:] == high[:-1]
-        if np.any(twice & (low[1:] != low[:-1])):
-            # Sorting by both words takes longer, and is needed only if two names share the first
-            # one.
-            order = np.lexsort((names.low, names.high))
-            high, low = names.high[order], names.low[order]
-            twice = high[1:] == high[:-1]
-        twice &= low[1:] == low[:-1]
-        if np.any(twice):
-            kept = np.append(~twice, True)
-            order, high, low = order[kept], high[kept], low[kept]
+        order = names.order()
         return SeenKeys(
-            Names(high, low),
+            names.take(order),
             None if version is None else version[order],
             None if end is None else end[order],
         )

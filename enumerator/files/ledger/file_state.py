@@ -12,18 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from itertools import dropwhile
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.serializer import VersionedSerializer
 from ....checkpoint_meta.files.file_columns import (
+    Flags,
     Numbers,
     all_columns,
     became_pending,
+    becomes_pending,
     changes_of,
     flags_in,
     has_times,
@@ -36,7 +41,13 @@ from ....checkpoint_meta.files.file_columns import (
     with_times,
 )
 from ....checkpoint_meta.files.file_split import FileSplit
-from ....checkpoint_meta.index.fingerprints import Names, SeenKeys, names_in, versions_in
+from ....checkpoint_meta.index.fingerprints import (
+    Names,
+    SeenKeys,
+    Words,
+    names_in,
+    versions_in,
+)
 from ....checkpoint_meta.index.run import Run, read_keys
 from ...large_state import StateDocument
 from .byte_ranges import piece_of, without
@@ -90,17 +101,39 @@ class FileStateSerializer(VersionedSerializer[FileState]):
         return FileState([all_columns(batch)])
 
 
-@dataclass(frozen=True, slots=True)
 class _Rows:
-    """A batch of ranges of one checkpoint, that became pending or were assigned."""
+    """Ranges, and the fingerprints of their files once something asks for them."""
 
-    batch: pa.RecordBatch
-    names: Names
-    versions: Any
-    added: bool
-    moment: int
-    """Order in the chain; within a checkpoint what was dropped comes first, then what became
-    pending, then what was assigned."""
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.batch = ranges_in(batch)
+        self._part_of: tuple[_Rows, NDArray[np.intp]] | None = None
+
+    def where(self, chosen: Flags) -> _Rows:
+        """Some of them; files of both are looked at once."""
+        if chosen.all():
+            return self
+        at = np.flatnonzero(chosen)
+        rows = _Rows(self.batch.take(numbers_array(at)))
+        rows._part_of = self, at
+        return rows
+
+    @cached_property
+    def names(self) -> Names:
+        if self._part_of is None:
+            return names_in(self.batch.column("path"))
+        whole, at = self._part_of
+        return whole.names.take(at)
+
+    @cached_property
+    def versions(self) -> Words:
+        return versions_in(self.batch)
+
+
+class _Change(NamedTuple):
+    """A batch of ranges of one checkpoint that became pending, or are pending no longer."""
+
+    rows: _Rows
+    is_added: bool
 
 
 def fold(
@@ -115,17 +148,23 @@ def fold(
     """
     runs = [run for document in chain for run in _runs(document, attachments, details=details)]
     seen = SeenFiles(runs, details=details)
+    changes: list[_Change] = []
     for document in chain:
-        for files in _known(document):
-            _learn(seen, files, document)
-    pending = [changes_of(ranges) for ranges in pending_after(chain)]
+        states = [(batch, _Rows(batch)) for batch in document.state]
+        for batch, rows in states:
+            _learn(seen, rows.where(flags_in(batch, "known")), document)
+        changes += _changes(document, states)
+    pending = [changes_of(ranges) for ranges in _pending(changes)]
     times = [batch for document in chain for batch in document.state if has_times(batch)]
     return FileState(pending, tuple(runs), seen.tails, times)
 
 
 def pending_after(chain: Sequence[StateDocument]) -> Sequence[pa.RecordBatch]:
     """Return what is pending after `chain`, rows of `RANGES`; reads no object outside the chain."""
-    return _pending([part for at, document in enumerate(chain) for part in _rows(document, at)])
+    changes: list[_Change] = []
+    for document in chain:
+        changes += _changes(document, [(batch, _Rows(batch)) for batch in document.state])
+    return _pending(changes)
 
 
 def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -> list[Run]:
@@ -141,16 +180,11 @@ def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -
 # Seen -----------------------------------------------------------------------------------------
 
 
-def _known(document: StateDocument) -> Iterator[pa.RecordBatch]:
-    for batch in document.state:
-        files = ranges_in(batch, flags_in(batch, "known"))
-        if files.num_rows:
-            yield files
-
-
-def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> None:
+def _learn(seen: SeenFiles, rows: _Rows, document: StateDocument) -> None:
     """These versions are known, each as taken up to its `end`; the last row of a file counts."""
-    names, versions = names_in(files.column("path")), versions_in(files)
+    if not rows.batch.num_rows:
+        return
+    files, names, versions = rows.batch, rows.names, rows.versions
     ends = numbers_in(files, "end")
     if seen.details:
         is_seen, version, end = seen.details_of(names)
@@ -158,14 +192,11 @@ def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> N
     else:
         is_seen = seen.know(names)
         new = ~is_seen
-    keys = SeenKeys.sort(names.take(new), versions[new], ends[new])
-    if not len(keys):
+    last = np.flatnonzero(new)
+    last = last[names.take(last).order()]
+    if not len(last):
         return
-    rows = np.flatnonzero(new)
-    at = keys.find(names.take(rows))
-    last = np.zeros(len(keys), np.int64)
-    # Where a name comes twice numpy keeps the last assignment, which is the newest row.
-    last[at] = rows
+    keys = SeenKeys(names.take(last), versions[last], ends[last])
     piece = Portion(
         files.take(numbers_array(last)), ends[last], document.created, document.checkpoint
     )
@@ -175,40 +206,41 @@ def _learn(seen: SeenFiles, files: pa.RecordBatch, document: StateDocument) -> N
 # Pending --------------------------------------------------------------------------------------
 
 
-def _rows(document: StateDocument, at: int) -> Iterator[_Rows]:
-    for step, ranges in _steps(document):
-        if ranges.num_rows:
-            names, versions = names_in(ranges.column("path")), versions_in(ranges)
-            yield _Rows(ranges, names, versions, step == 1, 3 * at + step)
+def _changes(
+    document: StateDocument, states: Sequence[tuple[pa.RecordBatch, _Rows]]
+) -> list[_Change]:
+    """Return the changes of a checkpoint in their order: dropped, became pending, assigned."""
+    dropped = [rows.where(flags_in(batch, "withdrawn")) for batch, rows in states]
+    added = [rows.where(becomes_pending(batch)) for batch, rows in states]
+    assigned = map(_Rows, document.assigned)
+    changes = [
+        *(_Change(rows, False) for rows in dropped),
+        *(_Change(rows, True) for rows in added),
+        *(_Change(rows, False) for rows in assigned),
+    ]
+    return [change for change in changes if change.rows.batch.num_rows]
 
 
-def _steps(document: StateDocument) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """0: ranges that were dropped; 1: that became pending; 2: assigned."""
-    for batch in document.state:
-        yield 0, ranges_in(batch, flags_in(batch, "withdrawn"))
-        yield 1, became_pending(batch)
-    for batch in document.assigned:
-        yield 2, ranges_in(batch)
-
-
-def _pending(rows: Sequence[_Rows]) -> list[pa.RecordBatch]:
-    if not rows:
+def _pending(changes: Sequence[_Change]) -> list[pa.RecordBatch]:
+    # What was assigned as soon as it was found never became pending: mostly that is everything.
+    changes = list(dropwhile(lambda change: not change.is_added, changes))
+    if not changes:
         return []
-    # In columns and by one sort, for a chain may hold ranges of millions of files. Only files with
-    # several ranges are looked at one by one.
+    # In columns, for a chain may hold ranges of millions of files. Only files with several ranges
+    # are looked at one by one.
+    rows = [change.rows for change in changes]
     names = Names.join([part.names for part in rows])
-    versions = np.concatenate([part.versions for part in rows])
     # Two versions of a file are two files here: a range of one says nothing about the other.
-    low = names.low ^ versions
+    names = Names(names.high, names.low ^ np.concatenate([part.versions for part in rows]))
     sizes = [part.batch.num_rows for part in rows]
     part_of = np.repeat(np.arange(len(rows), dtype=np.int32), sizes)
     row_of = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
     start = np.concatenate([numbers_in(part.batch, "start") for part in rows])
     end = np.concatenate([numbers_in(part.batch, "end") for part in rows])
-    added = np.repeat(np.array([part.added for part in rows]), sizes)
-    moment = np.repeat(np.array([part.moment for part in rows], np.int32), sizes)
-    order = np.lexsort((moment, low, names.high))
-    high, low = names.high[order], low[order]
+    added = np.repeat(np.array([change.is_added for change in changes]), sizes)
+    # Stable: of one file the changes stay in their order.
+    order = np.lexsort((names.low, names.high))
+    high, low = names.high[order], names.low[order]
     begins = np.flatnonzero(np.append(True, (high[1:] != high[:-1]) | (low[1:] != low[:-1])))
     ends = np.append(begins[1:], len(order))
     start, end, added = start[order], end[order], added[order]

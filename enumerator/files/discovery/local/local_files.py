@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -163,30 +164,38 @@ class LocalFiles:
     ) -> FoundFiles:
         """The files that are taken; the others are counted, known ones if they have changed."""
         paths: list[str] = []
-        places: list[tuple[Visit, str]] = []
+        leaves: list[str] = []
+        visits: list[Visit] = []
+        ends: list[int] = []
         for visit, names, _, refused in pieces:
             paths += _written(visit.prefix, names)
-            places += [(visit, name) for name in names]
+            leaves += names
+            visits.append(visit)
+            ends.append(len(leaves))
             for name, reason in refused:
                 visit.leave_out(name, reason)
                 skips.add(os.path.join(written_path(visit.path), name), reason)
+
+        def found(at: int) -> tuple[str, Visit, str]:
+            # Most are known, and an object for each takes longer than to look for all of them.
+            return paths[at], visits[bisect_right(ends, at)], leaves[at]
+
         mask = ledger.are_known(paths)
         if counts_changed and not self._rules.wants_versions:
-            again = [(paths[at], *places[at]) for at in np.flatnonzero(mask).tolist()]
+            again = map(found, np.flatnonzero(mask).tolist())
             self._count_changed(again, ledger, skips)
         wanted = range(len(paths)) if self._rules.wants_versions else np.flatnonzero(~mask).tolist()
         entries = [
-            _Found(paths[at], *places[at], is_known=bool(mask[at]), status=status)
-            for at in wanted
-            if self._is_wanted(paths[at], *places[at], skips)
-            and (status := self._status(*places[at])) is not None
+            _Found(*one, is_known=bool(mask[at]), status=status)
+            for at, one in zip(wanted, map(found, wanted), strict=True)
+            if self._is_wanted(*one, skips) and (status := self._status(*one[1:])) is not None
         ]
         files = self._taken(entries, skips)
         skips.saw(paths, mask, files.paths)
         return files
 
     def _count_changed(
-        self, again: Sequence[tuple[str, Visit, str]], ledger: KnownFiles, skips: SkipCounter
+        self, again: Iterable[tuple[str, Visit, str]], ledger: KnownFiles, skips: SkipCounter
     ) -> None:
         files = [
             _Found(path, visit, name, is_known=True, status=status)
