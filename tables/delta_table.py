@@ -119,7 +119,7 @@ class DeltaSink(TableSink):
         from deltalake.exceptions import DeltaError
 
         try:
-            table = self.opened()
+            table: DeltaTable | None = self.current()
         except DeltaError as error:
             if "Catalog-managed table" in str(error):
                 raise self._not_written([_OF_CATALOG]) from error

@@ -57,11 +57,11 @@ class IcebergSink(TableSink):
 
     @override
     def identity(self) -> str:
-        return f"iceberg:{self.opened().metadata.table_uuid}"
+        return f"iceberg:{self.current().metadata.table_uuid}"
 
     @override
     def columns(self) -> str:
-        return to_text(with_demands(columns_of(self.opened().metadata), self._name))
+        return to_text(with_demands(columns_of(self.current().metadata), self._name))
 
     @override
     def _conflicts(self) -> tuple[type[Exception], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
@@ -38,6 +39,25 @@ class TableSink(ABC):
     def __init__(self, name: str, storage_options: Mapping[str, Any]) -> None:
         self._name = name
         self._storage_options = storage_options
+        self._looks: list[Any] | None = None
+
+    @contextmanager
+    def one_look(self) -> Iterator[None]:
+        """Within it the table is opened once, for all that is asked of it; in one thread."""
+        self._looks = []
+        try:
+            yield
+        finally:
+            self._looks = None
+
+    def current(self) -> Any:
+        """The table as it is now, or as `one_look` has found it."""
+        if self._looks:
+            return self._looks[0]
+        table = self.opened()
+        if self._looks is not None:
+            self._looks.append(table)
+        return table
 
     def check_place(self) -> None:
         """Check that of two writers only one can be first; a catalog decides that by itself.
@@ -151,7 +171,7 @@ class TableSink(ABC):
             TableError: the table is ahead of the checkpoint, or behind it.
         """
         batch = WrittenBatch.without_files(lineage, newest, self._storage_options)
-        has_batch(self.newest(self.opened(), lineage), batch, self._name)
+        has_batch(self.newest(self.current(), lineage), batch, self._name)
 
     def has(self, lineage: str, checkpoint: int) -> bool:
         """True if the table has a query's batch that ends with this checkpoint, or a later one."""

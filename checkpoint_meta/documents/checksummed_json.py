@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import from_json
 from xxhash import xxh3_128_hexdigest
 
 from ...errors import StateCorruptError
@@ -29,7 +30,7 @@ def without_checksum(data: bytes, document: Any = None) -> dict[str, Any]:
     Raises:
         ValueError: it is no JSON object, has no checksum, or is not what was written.
     """
-    document = json.loads(data) if document is None else document
+    document = from_json(data) if document is None else document
     if not isinstance(document, dict):
         raise ValueError("not a JSON object")
     if KEY not in document:
@@ -81,7 +82,7 @@ class Document(BaseModel):
         """
         newest: int = cls.model_fields["format"].default
         try:
-            document = json.loads(data)
+            document = from_json(data)
             version = document["format"]
             # Before anything else is looked at: a newer one may have another shape and checksum.
             if version > newest:

@@ -7,7 +7,7 @@ import gc
 import mmap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from html import escape
 from pathlib import Path
@@ -58,6 +58,10 @@ class SinkTarget:
         """See `TableSink.check_place`."""
         if isinstance(self.sink, TableSink):
             self.sink.check_place()
+
+    def one_look(self) -> AbstractContextManager[None]:
+        """See `TableSink.one_look`."""
+        return self.sink.one_look() if isinstance(self.sink, TableSink) else nullcontext()
 
     def columns(self) -> str | None:
         """The columns of the table for the writers of data files; None without a table."""
@@ -111,9 +115,10 @@ class EmbeddedQuery:
         ownership = Ownership(open_state(options), terms, wait=wait)
         ownership.await_end()
         self._ends = EndsCheck(ownership.store, options, target.sink, terms)
-        self._ends.check()
-        # What the table refuses leaves no trace, either.
-        schema, self._inferred = checked_schema(options, target.sink)
+        with target.one_look():
+            self._ends.check()
+            # What the table refuses leaves no trace, either.
+            schema, self._inferred = checked_schema(options, target.sink)
         self._schema = canonical(schema)
         self.log = BatchLog(open_store(place, options.storage_options))
         self._driver = StreamDriver(
