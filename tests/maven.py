@@ -16,10 +16,7 @@ _SECONDS = 300
 _POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>tests</groupId><artifactId>tests</artifactId><version>1</version>
 <dependencies>{}</dependencies></project>"""
-_DEPENDENCY = (
-    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
-    "<classifier>{}</classifier></dependency>"
-)
+_PLACES = ("groupId", "artifactId", "version", "classifier")
 
 
 def jars(artifacts: Sequence[str], *, groups: Sequence[str] = ()) -> list[Path]:
@@ -41,8 +38,7 @@ def _fetch(artifacts: Sequence[str], groups: Sequence[str], folder: Path) -> Non
     if maven is None:
         pytest.skip("needs Maven, whose command mvn is not here")
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        # Without a classifier the last place is empty.
-        dependencies = "".join(_DEPENDENCY.format(*f"{one}:".split(":")) for one in artifacts)
+        dependencies = "".join(map(_dependency, artifacts))
         Path(scratch, "pom.xml").write_text(_POM.format(dependencies), encoding="utf-8")
         call = [maven, "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"]
         call += ["-Daether.connector.connectTimeout=500", f"-DoutputDirectory={scratch}/jars"]
@@ -61,3 +57,10 @@ def _fetch(artifacts: Sequence[str], groups: Sequence[str], folder: Path) -> Non
         # Another process may have been first.
         with contextlib.suppress(OSError):
             Path(scratch, "jars").replace(folder)
+
+
+def _dependency(artifact: str) -> str:
+    """Return one dependency; of one with an empty classifier, Maven would copy no jar."""
+    parts = zip(_PLACES, artifact.split(":"), strict=False)
+    inner = "".join(f"<{place}>{part}</{place}>" for place, part in parts)
+    return f"<dependency>{inner}</dependency>"
