@@ -113,6 +113,8 @@ def fitted(kind: pa.DataType) -> pa.DataType:
         return pa.list_(pa.field("element", fitted(kind.value_type)))
     if _types.is_dictionary(kind) or _types.is_run_end_encoded(kind):
         return fitted(kind.value_type)
+    if isinstance(kind, pa.JsonType):
+        return fitted(kind.storage_type)
     # A negative scale leaves out zeros before the point, which Spark's decimals keep.
     if _types.is_decimal(kind) and (digits := kind.precision - min(kind.scale, 0)) <= 38:
         return pa.decimal128(digits, max(kind.scale, 0))

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from ....errors import WITHOUT_THE_FILE, SchemaMismatchError
 from ..evolution.file_types import ForeignType
 from ..evolution.type_growth import is_variant
-from .map_nested import UUID, Change, is_list_like, lengths_of, plain, same
+from .map_nested import UUID, Change, decoded, is_list_like, lengths_of, plain, same
 from .numbers import decimals
 from .rows import null_mask
 from .strings import uuid_text
@@ -118,6 +118,10 @@ def _type_converter(source: pa.DataType, target: pa.DataType, column: str, zone:
     if _types.is_map(target) and _types.is_map(source):
         return _map_converter(source, target, column, zone)
     if _types.is_list(target) and is_list_like(source):
+        plain_lists, unwrap = decoded(source)
+        if plain_lists != source:
+            inner = _list_converter(plain_lists, target, column, zone)
+            return lambda array: inner(unwrap(array))
         return _list_converter(source, target, column, zone)
     return _leaf_converter(source, target, column, zone)
 

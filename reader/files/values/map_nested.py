@@ -29,7 +29,7 @@ def plain(kind: pa.DataType) -> tuple[pa.DataType, Change | None]:
     The second value is None if `kind` is no encoding.
     """
     if pa.types.is_dictionary(kind):
-        value, unwrap = _decoded(kind.value_type)
+        value, unwrap = decoded(kind.value_type)
         return value, lambda array: unwrap(array.dictionary).take(array.indices)
     if pa.types.is_run_end_encoded(kind):
         return _without_runs(kind)
@@ -46,23 +46,24 @@ def plain(kind: pa.DataType) -> tuple[pa.DataType, Change | None]:
     return kind, None
 
 
-def _decoded(kind: pa.DataType) -> tuple[pa.DataType, Change]:
+def decoded(kind: pa.DataType) -> tuple[pa.DataType, Change]:
     """Return the type without any encoding in it, however deep, and the way there.
 
-    Arrow takes no views, and no runs of dictionaries, out of a dictionary or runs.
+    Arrow takes no views, and no runs of dictionaries, out of a dictionary or runs, and many
+    encodings not out of lists.
     """
     unwrap = map_nested(kind, lambda *_: None, decodes=True)
     return (kind, same) if unwrap is None else (unwrap(pa.nulls(0, kind)).type, unwrap)
 
 
 def _without_runs(kind: pa.DataType) -> tuple[pa.DataType, Change]:
-    value, unwrap = _decoded(kind.value_type)
-    decoded = pa.run_end_encoded(kind.run_end_type, value)
+    value, unwrap = decoded(kind.value_type)
+    plain_runs = pa.run_end_encoded(kind.run_end_type, value)
 
     def change(array: pa.RunEndEncodedArray) -> pa.Array:
         # The ends are those of the whole array, unlike the length of a slice.
         children = [array.run_ends, unwrap(array.values)]
-        runs = pa.Array.from_buffers(decoded, len(array), [None], 0, array.offset, children)
+        runs = pa.Array.from_buffers(plain_runs, len(array), [None], 0, array.offset, children)
         return pc.run_end_decode(runs)
 
     return value, change
@@ -105,27 +106,15 @@ def map_nested(
         key = nested(kind.key_type, path=(*path, "key"))
         value = nested(kind.item_type, path=(*path, "value"))
         return _on_map(key or same, value or same) if key or value else None
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if is_list_like(kind):
         element = nested(kind.value_type, path=(*path, "element"))
         return None if element is None else _on_list(element)
-    if is_list_like(kind):
-        # Seldom, so by way of plain lists.
-        inner = nested(pa.list_(kind.value_field), path=path)
-        return None if inner is None else _after(_plain_list, inner)
     return leaf(kind, path)
 
 
 def lengths_of(array: pa.Array) -> pa.Array:
     """Return the number of elements of each list, of any kind; 0 for null."""
     return pc.if_else(array.is_null(), 0, pc.list_value_length(array).cast(pa.int64()))
-
-
-def _plain_list(array: pa.Array) -> pa.ListArray:
-    # A cast of list views to lists loses the elements of those behind a null.
-    ends = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths_of(array))])
-    kind = pa.list_(array.type.value_field)
-    mask = null_mask(array)
-    return pa.ListArray.from_arrays(ends.cast(pa.int32()), array.flatten(), type=kind, mask=mask)
 
 
 def _after(first: Change, then: Change) -> Change:
@@ -159,15 +148,38 @@ def _on_struct(changes: dict[str, Change | None]) -> Change:
 
 
 def _on_list(element: Change) -> Change:
-    def change(array: pa.ListArray) -> pa.ListArray:
+    def change(array: pa.Array) -> pa.Array:
         values = element(array.values)
         field = array.type.value_field.with_type(values.type)
-        kind = pa.large_list(field) if pa.types.is_large_list(array.type) else pa.list_(field)
-        own = array.buffers()[:2]
+        kind, own = _list_of(array.type, field)
         # `ListArray.from_arrays` takes no validity together with the offsets of a slice.
-        return pa.Array.from_buffers(kind, len(array), own, -1, array.offset, [values])
+        buffers = array.buffers()[:own]
+        changed = pa.Array.from_buffers(kind, len(array), buffers, -1, array.offset, [values])
+        return changed if own == _OF_LISTS else _plain_list(changed)
 
     return change
+
+
+_OF_LISTS = 2
+
+
+def _list_of(kind: pa.DataType, field: pa.Field) -> tuple[pa.DataType, int]:
+    """Return the type of such lists of other elements, and how many buffers are the lists' own."""
+    if pa.types.is_list(kind):
+        return pa.list_(field), _OF_LISTS
+    if pa.types.is_large_list(kind):
+        return pa.large_list(field), _OF_LISTS
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(field, kind.list_size), 1
+    return (pa.list_view if pa.types.is_list_view(kind) else pa.large_list_view)(field), 3
+
+
+def _plain_list(array: pa.Array) -> pa.ListArray:
+    # A cast of list views to lists loses the elements of those behind a null.
+    ends = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths_of(array))])
+    kind = pa.list_(array.type.value_field)
+    mask = null_mask(array)
+    return pa.ListArray.from_arrays(ends.cast(pa.int32()), array.flatten(), type=kind, mask=mask)
 
 
 def _on_map(key: Change, value: Change) -> Change:
