@@ -118,11 +118,9 @@ def _type_converter(source: pa.DataType, target: pa.DataType, column: str, zone:
     if _types.is_map(target) and _types.is_map(source):
         return _map_converter(source, target, column, zone)
     if _types.is_list(target) and is_list_like(source):
-        plain_lists, unwrap = decoded(source)
-        if plain_lists != source:
-            inner = _list_converter(plain_lists, target, column, zone)
-            return lambda array: inner(unwrap(array))
-        return _list_converter(source, target, column, zone)
+        plain_lists, decode = decoded(source)
+        convert = _list_converter(plain_lists, target, column, zone)
+        return convert if decode is same else lambda array: convert(decode(array))
     return _leaf_converter(source, target, column, zone)
 
 
