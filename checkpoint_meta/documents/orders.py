@@ -26,7 +26,7 @@ from .serializer import VersionedSerializer, read_columns
 
 T = TypeVar("T")
 
-Action = Literal["requeue", "rewind", "forget", "waive", "reread"]
+Action = Literal["requeue", "rewind", "forget", "waive", "reread", "retract"]
 
 
 class Order(Document):
@@ -42,7 +42,8 @@ class Order(Document):
     """requeue and rewind: the splits become pending. forget: they are pending no longer. waive:
     they were assigned in a batch that is under way and cannot be read (again); its replay leaves
     them out. reread: they were assigned in a batch that the sink does not have; what its readers
-    have committed no longer counts, and they are read again."""
+    have committed no longer counts, and they are read again. retract: rows of these files leave the
+    table; the versions that are known are not read again."""
 
     enumerator: str
     """Name of the source that the splits are of."""

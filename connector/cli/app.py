@@ -300,6 +300,7 @@ _COMMANDS: Final[Mapping[str, Mapping[Callable[..., Outcome], str]]] = {
         reprocess.requeue: "sluice requeue checkpoints/orders --matching '*/2026-01-02/*' --yes",
         reprocess.rewind: "sluice rewind checkpoints/orders --to 41 --yes",
         reprocess.forget: "sluice forget checkpoints/orders --quarantined --yes",
+        reprocess.retract: "sluice retract checkpoints/orders --matching '*/2026-01-02/*' --yes",
         reprocess.waive: "sluice waive checkpoints/orders --yes",
         reprocess.reread: "sluice reread checkpoints/orders --to delta:orders --yes",
         reprocess.orders: "sluice orders checkpoints/orders",

@@ -42,6 +42,7 @@ FILES: Final = pa.schema(
 STATES: Final = (
     "done",
     "read",
+    "retracted",
     "skipped",
     "abandoned",
     "assigned",

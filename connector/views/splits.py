@@ -13,7 +13,7 @@ from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ...checkpoint_meta.documents.orders import Order, Orders
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...checkpoint_meta.files.file_columns import FileSplitSerializer, ranges_of, splits_in
-from ...checkpoint_meta.files.file_split import FileSplit
+from ...checkpoint_meta.files.file_split import RETRACTS, FileSplit
 from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_without
 from ...errors import OptionError
 from .files_as_of import FilesAsOf
@@ -44,7 +44,7 @@ def _forgotten(orders: Sequence[Order]) -> list[tuple[Order, list[FileSplit]]]:
     dropped: list[tuple[Order, list[FileSplit]]] = []
     for order in orders:
         # They are about a batch under way. What one drops of it, `CheckpointSnapshot.waived` shows.
-        if order.action in {"waive", "reread"}:
+        if order.action in {"waive", "reread", "retract"}:
             continue
         splits = list(order.read_splits(FileSplitSerializer()))
         # A later order about the same bytes replaces what an earlier one said, whether it reads or
@@ -196,6 +196,11 @@ def _table(ranges: pa.RecordBatch, columns: dict[str, Any]) -> pa.Table:
     columns_by_name = dict(zip(ranges.schema.names, ranges.columns, strict=True))
     columns_by_name["modified"] = moments(columns_by_name["modified"])
     columns_by_name |= columns
+    retracts = pc.equal(columns_by_name["replaces"], RETRACTS)
+    if "state" in columns and pc.any(retracts).as_py():
+        # Nothing was read of them.
+        is_done = pc.and_(retracts, pc.equal(columns["state"], "read"))
+        columns_by_name["state"] = pc.if_else(is_done, "retracted", columns["state"])
     arrays = []
     for field in SPLITS:
         value = columns_by_name.get(field.name)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..answer import Answer, Rows
-from ..arguments import FileOrderArguments, OrderArguments, ViewArguments
+from ..arguments import EventTimeArguments, FileOrderArguments, OrderArguments, ViewArguments
 
 Quarantined = Annotated[
     bool,
@@ -25,32 +25,26 @@ SkipMissing = Annotated[
     ),
 ]
 
+Replace = Annotated[
+    bool,
+    typer.Option(
+        "--replace",
+        help="Read the files whole, and remove the rows that the table has of them. The query "
+        "needs writeFileColumn.",
+    ),
+]
+
 
 def requeue(
     order: FileOrderArguments,
+    times: EventTimeArguments,
     quarantined: Quarantined = False,
     in_state: Annotated[
         str,
         typer.Option("--in-state", "--state", help="Select only files in this state: read, ..."),
     ] = "",
-    event_time: Annotated[
-        str,
-        typer.Option(
-            help="Select only files whose path names a time in START..END, the end not included: "
-            "2026-01-02..2026-01-09. All of them are listed."
-        ),
-    ] = "",
-    event_time_pattern: Annotated[
-        str,
-        typer.Option(
-            help="Find the time in paths by this pattern, such as {yyyy}/{MM}/{dd}/{HH}; without "
-            "it, Hive partitions name the time."
-        ),
-    ] = "",
-    time_zone: Annotated[
-        str, typer.Option(help="Read the times in paths in this zone, UTC by default.")
-    ] = "",
     skip_missing: SkipMissing = False,
+    replace: Replace = False,
 ) -> Answer:
     """Read files again when the query starts.
 
@@ -60,14 +54,19 @@ def requeue(
     from ..reprocess.reprocess_log import submit_order
     from ..reprocess.reprocess_plan import requeued
 
-    in_range = in_event_time(event_time, event_time_pattern, time_zone) if event_time else None
+    in_range = (
+        in_event_time(times.event_time, times.event_time_pattern, times.time_zone)
+        if times.event_time
+        else None
+    )
 
     return submit_order(
         order,
         "requeue",
         lambda view: requeued(view, order.matching, in_state, in_range, quarantined=quarantined),
-        event_time=event_time,
+        event_time=times.event_time,
         skip_missing=skip_missing,
+        replaces=replace,
     )
 
 
@@ -81,6 +80,7 @@ def rewind(
         ),
     ] = "",
     skip_missing: SkipMissing = False,
+    replace: Replace = False,
 ) -> Answer:
     """Read again what was read after a checkpoint.
 
@@ -94,6 +94,7 @@ def rewind(
         "rewind",
         lambda view: rewound(view, order.matching, to, to_time),
         skip_missing=skip_missing,
+        replaces=replace,
     )
 
 
@@ -110,6 +111,18 @@ def forget(order: FileOrderArguments, quarantined: Quarantined = False) -> Answe
         "forget",
         lambda view: forgotten(view, order.matching, quarantined=quarantined),
     )
+
+
+def retract(order: FileOrderArguments) -> Answer:
+    """Remove the rows of files from the table.
+
+    These versions of the files are not read again; a later version is, as onOverwrite says. The
+    query removes the rows when it starts. It needs writeFileColumn.
+    """
+    from ..reprocess.reprocess_log import submit_order
+    from ..reprocess.reprocess_plan import retracted
+
+    return submit_order(order, "retract", lambda view: retracted(view, order.matching))
 
 
 def waive(order: FileOrderArguments) -> Answer:
@@ -168,8 +181,8 @@ def reread(
 def orders(arguments: ViewArguments) -> Answer:
     """List the orders of these commands.
 
-    The list has what requeue, rewind, forget, waive and reread ordered. It says who ordered it,
-    when and why, and whether it is done.
+    The list has what requeue, rewind, forget, retract, waive and reread ordered. It says who
+    ordered it, when and why, and whether it is done.
     """
     from ...views.state_view import look_at
     from ..reprocess.reprocess_log import recorded_orders

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from ....checkpoint_meta.documents.orders import Action, Order, Orders
 from ....checkpoint_meta.files.file_columns import FileSplitSerializer
+from ....checkpoint_meta.files.file_split import REPLACES
+from ....checkpoint_meta.index.fingerprints import file_key
 from ....checkpoint_meta.stores.contract import StateStore
 from ...query.owner import who_and_where
 from ...query.spark_checkpoint import newest_in_spark
@@ -22,7 +24,7 @@ from ..offline_edit import Plan, edit
 from ..output import Exit
 from ..state_argument import parsed_storage_options
 from .file_check import as_present
-from .reprocess_plan import Chosen
+from .reprocess_plan import Chosen, check_file_column, replacing
 
 _SHOWN = 10
 """First ranges that a person sees."""
@@ -50,6 +52,7 @@ def submit_order(
     *,
     event_time: str = "",
     skip_missing: bool = False,
+    replaces: bool = False,
 ) -> Answer:
     """Show what is chosen; with `--yes` write the order, unless a query is at work.
 
@@ -59,6 +62,7 @@ def submit_order(
         choose: picks the splits.
         event_time: the range that selects files, if one does: all are shown then.
         skip_missing: leave out files that are gone.
+        replaces: what is read takes the place of the rows that the table has of these files.
     """
     options = parsed_storage_options(arguments.storage_options)
 
@@ -68,11 +72,14 @@ def submit_order(
         if newest is not None and newest in view.refs:
             # What was cut ahead of Spark may never be taken up, so the choice ignores it.
             view.head = newest
-        chosen = choose(view)
+        chosen = replacing(view, choose(view)) if replaces else choose(view)
+        if replaces or action == "retract":
+            check_file_column(store, f"{action} --replace" if replaces else action)
         if action in _AGAIN_BY and chosen.splits:
             # Now, when a person can choose: the query would find out in the middle of a batch.
             splits, missing = as_present(chosen.splits, options, skip_missing=skip_missing)
             gone = {"gone": len(missing)} if missing else {}
+            splits = [split._replace(replaces=REPLACES * replaces) for split in splits]
             chosen = replace(chosen, splits=splits, left_out={**chosen.left_out, **gone})
         report = _report(action, chosen, show_all=bool(event_time))
         notes = list(_notes(action, chosen))
@@ -135,7 +142,11 @@ def _report(action: Action, chosen: Chosen, *, show_all: bool) -> dict[str, Any]
         "data_files": chosen.data_files,
         "left_out": dict(chosen.left_out),
         "first": [
-            {"path": split.file.path, "start": split.start, "end": split.end} for split in first
+            # What names the file in the table.
+            {"path": split.file.path, "key": file_key(split.file.path)}
+            if split.replaces
+            else {"path": split.file.path, "start": split.start, "end": split.end}
+            for split in first
         ],
     }
 
@@ -148,6 +159,8 @@ def _notes(action: Action, chosen: Chosen) -> Iterator[str]:
             if action == "reread"
             else "nothing was selected, and nothing is written"
         )
+    elif any(split.replaces for split in chosen.splits):
+        yield "rows that the table has of these files go, in the commit of the same batch"
     elif action in _AGAIN_BY:
         yield (
             "rows that were read are delivered again: use a sink that upserts, or delete the rows "

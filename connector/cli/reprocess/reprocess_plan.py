@@ -6,16 +6,23 @@ Nothing is written here. What a person is shown is what would be written.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from ....checkpoint_meta.documents.query_ends import recorded_ends
 from ....checkpoint_meta.documents.reader_assignment import splits_of as assigned_to
 from ....checkpoint_meta.files.file_columns import FileSplitSerializer
-from ....checkpoint_meta.files.file_split import FileSplit, FileVersion, growing_mark
+from ....checkpoint_meta.files.file_split import (
+    FileSplit,
+    FileVersion,
+    growing_mark,
+    retraction_of,
+)
+from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.files.ledger.byte_ranges import (
     ByteRanges,
     byte_ranges_of,
@@ -127,6 +134,48 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
     wanted = [s for s in assigned if growing_mark(s.file.etag) or newest[s.file.path] == s.file]
     chosen = _read_again(files, byte_ranges_of(wanted))
     return Chosen(chosen.splits, chosen.released, chosen.left_out, ref)
+
+
+def replacing(view: StateView, chosen: Chosen) -> Chosen:
+    """Return the files that were chosen, each from its start: with rows of all of it others go."""
+    paths = {split.file.path for split in chosen.splits}
+    files = FilesOfInterest(view, chosen=paths.__contains__)
+    newest = files.newest_versions(paths).values()
+    splits = [FileSplit(file, 0, end) for file, end in newest if end > 0]
+    return replace(chosen, splits=splits, released=sorted({*chosen.released, *files.quarantined}))
+
+
+def retracted(view: StateView, pattern: str) -> Chosen:
+    """All known files, whatever became of them."""
+    if not pattern:
+        raise OptionError(
+            "retract: no option says which files' rows go",
+            view.store.location,
+            "",
+            "--matching",
+            "To remove the rows of all files, add --matching '*'.",
+        )
+    files = FilesOfInterest(view, pattern)
+    versions = files.newest_versions()
+    gone = [retraction_of(path) for path, (file, _) in versions.items() if not file.is_gone]
+    return Chosen(gone, list(files.quarantined))
+
+
+def check_file_column(store: StateStore, command: str) -> None:
+    """Check that the table of a query names the file of each row.
+
+    Raises:
+        OptionError: at its last start it did not, or it has not started.
+    """
+    if not recorded_ends(store).file_column:
+        raise OptionError(
+            f"{command}: the table has no column that names the file of a row",
+            store.location,
+            "a query without writeFileColumn",
+            "direct writes into a table with this column since its first batch",
+            "Delete the rows from the table by hand, then run `sluice requeue` without --replace; "
+            "or start the query with writeFileColumn=NAME and a new checkpoint into a new table.",
+        )
 
 
 def forgotten(view: StateView, pattern: str, *, quarantined: bool) -> Chosen:

@@ -23,7 +23,7 @@ from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.documents.orders import Order, Orders
 from ....checkpoint_meta.documents.reader_assignment import part_of, readers_of
 from ....checkpoint_meta.documents.reader_commit import ReaderCommits
-from ....checkpoint_meta.files.file_split import FileSplit
+from ....checkpoint_meta.files.file_split import RETRACTS, FileSplit
 from ....errors import StateMissingError
 from ...coordinator.upkeep import Backoff
 from ...source_api import OpenState, SourceCleaner
@@ -214,5 +214,5 @@ class SourceCleanup(SourceCleaner):
             left = commit.remainders(serializer)
             part = part_of(checkpoint, reader, serializer, self._commits.find)
             for index, split in enumerate(part):
-                if split is not None and index not in unread:
+                if split is not None and index not in unread and split.replaces != RETRACTS:
                     yield split, left.get(index)

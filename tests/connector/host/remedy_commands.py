@@ -90,6 +90,14 @@ COMMANDS = [
     Wrong(
         "rewind: pass either", "rewind CK --yes", "rewind CK --to 1 --yes", "--to 42", (1, 2, 2, 3)
     ),
+    Wrong(
+        "reprocess_plan.py: {}: the table has no",
+        "retract CK --matching * --yes",
+        "requeue CK --matching * --yes",
+        "without --replace",
+        _TWICE,
+    ),
+    Wrong("retract: no option says", "retract CK", "files CK", "--matching '*'"),
     Wrong("forget: no option says", "forget CK", "files CK --in-state pending", "--matching '*'"),
     Wrong(
         "--in-state: no row",
