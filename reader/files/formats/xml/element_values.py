@@ -240,105 +240,86 @@ class _Struct:
         Raises:
             Partial: with the fields that fit.
         """
-        row: dict[str, Any] = {}
-        of_attributes: dict[str, Any] = {}
-        problems = list[str]()
-        if attributes and element.items():
-            self._take_attributes(element, of_attributes, extra, problems)
+        row, of_attributes, problems = dict[str, Any](), dict[str, Any](), list[str]()
+        for name, text in self._names.attributes(element) if attributes else ():
+            into = self._find(name), of_attributes, problems
+            self._take(name, text, into, extra, is_attribute=True)
         # `StaxXmlParser.convertObject` sets attributes of a record first,
         # `convertObjectWithAttributes` those of a struct last.
         if elements_win:
             row = of_attributes
         # As `contents` has them; most of the time of reading goes by here.
         if element.text and not is_blank(element.text):
-            self._take_text(element.text, row, extra, problems)
+            self._take_text(element.text, row, problems, extra)
         for child in element:
             if isinstance(child.tag, str):
-                self._take(child, row, extra, problems)
+                name = self._names.name(child.tag)
+                # `_find` begins with the same look-up; here it saves a call for almost every one.
+                column = self._exact.get(name) or self._find(name) or self._wildcard
+                self._take(name, child, (column, row, problems), extra)
             if child.tail and not is_blank(child.tail):
-                self._take_text(child.tail, row, extra, problems)
+                self._take_text(child.tail, row, problems, extra)
         if not elements_win:
-            for name in row.keys() & of_attributes if self._refuses_repeats else ():
-                self._refuse_second(name, row.pop(name), extra, problems)
-            row.update(of_attributes)
+            self._put_attributes(of_attributes, row, problems, extra)
         if problems:
             raise Partial(problems[0], row)
         return row
 
-    def _take_attributes(
-        self, element: Element, row: dict[str, Any], extra: Extra, problems: list[str]
+    def _put_attributes(
+        self, values: dict[str, Any], row: dict[str, Any], problems: list[str], extra: Extra
     ) -> None:
-        for name, text in self._names.attributes(element):
-            column = self._find(name)
-            if column is None:
-                extra.new(name, text)
-                continue
-            if self._is_second(column, row):
-                self._refuse_second(name, text, extra, problems)
-                continue
-            try:
-                row[column.name] = None
-                if column.repeats and text is not None:
-                    raise ValueMisfit(f"{text[:100]!r} where an array is expected")
-                row[column.name] = column.of_text(text)
-            except ValueMisfit as err:
-                problems.append(f"{name}: {err}")
-                put(extra.lost, name, text)
+        for name in row.keys() & values if self._refuses_repeats else ():
+            problems.append(f"{name}: {_SECOND}")
+            put(extra.lost, name, row.pop(name))
+        row.update(values)
 
-    def _take_text(self, text: str, row: dict[str, Any], extra: Extra, problems: list[str]) -> None:
-        name = self._names.value_tag
-        if self._value is None:
-            extra.new(name, self._names.text(text))
-            return
-        if self._is_second(self._value, row):
-            self._refuse_second(name, self._names.text(text), extra, problems)
-            return
-        try:
-            _set(row, self._value, self._value.of_text(self._names.text(text)))
-        except ValueMisfit as err:
-            problems.append(f"{name}: {err}")
-            _set(row, self._value, None)
-            put(extra.lost, name, text)
+    def _take_text(self, text: str, row: dict[str, Any], problems: list[str], extra: Extra) -> None:
+        self._take(
+            self._names.value_tag, self._names.text(text), (self._value, row, problems), extra
+        )
 
-    def _take(self, child: Element, row: dict[str, Any], extra: Extra, problems: list[str]) -> None:
-        name = self._names.name(child.tag)
-        # `_find` begins with the same look-up; here it saves a call for almost every element.
-        column = self._exact.get(name) or self._find(name)
+    def _take(
+        self,
+        name: str,
+        item: Element | str | None,
+        into: tuple[_Field | None, dict[str, Any], list[str]],
+        extra: Extra,
+        *,
+        is_attribute: bool = False,
+    ) -> None:
+        """Set the field of an element or a text, as far as it fits."""
+        column, row, problems = into
         if column is None:
-            if self._wildcard is None:
-                extra.new(name, self._names.value(child))
-                return
-            column = self._wildcard
-        if self._is_second(column, row):
-            self._refuse_second(name, self._names.value(child), extra, problems)
+            extra.new(name, self._kept(item))
             return
-        within = Extra() if column.is_nested else extra
+        if self._refuses_repeats and column.name in row and not column.repeats:
+            problems.append(f"{name}: {_SECOND}")
+            put(extra.lost, name, self._kept(item))
+            return
+        value, within = None, Extra() if column.is_nested else extra
         try:
-            _set(row, column, column.convert(child, within))
-        except Partial as err:
-            problems.append(f"{name}: {err}")
-            _set(row, column, err.value)
+            if isinstance(item, Element):
+                value = column.convert(item, within)
+            elif is_attribute and column.repeats and item is not None:
+                raise ValueMisfit(f"{item[:100]!r} where an array is expected")
+            else:
+                value = column.of_text(item)
         except ValueMisfit as err:
             problems.append(f"{name}: {err}")
-            _set(row, column, None)
-            if column.is_nested:
-                # All of the element is noted below, so its parts are not noted again.
-                within.lost.clear()
-            put(extra.lost, name, self._names.value(child))
+            if isinstance(err, Partial):
+                value = err.value
+            else:
+                # All of it is noted here, so its parts are not noted again.
+                if column.is_nested:
+                    within.lost.clear()
+                put(extra.lost, name, self._kept(item))
+        if column.repeats and not is_attribute:
+            # Elements of one name are an array, or else the last one counts.
+            row.setdefault(column.name, []).append(value)
+        else:
+            row[column.name] = value
         if column.is_nested:
             extra.inner(name, within)
 
-    def _is_second(self, column: _Field, row: dict[str, Any]) -> bool:
-        return self._refuses_repeats and column.name in row and not column.repeats
-
-    def _refuse_second(self, name: str, value: Any, extra: Extra, problems: list[str]) -> None:
-        problems.append(f"{name}: {_SECOND}")
-        put(extra.lost, name, value)
-
-
-def _set(row: dict[str, Any], column: _Field, value: Any) -> None:
-    """Set a value; elements of one name are an array, or else the last one counts."""
-    if column.repeats:
-        row.setdefault(column.name, []).append(value)
-    else:
-        row[column.name] = value
+    def _kept(self, item: Element | str | None) -> Any:
+        return self._names.value(item) if isinstance(item, Element) else item
