@@ -57,11 +57,9 @@ def _unit(name: str) -> str:
     return _LONG_NAMES.get(singular, singular)
 
 
-def _lower(value: object) -> object:
-    return value.strip().lower() if isinstance(value, str) else value
-
-
-LowerCase = BeforeValidator(_lower)
+LowerCase = BeforeValidator(
+    lambda value: value.strip().lower() if isinstance(value, str) else value
+)
 """Takes a word in any case, for an option that is one of several."""
 
 ByteSize = Annotated[int, BeforeValidator(parse_bytes)]

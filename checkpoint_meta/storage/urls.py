@@ -89,16 +89,16 @@ def hadoop_url(path: str, scheme: str = "") -> str:
     if path.startswith("file://"):
         return "file:" + path.removeprefix("file://")  # Quoted already: not valid UTF-8.
     if path.startswith("/"):
-        return "file:" + _ODD.sub(_quoted, path)
+        return "file:" + _quoted(path)
     protocol, separator, rest = path.partition("://")
     if protocol in ("http", "https"):
         return path
     authority, slash, place = rest.partition("/")
-    return f"{scheme or protocol}{separator}{authority}{slash}{_ODD.sub(_quoted, place)}"
+    return f"{scheme or protocol}{separator}{authority}{slash}{_quoted(place)}"
 
 
-def _quoted(match: re.Match[str]) -> str:
-    return quote(match[0], safe="")
+def _quoted(path: str) -> str:
+    return _ODD.sub(lambda match: quote(match[0], safe=""), path)
 
 
 def absolute(url: str) -> str:
@@ -253,7 +253,7 @@ def _parsed(path: str) -> LoadedPath:
         return LoadedPath(path, path.replace("\\,", ","), ())
     if scheme in _LOCAL_SCHEMES:
         # A quoted mark such as %2A is a character of the name, never a wildcard.
-        path = os.fsdecode(unquote_to_bytes(_QUOTED_MARK.sub(_kept_mark, path)))
+        path = os.fsdecode(unquote_to_bytes(_QUOTED_MARK.sub(r"%5C\g<0>", path)))
         path = "/" + path.partition(":")[2].lstrip("/")
     parts = path.split("/")
     first = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts))
@@ -270,7 +270,3 @@ def _parsed(path: str) -> LoadedPath:
     if scheme in ("", *_LOCAL_SCHEMES):
         return LoadedPath(path, os.path.abspath(os.path.expanduser(fixed)), tuple(rest))
     return LoadedPath(path, storage_url(fixed), tuple(rest))
-
-
-def _kept_mark(match: re.Match[str]) -> str:
-    return "%5C" + match[0]

@@ -165,15 +165,13 @@ class CheckpointRecord:
         """
         later, self.sent = self.sent, {r: list(events) for r, events in aborted.sent.items()}
         for reader, events in later.items():
-            kept = (e for e in events if not _resumes_from(e, aborted.ref))
+            kept = (
+                e for e in events if not (isinstance(e, Continuation) and e.origin == aborted.ref)
+            )
             self.sent.setdefault(reader, []).extend(kept)
         # The next cut holds what both were sent, so both count against its limits.
         aborted.budget.add(self.budget)
         self.budget = aborted.budget
-
-
-def _resumes_from(event: Event, ref: CheckpointRef) -> bool:
-    return isinstance(event, Continuation) and event.origin == ref
 
 
 def continued_by(sent: Iterable[Continuation], ref: CheckpointRef) -> Collection[int]:

@@ -71,7 +71,14 @@ def first_unread(
         raise _changed(paths[changed[0]], int(sizes[changed[0]]), int(ends[changed[0]]))
     shrunk = changed[sizes[changed] < ends[changed]]
     if len(shrunk):
-        raise _shrunk(paths[shrunk[0]], int(sizes[shrunk[0]]), int(ends[shrunk[0]]))
+        raise FileChangedError(
+            "an append-only file was truncated or replaced",
+            paths[shrunk[0]],
+            f"{int(sizes[shrunk[0]])} bytes",
+            f"at least the {int(ends[shrunk[0]])} bytes that were already read",
+            "Rotate by moving the file away and creating a new name; to keep using this file, set "
+            "onOverwrite=reprocess (reads it whole) or ignore (reads no more of it).",
+        )
     starts[changed] = ends[changed]
     return starts
 
@@ -83,17 +90,6 @@ def _changed(path: str, size: int, end: int) -> FileChangedError:
         f"another version of {size} bytes, after {end} bytes were read",
         "files that do not change, since onOverwrite=fail",
         "Put the file back, or set onOverwrite to ignore, reprocess, replace or appendTail.",
-    )
-
-
-def _shrunk(path: str, size: int, end: int) -> FileChangedError:
-    return FileChangedError(
-        "an append-only file was truncated or replaced",
-        path,
-        f"{size} bytes",
-        f"at least the {end} bytes that were already read",
-        "Rotate by moving the file away and creating a new name; to keep using this file, set "
-        "onOverwrite=reprocess (reads it whole) or ignore (reads no more of it).",
     )
 
 

@@ -57,12 +57,14 @@ class ArchiveFormat(FileFormat):
         try:
             for member in members(split, self.options, first):
                 part, whole = member.part, (0, member.file.size)
-                if part != whole and not self._may_cut(member.file):
+                may_cut = self._inner.splittability(member.file) == Splittability.RECORDS
+                if part != whole and not may_cut:
                     if part[0]:
                         continue
                     part = whole
                 at = within if member.ordinal == first else 0
-                may_pack = not at and part == whole and self._may_pack(member.file)
+                may_pack = not at and part == whole and member.file.size <= SMALL_FILE
+                may_pack = may_pack and self._inner.may_pack(member.file)
                 if run and not (may_pack and run.has_room_for(member)):
                     yield from self._together(run.taken())
                 if not run:
@@ -76,12 +78,6 @@ class ArchiveFormat(FileFormat):
             yield from self._together(run.taken())
             raise
         yield from self._together(run.taken())
-
-    def _may_cut(self, file: FileVersion) -> bool:
-        return self._inner.splittability(file) == Splittability.RECORDS
-
-    def _may_pack(self, file: FileVersion) -> bool:
-        return file.size <= SMALL_FILE and self._inner.may_pack(file)
 
     def _alone(self, member: Member, at: int, part: tuple[int, int]) -> Iterator[Decoded]:
         with member.opened(in_part=bool(at) or part != (0, member.file.size)) as file:

@@ -113,7 +113,9 @@ class StoredFile:
         try:
             self._refuse_cut_bgzip()
             # The longest mark that is looked for, that of snappy's frames, has ten bytes.
-            yield _Checked(_open(self.codec, raw, raw.peek(10), begun), raw, self.broken)
+            yield _Checked(
+                _open(self.codec, raw, self.source.read_at(start, 10), begun), raw, self.broken
+            )
         except FAULTS as err:
             raise self.broken(raw.position, err) from err
 
@@ -185,9 +187,6 @@ class _Raw(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
-
-    def peek(self, count: int) -> bytes:
-        return self._source.read_at(self.position, count)
 
     def read(self, count: int = -1) -> bytes:
         # Python's -1 asks for all that is left, which may be the whole file.

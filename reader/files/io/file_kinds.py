@@ -77,10 +77,6 @@ _ANY = re.compile(
 )
 
 
-def _html(tag: bytes) -> _Kind:
-    return _Kind("an HTML page", tag, remedy="Remove the error page")
-
-
 def another_kind(
     beginning: bytes, file: FileVersion, options: ReaderOptions, *, is_stored: bool = False
 ) -> MalformedDataError | None:
@@ -93,8 +89,10 @@ def another_kind(
     html = _IS_HTML.match(beginning) if options.file_format in ("json", "csv") else None
     if html is None and _ANY.match(beginning) is None:
         return None
-    starts = (kind for kind in _KINDS if beginning.startswith(kind.magic, kind.position))
-    kind = _html(html["tag"]) if html else next(starts)
+    if html:
+        kind = _Kind("an HTML page", html["tag"], remedy="Remove the error page")
+    else:
+        kind = next(kind for kind in _KINDS if beginning.startswith(kind.magic, kind.position))
     if kind.is_text and not _CONTROL.search(beginning, 0, 64):
         return None
     codec = codec_of(file.path, options.compression)

@@ -149,10 +149,6 @@ def _text_object(value: Any) -> dict[str, str]:
     return {str(key): str(text) for key, text in json_object(value, '{"key": "value"}').items()}
 
 
-def _secret_object(value: Any) -> dict[str, Any]:
-    return json_object(value, '{"anon": true}')
-
-
 def _one_character(value: str) -> str:
     if len(value) > 1:
         raise ValueError("one character, or nothing")
@@ -201,7 +197,11 @@ FieldSeparator = Annotated[
     str, AfterValidator(_field_separator), PlainSerializer(_written, when_used="json")
 ]
 TextObject = Annotated[dict[str, str], BeforeValidator(_text_object)]
-SecretObject = Annotated[dict[str, Any], BeforeValidator(_secret_object), AfterValidator(Secret)]
+SecretObject = Annotated[
+    dict[str, Any],
+    BeforeValidator(lambda value: json_object(value, '{"anon": true}')),
+    AfterValidator(Secret),
+]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 StopAtDelimiter = Annotated[str, _only("STOP_AT_DELIMITER", "handling")]
 

@@ -41,7 +41,7 @@ def scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Sca
         TypeError: JSON cannot be read into columns of this type.
     """
     if _types.is_null(kind):
-        return _nothing
+        return lambda *_: None
     words = _NON_NUMBERS if options.allow_non_numeric_numbers else {}
 
     def floats(text: str, kind: pa.DataType) -> float:
@@ -71,10 +71,6 @@ def scalar(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Sca
         return time
 
     return converted
-
-
-def _nothing(symbol: str, text: str) -> None:
-    del symbol, text
 
 
 def _taken_as(kind: pa.DataType) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ def _reader(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Co
             raise TypeError("JSON can be read only into maps with string keys")
         return _Maps(kind, _reader(kind.item_type, options, temporal))
     if _types.is_string(kind):
-        return _Leaves(kind, _plain(kind, str), _string)
+        return _Leaves(kind, _plain(kind, str), lambda text: _token(text)[1])
     if _types.is_binary(kind):
         return _Leaves(kind, None, _binary)
     convert = scalar(kind, options, temporal)
@@ -108,10 +108,6 @@ def _token(text: bytes) -> tuple[str, str]:
     if word in ("true", "false") or word[0] in "{[":
         return word, word
     return ("int" if word.lstrip("-").isdigit() else "float"), word
-
-
-def _string(text: bytes) -> str:
-    return _TEXT.decode(text) if text[:1] == b'"' else written(text)
 
 
 def _binary(text: bytes) -> bytes:

@@ -31,6 +31,7 @@ _TOKEN = re.compile(
 _COLON = re.compile(rb"\s*:")
 _NAME = re.compile(rb"[0-9A-Za-z_$@#*+\-\x80-\xff]+")
 _IN_STRING = re.compile(rb'\\.|"', re.DOTALL)
+_REQUOTED = {b"\\'": b"'", b'"': b'\\"'}
 _SURROGATES = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\.",
@@ -158,22 +159,16 @@ def _strict_token(options: ReaderOptions, match: re.Match[bytes]) -> bytes:
     if first == b'"' or (first == b"'" and options.allow_single_quotes):
         inner = token[1:-1]
         if options.allow_single_quotes:
-            inner = _IN_STRING.sub(_in_double_quotes, inner)
+            inner = _IN_STRING.sub(lambda part: _REQUOTED.get(part[0], part[0]), inner)
         # Half of a surrogate pair is no character; Java writes a question mark for it.
-        return b'"%s"' % (inner if is_name else _SURROGATES.sub(_whole_characters, inner))
+        if not is_name:
+            inner = _SURROGATES.sub(lambda p: b"?" if len(p[0]) == _LONE else p[0], inner)
+        return b'"%s"' % inner
     if first == b"/":
         return b" " if options.allow_comments else token
     if is_name and options.allow_unquoted_field_names and _NAME.fullmatch(token):
         return b'"%s"' % token
     return _WORD_NUMBERS.get(token, token) if options.allow_non_numeric_numbers else token
-
-
-def _in_double_quotes(match: re.Match[bytes]) -> bytes:
-    return {b"\\'": b"'", b'"': b'\\"'}.get(match[0], match[0])
-
-
-def _whole_characters(match: re.Match[bytes]) -> bytes:
-    return b"?" if len(match[0]) == _LONE else match[0]
 
 
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)

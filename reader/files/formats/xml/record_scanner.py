@@ -57,12 +57,9 @@ def records(
     if in_place and _encoding_of(file, options) == options.encoding:
         # Behind a record that was read no other is open.
         base += split.skip
-
-    def too_far(at: int) -> Exception:
-        return too_long(file.path, f"byte {at}", options)
-
+    limit = Limit(most, lambda at: too_long(file.path, f"byte {at}", options))
     finder = RecordFinder(
-        options.row_tag, Limit(most, too_far), ignore_namespace=options.ignore_namespace, base=base
+        options.row_tag, limit, ignore_namespace=options.ignore_namespace, base=base
     )
     with closing(_pieces(split._replace(start=base), options)) as pieces:
         for several in finder.records(pieces):
