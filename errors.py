@@ -199,6 +199,11 @@ def without_history(error: ErrorT) -> ErrorT:
     return error.reworded(what, where, found, expected, remedy)
 
 
+def first_line(error: BaseException) -> str:
+    """Return the beginning of what an error says; the name of its class if it says nothing."""
+    return str(error).strip().partition("\n")[0][:300] or type(error).__name__
+
+
 def is_installed(*modules: str) -> bool:
     """True if all of these modules can be imported; imports none but the packages around them."""
     try:

@@ -13,16 +13,7 @@ from typing import Any, Final
 
 from .contract import Storage
 from .providers import ClientConfig
-from .storage_errors import PASSING, AnotherVersion, MissingBucket, RefusedRequest, message_in
-
-_NUMBERS: Final = {
-    PermissionError: errno.EACCES,
-    FileNotFoundError: errno.ENOENT,
-    MissingBucket: errno.ENOENT,
-    AnotherVersion: errno.ESTALE,
-    RefusedRequest: errno.EINVAL,
-    OSError: errno.EIO,
-}
+from .storage_errors import PASSING, MissingBucket, RefusedRequest, error_of_status, message_in
 
 _NAMES: Final = {
     "access_key_id": "aws_access_key_id",
@@ -88,24 +79,21 @@ def as_os_errors(where: str) -> Iterator[None]:
         detail = error.response.get("Error", {})
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         code = str(detail.get("Code", ""))
-        kind = PermissionError if status in (401, 403) else OSError
-        # Keys that have expired, among others, are answered with 400, as is a client that is slow.
-        if status in range(400, 500) and kind is OSError and not _may_pass(status, code):
-            kind = RefusedRequest
-        # SQS answers 400 where there is no such queue.
-        if status == 404 or "NonExistentQueue" in code or "QueueDoesNotExist" in code:
-            kind = MissingBucket if code == "NoSuchBucket" else FileNotFoundError
-        if status == 501:
-            kind = RefusedRequest
-        if status == 412:
-            kind = AnotherVersion
         # What boto3 cannot read it takes for the message as a whole: see `storage_errors.py`.
         message = str(detail.get("Message", ""))
         reason = message_in(message) if "<" in message else f"{code}: {message}"
         text = f"the service answered {status} ({reason})"
         # The cause is printed too, and an answer may repeat tokens that no mask here knows.
         error.args, error.response = (text,), {}
-        raise kind(_NUMBERS[kind], text, where) from error
+        # SQS answers 400 where there is no such queue.
+        if status == 404 or "NonExistentQueue" in code or "QueueDoesNotExist" in code:
+            kind = MissingBucket if code == "NoSuchBucket" else FileNotFoundError
+            raise kind(errno.ENOENT, text, where) from error
+        # Keys that have expired, among others, are answered with 400, as is a client that is slow.
+        is_refused = status in range(400, 500) and not _may_pass(status, code)
+        if status == 501 or (is_refused and status not in (401, 403, 412)):
+            raise RefusedRequest(errno.EINVAL, text, where) from error
+        raise error_of_status(status, text, where) from error
     except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError) as error:
         raise PermissionError(errno.EACCES, str(error), where) from error
     except exceptions.BotoCoreError as error:

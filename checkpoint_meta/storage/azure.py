@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ...masking import masked
 from .providers import ClientConfig
-from .storage_errors import AnotherVersion
+from .storage_errors import error_of_status
 
 _ENVIRONMENT: Final = {
     "account_name": "AZURE_STORAGE_ACCOUNT_NAME",
@@ -102,13 +102,7 @@ def as_os_errors(where: str) -> Iterator[None]:
             raise PermissionError(errno.EACCES, masked(str(error)), where) from None
         # The service's own text repeats what was signed.
         text = f"the service answered {error.status_code} ({error_code(error)})"
-        if error.status_code in (401, 403):
-            raise PermissionError(errno.EACCES, text, where) from None
-        if error.status_code == 404:
-            raise FileNotFoundError(errno.ENOENT, text, where) from None
-        if error.status_code == 412:
-            raise AnotherVersion(errno.ESTALE, text, where) from None
-        raise OSError(errno.EIO, text, where) from None
+        raise error_of_status(error.status_code, text, where) from None
     except exceptions.AzureError as error:
         # A signature is a part of the address.
         text = re.sub(r"\?\S*", "", masked(str(error)))

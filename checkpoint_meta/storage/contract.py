@@ -105,6 +105,14 @@ class Page:
     is_there: bool = True
     """False if there is nothing, not even a marker object of a directory."""
 
+    @classmethod
+    def of(
+        cls, files: Mapping[str, FileStatus], folders: Sequence[str] = (), *, is_there: bool = True
+    ) -> Page:
+        """Return a page of these files; one of unknown size counts as empty."""
+        sizes, modified, etags = zip(*files.values(), strict=True) if files else ((), (), ())
+        return cls([*files], [max(0, size) for size in sizes], modified, etags, folders, is_there)
+
     def only(self, mask: Sequence[bool]) -> Page:
         """Return the page with the files for which `mask` is true."""
         columns: Any = (self.names, self.sizes, self.modified, self.etags)

@@ -233,17 +233,9 @@ def _status(info: Mapping[str, Any]) -> FileStatus:
 
 
 def _page(listing: Sequence[Mapping[str, Any]]) -> Page:
-    infos = [info for info in listing if info["type"] != "directory"]
-    statuses = [_status(info) for info in infos]
-    return Page(
-        [str(info["name"]) for info in infos],
-        # A file of unknown size counts as empty.
-        [max(0, status.size) for status in statuses],
-        [status.modified for status in statuses],
-        [status.etag for status in statuses],
-        [str(info["name"]).rstrip("/") + "/" for info in listing if info["type"] == "directory"],
-        bool(listing),
-    )
+    files = {str(i["name"]): _status(i) for i in listing if i["type"] != "directory"}
+    folders = [str(i["name"]).rstrip("/") + "/" for i in listing if i["type"] == "directory"]
+    return Page.of(files, folders, is_there=bool(listing))
 
 
 def _first(details: Mapping[str, Any], keys: Sequence[str]) -> Any:

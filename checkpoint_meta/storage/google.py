@@ -8,12 +8,12 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote
 
 from .providers import ClientConfig
-from .storage_errors import AnotherVersion
+from .storage_errors import error_of_status
 
 _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -62,12 +62,6 @@ def version_deleter(bucket: str, config: ClientConfig) -> Callable[[str, str], N
 
     session = AuthorizedSession(google_credentials(config), default_host=_HOST)
     base = str(config.store.get("base_url") or f"https://{_HOST}")
-    kinds: Mapping[int, tuple[type[OSError], int]] = {
-        401: (PermissionError, errno.EACCES),
-        403: (PermissionError, errno.EACCES),
-        404: (FileNotFoundError, errno.ENOENT),
-        412: (AnotherVersion, errno.ESTALE),
-    }
 
     def delete(key: str, generation: str) -> None:
         where = f"gs://{bucket}/{key}"
@@ -80,7 +74,7 @@ def version_deleter(bucket: str, config: ClientConfig) -> Callable[[str, str], N
         except (requests.RequestException, exceptions.GoogleAuthError) as error:
             raise OSError(errno.EIO, f"no answer: {type(error).__name__}", where) from error
         if not answer.ok:
-            kind, number = kinds.get(answer.status_code, (OSError, errno.EIO))
-            raise kind(number, f"the store answered {answer.status_code}", where)
+            text = f"the store answered {answer.status_code}"
+            raise error_of_status(answer.status_code, text, where)
 
     return delete

@@ -202,16 +202,9 @@ class HdfsStorage(ServerStorage):
         self, prefix: str, *, after: str = "", until: str = "", folders: bool = False
     ) -> Iterator[Page]:
         for listed in self._listed(prefix.rstrip("/") or "/"):
-            files = [status for status in listed if not status.isdir]
-            versions = [_status(status) for status in files]
-            yield Page(
-                [status.path for status in files],
-                [version.size for version in versions],
-                [version.modified for version in versions],
-                [version.etag for version in versions],
-                [f"{status.path}/" for status in listed if status.isdir],
-                bool(listed),
-            )
+            files = {status.path: _status(status) for status in listed if not status.isdir}
+            directories = [f"{status.path}/" for status in listed if status.isdir]
+            yield Page.of(files, directories, is_there=bool(listed))
 
     @override
     def exists(self, prefix: str) -> bool:

@@ -201,7 +201,7 @@ class LocalStorage(Storage):
     def pages(
         self, prefix: str, *, after: str = "", until: str = "", folders: bool = False
     ) -> Iterator[Page]:
-        names, sizes, modified, directories = [], [], [], []
+        files, directories = dict[str, FileStatus](), list[str]()
         with os.scandir(prefix) as entries:
             for entry in entries:
                 if entry.is_dir():
@@ -210,11 +210,8 @@ class LocalStorage(Storage):
                     continue
                 # A draft may have got its name meanwhile.
                 with contextlib.suppress(FileNotFoundError):
-                    status = self.stat(entry.path)
-                    names.append(entry.path)
-                    sizes.append(status.size)
-                    modified.append(status.modified)
-        yield Page(names, sizes, modified, [""] * len(names), directories)
+                    files[entry.path] = self.stat(entry.path)
+        yield Page.of(files, directories)
 
     @override
     def exists(self, prefix: str) -> bool:

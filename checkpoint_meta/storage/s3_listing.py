@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from .contract import Page, microseconds
+from .contract import FileStatus, Page, microseconds
 
 INCOMPLETE: Final = "the store answered a list request with an incomplete page"
 
@@ -54,11 +54,11 @@ def s3_pages(
 def _page(bucket: str, answer: Mapping[str, Any]) -> Page:
     # A key that ends in a slash is the marker object of a directory.
     objects = [one for one in answer.get("Contents", ()) if not one["Key"].endswith("/")]
-    return Page(
-        [f"{bucket}/{one['Key']}" for one in objects],
-        [one["Size"] for one in objects],
-        [microseconds(one["LastModified"]) for one in objects],
-        [one.get("ETag", "").strip('"') for one in objects],
-        [f"{bucket}/{one['Prefix']}" for one in answer.get("CommonPrefixes", ())],
-        bool(answer.get("Contents") or answer.get("CommonPrefixes")),
-    )
+    files = {
+        f"{bucket}/{one['Key']}": FileStatus(
+            one["Size"], microseconds(one["LastModified"]), one.get("ETag", "").strip('"')
+        )
+        for one in objects
+    }
+    folders = [f"{bucket}/{one['Prefix']}" for one in answer.get("CommonPrefixes", ())]
+    return Page.of(files, folders, is_there=bool(answer.get("Contents") or folders))

@@ -168,22 +168,18 @@ class SftpStorage(ServerStorage):
         listed = self._ask(
             directory, lambda files: list(files.listdir_iter(directory or "/", read_aheads=20))
         )
-        names, statuses, directories = [], [], []
+        files, directories = dict[str, FileStatus](), list[str]()
         for one in listed:
             name, mode = f"{directory}/{one.filename}", one.st_mode or 0
             if stat.S_ISLNK(mode):
                 # A link to a directory may lead to one above.
                 with contextlib.suppress(FileNotFoundError):
-                    statuses.append(self.stat(name))
-                    names.append(name)
+                    files[name] = self.stat(name)
             elif stat.S_ISDIR(mode):
                 directories.append(f"{name}/")
             else:
-                names.append(name)
-                statuses.append(_status(one))
-        sizes = [status.size for status in statuses]
-        modified = [status.modified for status in statuses]
-        yield Page(names, sizes, modified, [""] * len(names), directories)
+                files[name] = _status(one)
+        yield Page.of(files, directories)
 
     @override
     def exists(self, prefix: str) -> bool:

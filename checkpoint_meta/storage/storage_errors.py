@@ -73,8 +73,15 @@ _KINDS: Final[Mapping[str, tuple[type[OSError], int]]] = {
     "403": (PermissionError, errno.EACCES),
     "AccessDenied": (PermissionError, errno.EACCES),
     "404": (FileNotFoundError, errno.ENOENT),
+    "412": (AnotherVersion, errno.ESTALE),
     "416": (BeyondTheEnd, errno.EINVAL),
 }
+
+
+def error_of_status(status: int | None, text: str, where: str) -> OSError:
+    """Return the error of the operating system for an answer by HTTP; it names `where`."""
+    kind, number = _KINDS.get(str(status), (OSError, errno.EIO))
+    return kind(number, text, where)
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from ..files.evolution.type_growth import children, with_children
+
 TABLE_COLUMNS: Final = "sluice.write.tableColumns"
 """Local property of Spark's jobs by which a sink passes the columns of its table to the tasks."""
 
@@ -70,29 +72,9 @@ def _by_name(fields: Sequence[pa.Field]) -> dict[str, pa.Field]:
     return {field.name: field for field in fields}
 
 
-def _inner(kind: pa.DataType) -> dict[str, pa.Field]:
-    """The fields of a nested type; names of those in lists and maps differ between writers."""
-    if _types.is_struct(kind):
-        return _by_name(list(kind))
-    if _types.is_map(kind):
-        return {"key": kind.key_field, "value": kind.item_field}
-    return {"element": kind.value_field} if is_list(kind) else {}
-
-
 def is_list(kind: pa.DataType) -> bool:
     """True for lists, in either of Arrow's forms of them."""
     return bool(_types.is_list(kind) or _types.is_large_list(kind))
-
-
-def _of(kind: pa.DataType, inner: Sequence[pa.Field]) -> pa.DataType:
-    """The same nested type with other fields."""
-    if _types.is_struct(kind):
-        return pa.struct(inner)
-    if _types.is_map(kind):
-        return pa.map_(*inner)
-    if is_list(kind):
-        return pa.list_(*inner) if _types.is_list(kind) else pa.large_list(*inner)
-    return kind
 
 
 def _with_ids(
@@ -103,8 +85,10 @@ def _with_ids(
     result = {}
     for name in [name for name in fields if name in columns]:
         kind, column = fields[name].type, columns[name]
-        inner = _with_ids(_inner(kind), _inner(column.type), new)
-        result[name] = _labelled(fields[name], _of(kind, inner), (column.metadata or {})[_ID])
+        inner = _with_ids(dict(children(kind)), dict(children(column.type)), new)
+        result[name] = _labelled(
+            fields[name], with_children(kind, inner), (column.metadata or {})[_ID]
+        )
     for name in fields:
         if name not in columns:
             (result[name],) = _fresh([fields[name]], new)
@@ -113,7 +97,9 @@ def _with_ids(
 
 def _fresh(fields: Sequence[pa.Field], new: Iterator[int]) -> list[pa.Field]:
     ids = [str(next(new)).encode() for _ in fields]
-    kinds = (_of(f.type, _fresh(list(_inner(f.type).values()), new)) for f in fields)
+    kinds = (
+        with_children(f.type, _fresh([each for _, each in children(f.type)], new)) for f in fields
+    )
     return [_labelled(f, kind, i) for f, kind, i in zip(fields, kinds, ids, strict=True)]
 
 
@@ -122,5 +108,5 @@ def _labelled(field: pa.Field, kind: pa.DataType, number: bytes) -> pa.Field:
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    inner = [_plain(each) for each in _inner(field.type).values()]
-    return field.with_type(_of(field.type, inner)).remove_metadata()
+    inner = [_plain(each) for _, each in children(field.type)]
+    return field.with_type(with_children(field.type, inner)).remove_metadata()

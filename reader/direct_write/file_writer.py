@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 from ...checkpoint_meta.documents.written_file import FileName, WrittenFile
 from ...checkpoint_meta.storage.contract import Draft
 from ...errors import OptionError
+from ..files.io.memory_bounds import Spill
 from .field_ids import finds_by_id, with_field_ids
 from .partition_spec import paths_of
 from .partitioning import Values
 from .place import Place
-from .spill import Spill
 from .statistics import Leaf, float_arrays, leaves, statistics_of
 from .table_fit import (
     check_not_null,

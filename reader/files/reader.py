@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, compress
@@ -30,6 +31,7 @@ from ...errors import (
     MalformedDataError,
     SluiceError,
     SplitReadError,
+    first_line,
 )
 from ..api import (
     LeftOut,
@@ -247,7 +249,7 @@ class FileSplitReader(SplitReader[FileSplit]):
     def _held_back(self, split: FileSplit) -> Iterator[Item]:
         """No row before the whole split is known to be good, so that it can be returned."""
         most = 4 * self._options.batch_bytes
-        with Spool(most) as spool, Spool(most) as left_out:
+        with closing(Spool(most)) as spool, closing(Spool(most)) as left_out:
             reports = list[Report]()
             try:
                 for item in self._decoded(split):
@@ -391,7 +393,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             raise MalformedDataError(
                 "file cannot be decoded",
                 f"{path}, bytes {split.start} to {split.end}",
-                str(err).splitlines()[0] if str(err) else type(err).__name__,
+                first_line(err),
                 f"{self._options.file_format} data that fits the schema",
                 "Repair the file, or set ignoreCorruptFiles to skip and count it.",
             ) from err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -60,6 +60,36 @@ def is_variant(kind: pa.DataType) -> bool:
     if not _types.is_struct(kind) or {child.name for child in kind} != {"value", "metadata"}:
         return False
     return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
+
+
+def holds(kind: pa.DataType, is_one: Callable[[pa.DataType], bool]) -> bool:
+    """Return whether a type, or one within it, is such a one."""
+    children = (kind.field(at).type for at in range(kind.num_fields))
+    return is_one(kind) or any(holds(child, is_one) for child in children)
+
+
+def children(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
+    """The fields of a nested type; those in lists and maps have names that differ by writers."""
+    if _types.is_struct(kind):
+        return [(field.name, field) for field in kind]
+    if _types.is_map(kind):
+        return [("key", kind.key_field), ("value", kind.item_field)]
+    return [("element", kind.value_field)] if hasattr(kind, "value_field") else []
+
+
+def with_children(kind: pa.DataType, fields: Iterable[pa.Field]) -> pa.DataType:
+    """The same nested type with other fields; the lists that Spark has no type for as plain ones.
+
+    A type without any is given back.
+    """
+    if _types.is_struct(kind):
+        return pa.struct(fields)
+    if _types.is_map(kind):
+        key, value = fields
+        return pa.map_(key.with_nullable(False), value)
+    if _types.is_large_list(kind):
+        return pa.large_list(*fields)
+    return pa.list_(*fields) if hasattr(kind, "value_field") else kind
 
 
 def ddl_of(kind: pa.DataType) -> str:
@@ -254,16 +284,9 @@ def retyped(kind: pa.DataType, types: Mapping[Path, pa.DataType], path: Path = (
     """Return the type with others at these paths, which are those of `map_nested`."""
     if path in types:
         return types[path]
-    if _types.is_struct(kind):
-        return pa.struct([f.with_type(retyped(f.type, types, (*path, f.name))) for f in kind])
-    if _types.is_map(kind):
-        key = retyped(kind.key_type, types, (*path, "key"))
-        item = retyped(kind.item_type, types, (*path, "value"))
-        return pa.map_(kind.key_field.with_type(key), kind.item_field.with_type(item))
-    if hasattr(kind, "value_field"):
-        element = retyped(kind.value_type, types, (*path, "element"))
-        return pa.list_(kind.value_field.with_type(element))
-    return kind
+    return with_children(kind, [
+        field.with_type(retyped(field.type, types, (*path, name))) for name, field in children(kind)
+    ])  # fmt: skip
 
 
 def grown(

@@ -16,9 +16,15 @@ import pyarrow.compute as pc
 from typing_extensions import override
 
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
-from ....errors import WITHOUT_THE_FILE, MalformedDataError, SchemaMismatchError, SplitReadError
+from ....errors import (
+    WITHOUT_THE_FILE,
+    MalformedDataError,
+    SchemaMismatchError,
+    SplitReadError,
+    first_line,
+)
 from ..evolution.hints import parse_hints, with_hinted_types
-from ..evolution.type_growth import fitted_field, merged, quoted, wider
+from ..evolution.type_growth import fitted_field, holds, merged, quoted, wider
 from ..io.file_version import naming
 from ..io.memory_bounds import too_long
 from ..io.source_file import SourceFile
@@ -77,11 +83,11 @@ def reading(file: FileVersion, kind: str) -> Iterator[None]:
     except pa.ArrowException as err:
         # Dictionaries of UUIDs, for one, have another storage type than pyarrow lets them have.
         if not (isinstance(err, pa.ArrowNotImplementedError) or "storage type" in str(err)):
-            raise malformed(file, kind, _first_line(err)) from err
+            raise malformed(file, kind, first_line(err)) from err
         raise SchemaMismatchError(
             f"a type in the {kind} is not supported",
             file.path,
-            _first_line(err),
+            first_line(err),
             "types that pyarrow can read",
             "Leave the column out of .schema(...), or have it written with another type.",
         ) from err
@@ -90,10 +96,10 @@ def reading(file: FileVersion, kind: str) -> Iterator[None]:
             "Leave the column out of .schema(...), or have it written in another way. If no "
             "program reads it, the file is damaged: set ignoreCorruptFiles to skip and count it."
         )
-        raise malformed(file, kind, _first_line(err), remedy) from err
+        raise malformed(file, kind, first_line(err), remedy) from err
     # A damaged length lets a decoder ask for more memory than the machine has.
     except (OSError, ValueError, OverflowError, MemoryError, EOFError) as err:
-        raise malformed(file, kind, _first_line(err)) from err
+        raise malformed(file, kind, first_line(err)) from err
 
 
 def malformed(
@@ -106,11 +112,6 @@ def malformed(
 
 class UndecodedColumnError(ValueError):
     """A column that does not decode, while others may."""
-
-
-def _first_line(err: BaseException) -> str:
-    lines = str(err).strip().splitlines()
-    return lines[0][:300] if lines else type(err).__name__
 
 
 @contextmanager
@@ -310,19 +311,14 @@ class BlockFormat(FileFormat):
 def _refuse_other_encodings(batch: pa.RecordBatch, path: str, row: int) -> None:
     """Refuse text that is not UTF-8: a table with it could not be read by others."""
     for field, array in zip(batch.schema, batch.columns, strict=True):
-        if not _holds_text(field.type):
+        if not holds(field.type, pa.types.is_string):
             continue
         try:
             array.validate(full=True)
         except pa.ArrowInvalid as err:
             remedy = f"Read the column as bytes: {quoted(field.name)} binary in the schema."
-            misfit = Misfit(field.name, _first_line(err), "text in UTF-8", remedy)
+            misfit = Misfit(field.name, first_line(err), "text in UTF-8", remedy)
             raise misfit.in_file(f"{path}, rows from {row}") from err
-
-
-def _holds_text(kind: pa.DataType) -> bool:
-    children = (kind.field(at).type for at in range(kind.num_fields))
-    return pa.types.is_string(kind) or any(map(_holds_text, children))
 
 
 _NUMBER = 16

@@ -22,7 +22,7 @@ import pyarrow as pa
 from isal import igzip_lib
 
 from ....checkpoint_meta.files.file_split import FileVersion
-from ....errors import MalformedDataError
+from ....errors import MalformedDataError, first_line
 from ..options import Compression
 from .source_file import RandomAccess
 from .varints import read_varint
@@ -137,7 +137,7 @@ class StoredFile:
         return MalformedDataError(
             f"compressed file cannot be decompressed as {self.codec}",
             f"{self.file.path}, before byte {position} of {self.file.size}",
-            str(err).splitlines()[0] if str(err) else type(err).__name__,
+            first_line(err),
             f"whole {self.codec} data",
             "Replace the file, or name its codec with the compression option. If it may still be "
             "written, set onSplitError to return, which reads it again later; ignoreCorruptFiles "

@@ -15,7 +15,7 @@ from typing import IO, cast
 
 from typing_extensions import override
 
-from ....errors import WITHOUT_THE_FILE, MalformedDataError, SluiceError
+from ....errors import WITHOUT_THE_FILE, MalformedDataError, SluiceError, first_line
 from ..options import Compression, ReaderOptions
 from ..options.values import LINE_FORMATS
 from .codecs import codec_of
@@ -140,5 +140,4 @@ def naming(path: str) -> Iterator[None]:
     except SluiceError:
         raise
     except _FAULTS as err:
-        text = str(err).splitlines()[0] if str(err) else type(err).__name__
-        raise unreadable(path, text, "Replace it with a complete one") from err
+        raise unreadable(path, first_line(err), "Replace it with a complete one") from err

@@ -8,9 +8,8 @@ record batch of Arrow. That may have `maxRecordBytes` bytes, decompressed, and i
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from types import TracebackType
-from typing import IO, Self
+from collections.abc import Iterable, Iterator
+from typing import IO
 
 import pyarrow as pa
 
@@ -58,50 +57,69 @@ def too_long(
     )
 
 
+class Spill:
+    """Tables of one schema in a temporary file, of which nothing is left when it is closed."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._file: IO[bytes] | None = None
+
+    def put(self, rows: pa.Table | pa.RecordBatch) -> int:
+        """Keep some rows; returns where they are."""
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="sluice-spill-")  # noqa: SIM115 - closed by close
+        # Each is a stream of its own, which can be read from where it starts.
+        start = self._file.seek(0, 2)
+        with pa.ipc.new_stream(self._file, self._schema) as writer:
+            writer.write(rows)
+        return start
+
+    def tables(self, places: Iterable[int]) -> Iterator[pa.Table]:
+        """Rows that were put, in the order of their places."""
+        for start in places:
+            assert self._file is not None
+            self._file.seek(start)
+            yield pa.ipc.open_stream(self._file).read_all()
+
+    def close(self) -> None:
+        """The temporary file goes."""
+        if self._file is not None:
+            self._file.close()
+
+
 class Spool:
     """Holds batches of one schema back until a split or document is known to be whole.
 
     They are put in, then taken out in order. A few stay in memory, the rest goes to a temporary
-    Arrow file. A context manager.
+    file.
     """
 
     def __init__(self, memory_bytes: int) -> None:
         self._limit = memory_bytes
         self._held = 0
-        self._memory: list[pa.RecordBatch] = []
-        self._file: IO[bytes] | None = None
-        self._writer: pa.RecordBatchStreamWriter | None = None
+        self._memory = list[pa.RecordBatch]()
+        self._spill: Spill | None = None
+        self._places = list[int]()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Drop what is held."""
         self._memory.clear()
-        if self._file is not None:
-            self._file.close()
+        if self._spill is not None:
+            self._spill.close()
 
     def put(self, batch: pa.RecordBatch) -> None:
         """Keep one batch in memory, or on disk once memory would exceed the limit."""
         # Once a batch is on disk, all that follow are, so that they stay in order.
-        if self._writer is None and self._held + batch.nbytes <= self._limit:
+        if self._spill is None and self._held + batch.nbytes <= self._limit:
             self._memory.append(batch)
             self._held += batch.nbytes
             return
-        if self._writer is None:
-            self._file = tempfile.TemporaryFile(prefix="sluice-spool-")  # noqa: SIM115 - closed by __exit__
-            self._writer = pa.ipc.new_stream(self._file, batch.schema)
-        self._writer.write_batch(batch)
+        self._spill = self._spill or Spill(batch.schema)
+        self._places.append(self._spill.put(batch))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All batches in order; nothing can be put in afterwards."""
         # What is in memory was put in before anything that went to disk.
         yield from self._memory
-        if self._writer is not None and self._file is not None:
-            self._writer.close()
-            self._file.seek(0)
-            yield from pa.ipc.open_stream(self._file)
+        for table in self._spill.tables(self._places) if self._spill else ():
+            yield from table.to_batches()

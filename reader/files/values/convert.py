@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ....errors import WITHOUT_THE_FILE, SchemaMismatchError
 from ..evolution.file_types import ForeignType
-from ..evolution.type_growth import is_variant
+from ..evolution.type_growth import holds, is_variant
 from .map_nested import UUID, Change, decoded, is_list_like, lengths_of, plain, same
 from .numbers import decimals
 from .rows import null_mask
@@ -101,7 +101,7 @@ def converter(source: pa.DataType, field: pa.Field, column: str, zone: str) -> C
 
 def _type_converter(source: pa.DataType, target: pa.DataType, column: str, zone: str) -> Change:
     if source == target:
-        return _checked(column, target) if _holds_decimals(source) else same
+        return _checked(column, target) if holds(source, _types.is_decimal) else same
     if isinstance(source, ForeignType):
         _require_stored(source, target, column)
     simple, unwrap = plain(source)
@@ -129,11 +129,6 @@ def _require_stored(source: ForeignType, target: pa.DataType, column: str) -> No
     is_kind = (_is_bytes, _types.is_integer, _types.is_duration, _types.is_struct)
     if _types.is_string(target) or not any(is_one(stored) and is_one(target) for is_one in is_kind):
         raise Misfit(column, source.label, str(target))
-
-
-def _holds_decimals(kind: pa.DataType) -> bool:
-    children = (kind.field(at).type for at in range(kind.num_fields))
-    return _types.is_decimal(kind) or any(map(_holds_decimals, children))
 
 
 def _checked(column: str, target: pa.DataType) -> Change:

@@ -30,10 +30,9 @@ _CLOCKS_DIFFER = 60_000_000
 def file_page(storage: Storage, name: str) -> Page:
     """Return a page with the file of exactly this name; an empty one if it does not exist."""
     try:
-        status = storage.stat(name)
+        return Page.of({name: storage.stat(name)})
     except FileNotFoundError:
-        return Page([], [], [], [], is_there=False)
-    return Page([name], [max(0, status.size)], [status.modified], [status.etag])
+        return Page.of({}, is_there=False)
 
 
 class RemoteFiles:

@@ -112,7 +112,7 @@ class RemoteTree(Tree):
     def _level(self, task: _NameRange) -> Iterator[tuple[Page, int] | More[_NameRange]]:
         # A wildcard's directories are chosen before anything below them is listed.
         for page in self.storage.pages(task.prefix, folders=True):
-            yield Page([], [], [], [], page.folders, page.is_there), task.level
+            yield Page.of({}, page.folders, is_there=page.is_there), task.level
             yield from self._folders(page, task)
 
     def _directory(self, task: _NameRange) -> Iterator[tuple[Page, int] | More[_NameRange]]:

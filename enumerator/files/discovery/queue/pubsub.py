@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from .....checkpoint_meta.storage.client_options import client_config
 from .....checkpoint_meta.storage.google import google_credentials
-from .....checkpoint_meta.storage.storage_errors import RefusedRequest
+from .....checkpoint_meta.storage.storage_errors import RefusedRequest, error_of_status
 from .....errors import is_installed, not_installed
 from .api import AnnouncedObject, EventQueue, MalformedMessage, Message, announced, event_of
 
@@ -158,10 +158,6 @@ def _as_os_errors(where: str) -> Iterator[None]:
         raise PermissionError(errno.EACCES, reason, where) from None
     except exceptions.GoogleAPICallError as error:
         text = f"the service answered {type(error).__name__}"
-        if isinstance(error, exceptions.Forbidden | exceptions.Unauthorized):
-            raise PermissionError(errno.EACCES, text, where) from None
-        if isinstance(error, exceptions.NotFound):
-            raise FileNotFoundError(errno.ENOENT, text, where) from None
         if isinstance(error, exceptions.InvalidArgument):
             raise RefusedRequest(errno.EINVAL, text, where) from None
-        raise OSError(errno.EIO, text, where) from None
+        raise error_of_status(error.code, text, where) from None

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...evolution.type_growth import is_variant
+from ...evolution.type_growth import holds, is_variant
 from ...options import ReaderOptions
 from ...values.numbers import decimals
 from ...values.rows import batch_of, columns_of, gc_paused, null_mask
@@ -69,12 +69,6 @@ def intermediate_type(kind: pa.DataType) -> pa.DataType | None:
         return pa.decimal256(min(76, kind.precision + 1), kind.scale + 1)
     simple = _types.is_integer(kind) or _types.is_floating(kind)
     return kind if simple or _types.is_string(kind) or _types.is_boolean(kind) else None
-
-
-def holds_floats(kind: pa.DataType) -> bool:
-    """Return whether a number in `kind` is a float, at any depth."""
-    children = [kind.field(at).type for at in range(kind.num_fields)]
-    return _types.is_floating(kind) or any(map(holds_floats, children))
 
 
 def finish(array: pa.Array, target: pa.DataType, temporal: Temporal) -> pa.Array:
@@ -196,7 +190,7 @@ class FastRecords:
         """`schema` is that of the batches, `data` that of what records hold."""
         self._schema, self._data = schema, data
         self._options, self._temporal = options, temporal
-        self._floats = [at for at, kind in enumerate(data.types) if holds_floats(kind)]
+        self._floats = [at for at, kind in enumerate(data.types) if holds(kind, _types.is_floating)]
         known_only = options.checks_unknown_fields
         intermediate = intermediate_schema(data)
         self._strict: FlatRecords | NestedRecords | None

@@ -19,7 +19,7 @@ one is read at once. With `recordPath` the elements are records themselves, as l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import chain
 
 import pyarrow as pa
@@ -247,7 +247,7 @@ class Documents:
         step = min(BLOCK_BYTES, options.batch_bytes)
         parser = _ElementParser(file, rows, self._fast)
         driver = TextDriver(parser, options, b"\n")
-        with Spool(4 * options.batch_bytes) as spool:
+        with closing(Spool(4 * options.batch_bytes)) as spool:
             pieces = content(file, options, step)
             for lines, source in records_at(ROOT, file, pieces, options):
                 parsed = driver.parse(lines, source)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...evolution.file_types import ForeignType, with_collations
-from ...evolution.type_growth import SPARK_TYPES, noted_type, retyped
+from ...evolution.type_growth import SPARK_TYPES, holds, noted_type, retyped
 from ...values.map_nested import UUID, Change, Path, map_nested
 from . import int96 as int96s
 from .schema_elements import (
@@ -150,7 +150,7 @@ class LogicalTypes:
 
     def _needed(self, schema: pa.Schema) -> Iterator[tuple[Path, pa.DataType]]:
         # An interval may be read as the number of microseconds that it is stored as.
-        intervals = {own.name.lower() for own in schema if _holds_duration(own.type)}
+        intervals = {own.name.lower() for own in schema if holds(own.type, pa.types.is_duration)}
         for path, kind in self.types.items():
             if not pa.types.is_duration(kind) or path[0].lower() in intervals:
                 yield path, kind
@@ -195,11 +195,6 @@ def _leaves(schema: pa.Schema) -> list[tuple[Path, pa.DataType]]:
     for own in schema:
         map_nested(own.type, note, (own.name,))
     return leaves
-
-
-def _holds_duration(kind: pa.DataType) -> bool:
-    children = (kind.field(at).type for at in range(kind.num_fields))
-    return pa.types.is_duration(kind) or any(map(_holds_duration, children))
 
 
 def _parsed(notes: bytes) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing_extensions import override
 from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import WITHOUT_THE_FILE, MalformedDataError
 from ...evolution.new_columns import NewColumnsSeen
+from ...evolution.type_growth import children, with_children
 from ...io.codecs import codec_of
 from ...io.compressed.splittable_codecs import anywhere, cuts_at_starts, starts
 from ...io.lines import (
@@ -347,18 +348,8 @@ def data_schema(schema: pa.Schema, options: ReaderOptions) -> pa.Schema:
 
 def nullable(target: pa.Field) -> pa.Field:
     """Return the same field with nulls allowed at every depth, as parsers produce it."""
-    return target.with_nullable(True).with_type(_nullable_type(target.type))
-
-
-def _nullable_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct([nullable(child) for child in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(nullable(kind.value_field))
-    if pa.types.is_map(kind):
-        value = nullable(kind.item_field)
-        return pa.map_(kind.key_field.with_type(_nullable_type(kind.key_type)), value)
-    return kind
+    fields = [nullable(field) for _, field in children(target.type)]
+    return target.with_nullable(True).with_type(with_children(target.type, fields))
 
 
 _MISFIT = re.compile(r"(?:column )?([^:'\"]+): .* where \S+ is expected")
