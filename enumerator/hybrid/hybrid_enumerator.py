@@ -134,13 +134,9 @@ class HybridEnumeratorSource(EnumeratorSource[HybridSplit, HybridState]):
             )
 
     @cached_property
-    def _split_serializer(self) -> HybridSplitSerializer:
-        return HybridSplitSerializer([part.split_serializer for part in self.parts])
-
-    @property
     @override
     def split_serializer(self) -> VersionedSerializer[Sequence[HybridSplit]]:
-        return self._split_serializer
+        return HybridSplitSerializer([part.split_serializer for part in self.parts])
 
     @property
     @override

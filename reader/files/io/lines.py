@@ -196,6 +196,12 @@ def _between(source: RandomAccess, position: int, end: int, largest: int) -> Ite
         position += len(data)
 
 
+def stored_content(split: FileSplit, options: ReaderOptions, step: int) -> Iterator[bytes]:
+    """The stored bytes of a split in pieces of at most `step` bytes, small ones first."""
+    with SourceFile(split.file, options.storage_options).opened() as source:
+        yield from _between(source, split.start, split.end, step)
+
+
 def _read(stream: Readable, step: int) -> Iterator[bytes]:
     while data := stream.read(min(step, _MOST_AT_ONCE)):
         yield data

@@ -87,134 +87,82 @@ def records(
     for data in content.own:
         held.add(data)
         # Not long after a limit on seconds is reached its reader gets to know.
-        if held.size >= step or time.monotonic() - began > SLOW:
-            yield from held.whole()
+        if held.ends and (len(held.data) >= step or time.monotonic() - began > SLOW):
+            yield held.taken(held.ends)
             began = time.monotonic()
-    boundary = held.end
+    boundary = held.at + len(held.data)
     for data in content.beyond:
-        if held.add_beyond(data, boundary):
+        if held.add(data, boundary):
             break
-    yield from held.rest()
+        # Without a separator in its own content a split has no record: what follows is not read.
+        if not held.begun and held.at >= boundary:
+            return
+    else:
+        held.check(len(held.data))
+        held.ends = len(held.data)
+    if held.begun and held.ends:
+        yield held.taken(held.ends)
 
 
 class _Held:
     """Content that was not given out yet."""
 
     def __init__(self, separator: bytes, limit: Limit, *, begun: bool) -> None:
-        self._separator = separator
+        self._separator, self._limit = separator, limit
         self._overlaps = overlaps_itself(separator)
-        self._limit = limit
-        self._begun = begun
+        self.begun = begun
         """True once the first record of the split begins where the held content does."""
-        self._parts = list[bytes]()
-        self._at = 0
-        """Where they begin in the split's content."""
-        self.end = 0
-        """Position after the held bytes."""
-        self._open = 0
-        """Where the record begins whose end was not seen yet."""
-        self._tail = b""
-        """The last bytes, in which a separator may begin that ends in the next ones."""
+        self.data = bytearray()
+        self.at = 0
+        """Where it begins in the split's content."""
+        self.ends = 0
+        """Behind the last record in it whose end was seen."""
 
-    @property
-    def size(self) -> int:
-        """Bytes that are held."""
-        return self.end - self._at
-
-    def add(self, data: bytes) -> None:
-        """Take more of the split's own content."""
-        window, start = self._taken(data)
-        first = window.find(self._separator)
-        if first >= 0:
-            self._ends(start + first)
-            self._open = start + self._last(window) + len(self._separator)
-        self._keep(window, start)
-
-    def add_beyond(self, data: bytes, boundary: int) -> bool:
-        """Take more of what follows; true once the records of the split have ended.
-
-        The own content ends at `boundary`.
-        """
-        window, start = self._taken(data)
-        at = window.find(self._separator)
-        while 0 <= at < boundary - start:
-            # It crosses the boundary, so what follows it still belongs to the split.
-            self._ends(start + at)
-            at = window.find(self._separator, at + len(self._separator))
-        if at >= 0 and self._begun:
-            self._ends(start + at)
-        self._keep(window, start)
-        # Without a separator in its own content a split has no record, so what follows is not read.
-        is_over = at >= 0 or not (self._begun or self.end - len(self._tail) < boundary)
-        if is_over and self._begun:
-            self._cut(self._open)
-            self.end = self._open
-        return is_over
-
-    def whole(self) -> Iterator[tuple[int, bytes]]:
-        """The records that are whole, if there are any; they are held no longer."""
-        if self._open > self._at:
-            at, rest = self._at, self._cut(self._open)
-            data = b"".join(self._parts)
-            self._parts, self._at = rest, self._open
-            yield at, data
-
-    def rest(self) -> Iterator[tuple[int, bytes]]:
-        """All that is held; the last record may end without a separator."""
-        if self._begun and self.size:
-            self._check(self.end)
-            data = b"".join(self._parts)
-            self._parts.clear()
-            yield self._at, data
-
-    def _taken(self, data: bytes) -> tuple[bytes, int]:
-        """Return what has to be searched, and where it begins in the split's content."""
-        window, start = self._tail + data, self.end - len(self._tail)
-        self._parts.append(data)
-        self.end += len(data)
-        return window, start
-
-    def _last(self, window: bytes) -> int:
-        if self._overlaps:
-            # From the right another one might be found, which overlaps the last from the left.
-            return len(window) - len(window.split(self._separator)[-1]) - len(self._separator)
-        return window.rfind(self._separator)
-
-    def _ends(self, separator: int) -> None:
-        """Note that the open record ends at the separator there, and the next one follows it."""
-        end = separator + len(self._separator)
-        if not self._begun:
-            self._parts, self._at, self._begun = self._cut(end), end, True
-        else:
-            self._check(separator)
-        self._open = end
-
-    def _keep(self, window: bytes, start: int) -> None:
+    def add(self, data: bytes, boundary: int | None = None) -> bool:
+        """Take more content; true at the first separator from `boundary` on, if that is given."""
         width = len(self._separator)
         # Nothing of a separator that was found may be part of another one.
-        self._tail = window[max(len(window) - width + 1, self._open - start, 0) :]
-        if not self._begun:
-            # All of it belongs to the split before.
-            self._parts, self._at = [], self.end
+        begin = max(self.ends, len(self.data) - width + 1)
+        self.data += data
+        place = self.data.find(self._separator, begin)
+        is_first = True
+        while place >= 0:
+            is_beyond = boundary is not None and self.at + place >= boundary
+            if is_beyond and not self.begun:
+                return True
+            if not self.begun:
+                # All before it belongs to the split before.
+                self.taken(place + width)
+                self.begun, place = True, -width
+            elif is_first:
+                self.check(place)
+            self.ends, is_first = place + width, False
+            if is_beyond:
+                return True
+            if boundary is None and not self._overlaps:
+                # What is between is shorter than what comes at a time.
+                last = self.data.rfind(self._separator, self.ends)
+                self.ends = last + width if last >= 0 else self.ends
+                break
+            place = self.data.find(self._separator, self.ends)
+        tail = max(self.ends, len(self.data) - width + 1)
+        if self.begun:
+            self.check(tail)
         else:
-            self._check(self.end - len(self._tail))
+            self.taken(tail)
+        return False
 
-    def _check(self, end: int) -> None:
-        if end - self._open > self._limit.bytes:
-            raise self._limit.error(self._open)
+    def taken(self, end: int) -> tuple[int, bytes]:
+        """Give out what is before `end`."""
+        at, data = self.at, bytes(memoryview(self.data)[:end])
+        del self.data[:end]
+        self.at, self.ends = at + end, max(0, self.ends - end)
+        return at, data
 
-    def _cut(self, end: int) -> list[bytes]:
-        """Keep the parts up to there; returns what follows."""
-        # From the end, where the cut nearly always is: a record seldom spans many parts.
-        rest, left = list[bytes](), self.end - end
-        while left and left >= len(self._parts[-1]):
-            left -= len(self._parts[-1])
-            rest.append(self._parts.pop())
-        if left:
-            last = self._parts.pop()
-            self._parts.append(last[:-left])
-            rest.append(last[-left:])
-        return rest[::-1]
+    def check(self, end: int) -> None:
+        """Refuse an open record that is too long, up to `end`."""
+        if end - self.ends > self._limit.bytes:
+            raise self._limit.error(self.at + self.ends)
 
 
 def mark_after_last_record(

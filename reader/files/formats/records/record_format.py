@@ -21,7 +21,7 @@ from .....errors import WITHOUT_THE_FILE, MalformedDataError
 from ...evolution.new_columns import NewColumnsSeen
 from ...evolution.type_growth import children, with_children
 from ...io.codecs import codec_of
-from ...io.compressed.splittable_codecs import anywhere, cuts_at_starts, starts
+from ...io.compressed.splittable_codecs import cuts_at_starts, starts
 from ...io.lines import (
     LineBlock,
     is_ascii_superset,
@@ -124,7 +124,7 @@ class RecordFormat(FileFormat):
             or asks_row_index(self.schema)
         )
         codec = codec_of(file.path, options.compression)
-        if not whole and (codec is Compression.NONE or anywhere(codec)):
+        if not whole and codec in (Compression.NONE, Compression.BZIP2):
             return Splittability.RECORDS
         if not whole and cuts_at_starts(codec, self.context.cut_places):
             return Splittability.BLOCKS

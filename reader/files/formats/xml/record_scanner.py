@@ -20,7 +20,7 @@ from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import MalformedDataError
 from ...io.codecs import codec_of
 from ...io.file_kinds import another_kind
-from ...io.lines import content
+from ...io.lines import content, stored_content
 from ...io.memory_bounds import HELD, too_long
 from ...io.source_file import SourceFile
 from ...io.whole_records import Limit
@@ -28,7 +28,6 @@ from ...options import Compression, ReaderOptions
 from .elements import MOST_OF_TREE, size_of_tree
 
 _STEP = 1024 * 1024
-_AT_FIRST = 64 * 1024
 _DECLARED = re.compile(rb"\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -114,7 +113,7 @@ def _pieces(split: FileSplit, options: ReaderOptions) -> Generator[bytes, None, 
     """Yield the content of a split, cut anywhere, in UTF-8; a byte order mark stays where it is."""
     file, step = split.file, min(_STEP, options.batch_bytes)
     if is_read_in_place(file, options):
-        pieces = _stored(split, options, step)
+        pieces = stored_content(split, options, step)
     else:
         pieces = content(file, options, step, keeps_mark=True)
     first = next(pieces, b"")
@@ -128,17 +127,6 @@ def _pieces(split: FileSplit, options: ReaderOptions) -> Generator[bytes, None, 
         return
     other = options.model_copy(update={"encoding": declared})
     yield from content(file, other, step, keeps_mark=True)
-
-
-def _stored(split: FileSplit, options: ReaderOptions, most: int) -> Iterator[bytes]:
-    with SourceFile(split.file, options.storage_options).opened() as source:
-        # Small at first: inference takes only the beginning of a file.
-        at, step = split.start, _AT_FIRST
-        while at < split.end:
-            data = source.read_at(at, min(step, split.end - at))
-            yield data
-            at += len(data)
-            step = min(2 * step, most)
 
 
 def _encoding_of(file: FileVersion, options: ReaderOptions) -> str:

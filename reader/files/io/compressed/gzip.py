@@ -28,7 +28,6 @@ from isal import igzip_lib
 
 from .....checkpoint_meta.files.file_split import FileVersion
 from .....checkpoint_meta.storage.urls import is_local, local_name
-from .....errors import is_installed
 from ..source_file import AsFile, SourceFile
 from .cut_places import AccessPoint
 
@@ -53,11 +52,6 @@ with opening() as source, rapidgzip.open(source, parallelization=1) as file:
 """
 _WINDOW = 32 * 1024
 _EMPTY_BLOCK, _EMPTY_BITS = 0b010, 10
-
-
-def can_find_points() -> bool:
-    """True if rapidgzip is installed here."""
-    return is_installed("rapidgzip")
 
 
 def find_points(file: FileVersion, storage: Mapping[str, Any]) -> list[AccessPoint]:

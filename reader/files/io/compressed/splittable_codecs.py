@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
-from .....errors import SplitReadError
+from .....errors import SplitReadError, is_installed
 from ...options import Compression, ReaderOptions
 from ..codecs import Readable, StoredFile
 from ..source_file import SourceFile
@@ -17,15 +17,10 @@ from .cut_places import CutPlaces
 _STEP = 1024 * 1024
 
 
-def anywhere(codec: Compression) -> bool:
-    """True if a split may begin at any byte."""
-    return codec is Compression.BZIP2
-
-
 def cuts_at_starts(codec: Compression, cut_places: CutPlaces | None) -> bool:
     """True if a split may begin where `starts` says; gzip needs `cut_places` for that."""
     if codec is Compression.GZIP:
-        return cut_places is not None and gzip.can_find_points()
+        return cut_places is not None and is_installed("rapidgzip")
     return codec is Compression.ZSTD
 
 
