@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import pyarrow as pa
@@ -110,6 +110,20 @@ def map_nested(
         element = nested(kind.value_type, path=(*path, "element"))
         return None if element is None else _on_list(element)
     return leaf(kind, path)
+
+
+def leaves_of(columns: Iterable[pa.Field], path: Path = ()) -> list[tuple[Path, pa.DataType]]:
+    """Path and type of each type without children, in their order."""
+    leaves: list[tuple[Path, pa.DataType]] = []
+    for field in columns:
+        map_nested(field.type, lambda kind, at: leaves.append((at, kind)), (*path, field.name))
+    return leaves
+
+
+def changes_of(schema: pa.Schema, leaf: Leaf) -> dict[str, Change]:
+    """The changes of columns, by their names, that those of leaves lead to: see `map_nested`."""
+    changes = {field.name: map_nested(field.type, leaf, (field.name,)) for field in schema}
+    return {name: change for name, change in changes.items() if change is not None}
 
 
 def lengths_of(array: pa.Array) -> pa.Array:

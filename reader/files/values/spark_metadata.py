@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from ....errors import SchemaMismatchError
 from ..options import ReaderOptions, RebaseMode
-from .map_nested import Change, Path, map_nested
+from .map_nested import Change, Path, changes_of
 from .rows import in_place_of
 from .times.zones import zone_of
 
@@ -61,8 +61,7 @@ def rebase_functions(
         rebase = hybrid.instants if is_instant else hybrid.dates
         return _refusing(rebase, path) if mode is RebaseMode.EXCEPTION else rebase
 
-    changes = {field.name: map_nested(field.type, leaf, (field.name,)) for field in schema}
-    return {name: change for name, change in changes.items() if change is not None}
+    return changes_of(schema, leaf)
 
 
 def _refusing(rebase: Change, path: str) -> Change:

@@ -25,7 +25,7 @@ from ...evolution.type_growth import retyped
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
 from ...values.convert import ColumnNames
-from ...values.map_nested import UUID, Path, map_nested, on_columns
+from ...values.map_nested import UUID, leaves_of, on_columns
 from ...values.rows import batch_of, gc_paused
 from ...values.spark_metadata import rebase_functions
 from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
@@ -66,7 +66,8 @@ class AvroFormat(BlockFormat):
     @override
     def _schema_in(cls, source: pa.NativeFile) -> pa.Schema:
         schema = AvroSchema(read_header(source).schema)
-        return pa.schema([(name, as_spark(schema.column(name).final)) for name in schema.fields])
+        kind = pa.struct([(name, schema.column(name).final) for name in schema.fields])
+        return pa.schema(list(as_spark(kind)))
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         header = read_header(source)
@@ -145,16 +146,9 @@ class AvroFormat(BlockFormat):
             raise malformed(file, self.what, f"an Avro schema that does not parse ({err})") from err
 
 
-def as_spark(kind: pa.DataType) -> pa.DataType:
-    """Return the type with bytes for UUIDs on fixed, as which Spark infers them."""
-    types: dict[Path, pa.DataType] = {}
-
-    def note(leaf: pa.DataType, path: Path) -> None:
-        if leaf == UUID:
-            types[path] = pa.binary()
-
-    map_nested(kind, note)
-    return retyped(kind, types)
+def as_spark(columns: pa.StructType) -> pa.StructType:
+    """Return the columns with bytes for UUIDs on fixed, as which Spark infers them."""
+    return retyped(columns, {at: pa.binary() for at, leaf in leaves_of(columns) if leaf == UUID})
 
 
 class _Blocks:

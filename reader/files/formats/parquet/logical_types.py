@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from ...evolution.file_types import ForeignType, with_collations
 from ...evolution.type_growth import SPARK_TYPES, holds, noted_type, retyped
-from ...values.map_nested import UUID, Change, Path, map_nested
+from ...values.map_nested import UUID, Change, Path, changes_of, leaves_of
 from . import int96 as int96s
 from .schema_elements import (
     BYTE_ARRAY,
@@ -84,7 +84,8 @@ class LogicalTypes:
     def __init__(self, parquet: pq.ParquetFile, unsupported: Unsupported | None = None) -> None:
         self._unsupported = unsupported or Unsupported()
         self._schema = parquet.schema_arrow
-        self._leaves = _leaves(self._schema)
+        # Arrow has as many as Parquet, in the same order.
+        self._leaves = leaves_of(self._schema)
         self.int96: set[Path] = set()
         self.types: dict[Path, pa.DataType] = {}
         """Types other than Arrow's; those of INT96 are in `int96`."""
@@ -174,27 +175,7 @@ def _annotated(logical: str, kind: pa.DataType) -> pa.DataType | None:
 
 def changes(schema: pa.Schema, leaves: Mapping[Path, Change]) -> dict[str, Change]:
     """Return the changes of columns, by their name, that these changes of leaves lead to."""
-
-    def leaf(kind: pa.DataType, path: Path) -> Change | None:
-        del kind
-        return leaves.get(path)
-
-    if not leaves:
-        return {}
-    changed = {own.name: map_nested(own.type, leaf, (own.name,)) for own in schema}
-    return {name: change for name, change in changed.items() if change is not None}
-
-
-def _leaves(schema: pa.Schema) -> list[tuple[Path, pa.DataType]]:
-    """Return path and type of each leaf: Arrow's are as many as Parquet's, in the same order."""
-    leaves: list[tuple[Path, pa.DataType]] = []
-
-    def note(kind: pa.DataType, path: Path) -> None:
-        leaves.append((path, kind))
-
-    for own in schema:
-        map_nested(own.type, note, (own.name,))
-    return leaves
+    return changes_of(schema, lambda _, path: leaves.get(path)) if leaves else {}
 
 
 def _parsed(notes: bytes) -> dict[str, Any]:

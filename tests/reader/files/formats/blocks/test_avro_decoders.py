@@ -232,7 +232,7 @@ def _columns(path: Path) -> pa.Schema:
     fields = []
     for name in schema.fields:
         with suppress(Misfit, TypeError):
-            fields.append(fitted_field(pa.field(name, as_spark(schema.column(name).final))))
+            fields += map(fitted_field, as_spark(pa.struct([(name, schema.column(name).final)])))
     return pa.schema(fields)
 
 
