@@ -190,7 +190,7 @@ class XmlRows(RecordRows):
         self.expected = f"a well-formed element {options.row_tag} that fits the schema"
         self._values = record_reader(data, options, temporal_of(options))
         path = options.row_validation_xsd_path
-        self._xsd = RowSchema(path) if path else None
+        self._require_valid = xsd_check(path) if path else None
         self._made_here = query_columns - set(data.names)
 
     def of_record(self, record: bytes, where: Callable[[], str]) -> RecordOutcome:
@@ -225,8 +225,8 @@ class XmlRows(RecordRows):
     def _read(self, record: bytes, extra: Extra, where: Callable[[], str]) -> Row:
         root = parsed(record)
         # After expat, which limits the levels: with `huge_tree` lxml does not.
-        if self._xsd is not None:
-            self._xsd.require(record)
+        if self._require_valid is not None:
+            self._require_valid(record)
         try:
             return self._values(root, extra)
         finally:
@@ -244,38 +244,35 @@ class XmlRows(RecordRows):
             raise NewColumnsSeen(where(), shape.type())
 
 
-class RowSchema:
-    """The XSD against which every record has to be valid."""
+def xsd_check(path: str) -> Callable[[bytes], None]:
+    """Return what raises ValueError for a record that is not valid by the XML schema at `path`.
 
-    def __init__(self, path: str) -> None:
-        """Read the schema from a local path, which every executor has.
+    Raises:
+        OptionError: lxml is missing, or there is no XML schema there.
+    """
+    try:
+        from lxml import etree
+    except ImportError as err:
+        what = "rowValidationXSDPath needs the package lxml"
+        raise not_installed(what, path, "lxml", "xml") from err
+    # A record has no DOCTYPE, so there is nothing to expand; its size and levels are limited.
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True
+    )
+    try:
+        schema = etree.XMLSchema(etree.parse(path, parser))
+    except (OSError, etree.LxmlError) as err:
+        raise OptionError(
+            "rowValidationXSDPath: the XML schema cannot be read",
+            path,
+            str(err),
+            "a local path to an XML schema, the same on the driver and on the executors",
+        ) from err
 
-        Raises:
-            OptionError: lxml is missing, or there is no XML schema there.
-        """
+    def require(record: bytes) -> None:
         try:
-            from lxml import etree
-        except ImportError as err:
-            what = "rowValidationXSDPath needs the package lxml"
-            raise not_installed(what, path, "lxml", "xml") from err
-        self._etree: Any = etree
-        # A record has no DOCTYPE, so there is nothing to expand; its size and levels are limited.
-        self._parser = etree.XMLParser(
-            resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True
-        )
-        try:
-            self._schema = etree.XMLSchema(etree.parse(path, self._parser))
-        except (OSError, etree.LxmlError) as err:
-            raise OptionError(
-                "rowValidationXSDPath: the XML schema cannot be read",
-                path,
-                str(err),
-                "a local path to an XML schema, the same on the driver and on the executors",
-            ) from err
-
-    def require(self, record: bytes) -> None:
-        """Raise ValueError unless the record is valid."""
-        try:
-            self._schema.assertValid(self._etree.fromstring(record, self._parser))
-        except self._etree.LxmlError as err:
+            schema.assertValid(etree.fromstring(record, parser))
+        except etree.LxmlError as err:
             raise ValueError(f"not valid by rowValidationXSDPath: {err}") from err
+
+    return require

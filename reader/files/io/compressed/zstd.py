@@ -17,7 +17,6 @@ from ..whole_records import Content
 from .cut_places import NEAR
 
 _FRAME = b"\x28\xb5\x2f\xfd"
-_AHEAD = 64 * 1024
 _STEP = 1024 * 1024
 
 
@@ -43,16 +42,15 @@ def frames(source: RandomAccess, size: int) -> list[int]:
         ValueError: the bytes are no frames of zstd, or end within one. Zeros behind a frame are not
             padding, neither to the decoder nor to the command `zstd`.
     """
-    view = _Ahead(source)
     starts, at = list[int](), 0
     while at < size:
-        magic = view.read(at, 4)
+        magic = _some(source, at, 4)
         if magic == _FRAME:
             starts.append(at)
-            at = _behind_frame(view, at, size)
+            at = _behind_frame(source, at, size)
         # Skippable frames: 0x184D2A50 to 0x184D2A5F, little endian.
         elif magic[1:] == b"\x2a\x4d\x18" and magic[0] >> 4 == 5:
-            at += 8 + int.from_bytes(view.read(at + 4, 4), "little")
+            at += 8 + int.from_bytes(_some(source, at + 4, 4), "little")
         else:
             raise ValueError(f"no frame of zstd at byte {at}")
     if at > size:
@@ -60,14 +58,14 @@ def frames(source: RandomAccess, size: int) -> list[int]:
     return starts
 
 
-def _behind_frame(view: _Ahead, at: int, size: int) -> int:
+def _behind_frame(source: RandomAccess, at: int, size: int) -> int:
     # The frame header descriptor, from which the length of the header follows (RFC 8878, 3.1.1.1).
-    flags = view.read(at + 4, 1)[0]
+    flags = _some(source, at + 4, 1)[0]
     single = flags >> 5 & 1
     content = (single, 2, 4, 8)[flags >> 6]
     at += 5 + (not single) + (0, 1, 2, 4)[flags & 3] + content
     while at < size:
-        head = int.from_bytes(view.read(at, 3), "little")
+        head = int.from_bytes(_some(source, at, 3), "little")
         kind, length = head >> 1 & 3, head >> 3
         if kind == 3:
             raise ValueError(f"no block of zstd at byte {at}")
@@ -78,16 +76,7 @@ def _behind_frame(view: _Ahead, at: int, size: int) -> int:
     raise ValueError("the compressed data ends within a frame")
 
 
-class _Ahead:
-    """Small reads out of larger ones."""
-
-    def __init__(self, source: RandomAccess) -> None:
-        self._source, self._at, self._data = source, 0, b""
-
-    def read(self, at: int, count: int) -> bytes:
-        if not self._at <= at <= self._at + len(self._data) - count:
-            self._at, self._data = at, self._source.read_at(at, _AHEAD)
-        piece = self._data[at - self._at : at - self._at + count]
-        if not piece:
-            raise ValueError("the compressed data ends within a frame")
-        return piece
+def _some(source: RandomAccess, at: int, count: int) -> bytes:
+    if data := source.read_at(at, count):
+        return data
+    raise ValueError("the compressed data ends within a frame")
