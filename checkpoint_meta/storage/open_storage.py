@@ -43,23 +43,22 @@ def open_storage(
     if path is not None:
         return LocalStorage((root and local_path(root)) or path), path
     url = storage_url(url)
+    scheme, _, rest = url.partition("://")
+    bucket, _, key = rest.partition("/")
+    options = dict(storage_options)
     # Clients have threads, which a forked process does not inherit.
     process = os.getpid()
-    if (scheme := scheme_of(url)) in _SERVERS:
-        authority = url.partition("://")[2].partition("/")[0]
-        options_text = json.dumps(dict(storage_options), sort_keys=True)
-        server = _of_server(scheme, authority, options_text, process)
+    if scheme in _SERVERS:
+        server = _of_server(scheme, bucket, json.dumps(options, sort_keys=True), process)
         return server, server.name(url)
-    if not takes_whole_files(url, storage_options):
-        files, name = by_fsspec(url, storage_options)
+    if scheme not in BY_SCHEME or uses_fsspec(options):
+        files, name = by_fsspec(url, options)
         return _of_fsspec(files, process), name
-    bucket, _, key = url.partition("://")[2].partition("/")
-    options = dict(storage_options)
     if "@" in bucket:
         # abfs://container@account.dfs.core.windows.net/
         bucket, _, host = bucket.partition("@")
         options.setdefault("account_name", host.partition(".")[0])
-    storage = _of_bucket(scheme_of(url), bucket, json.dumps(options, sort_keys=True), process)
+    storage = _of_bucket(scheme, bucket, json.dumps(options, sort_keys=True), process)
     return storage, f"{bucket}/{key.strip('/')}"
 
 

@@ -199,6 +199,7 @@ class RecordFinder:
         )
         self._longest = len(row_tag.encode()) + len(_DOCTYPE) + _LONGEST_PREFIX
         self._limit = limit
+        self._pieces: Iterator[bytes] = iter(())
         self._data = b""
         self._base = base
         """Position of the first of the held bytes."""
@@ -207,12 +208,8 @@ class RecordFinder:
         self._start = -1
         """Where in them the open record begins; -1 outside of records."""
         self._depth = 0
-        self._until = b""
-        """What ends the comment, section or instruction that is open."""
         self._together_from = 0
         """Position from which it is worth looking for many records at once again."""
-        self._wanted = 0
-        """How many bytes have to be held before it is worth looking again."""
 
     def records(self, pieces: Iterator[bytes]) -> Iterator[list[tuple[int, bytes]]]:
         """Yield lists of records, each with where it begins; the last one may lack its end.
@@ -220,61 +217,101 @@ class RecordFinder:
         Raises:
             Exception: a record, or a DOCTYPE, is too long; the limit's own error.
         """
-        parts, size = list[bytes](), 0
-        for piece in pieces:
-            parts.append(piece)
-            size += len(piece)
-            if len(self._data) + size < self._wanted:
-                continue
-            self._add(b"".join(parts))
-            parts, size = [], 0
-            yield from self._found()
-        self._add(b"".join(parts))
-        yield from self._found()
-        if self._start >= 0:
-            yield [(self._base + self._start, self._data[self._start :])]
-
-    def _add(self, more: bytes) -> None:
-        keep = self._at if self._start < 0 else self._start
-        self._data = self._data[keep:] + more
-        self._base += keep
-        self._at -= keep
-        # An open record now begins with the held bytes.
-        self._start = min(self._start, 0)
-        self._wanted = self._together_from = 0
-
-    def _found(self) -> Iterator[list[tuple[int, bytes]]]:
-        while self._skipped():
+        self._pieces = pieces
+        has_more = self._grow()
+        while has_more:
             if self._plain and self._start < 0 and self._at >= self._together_from:
                 if plain := self._plain_ones():
                     yield plain
                 # Each look is at all that is held, so there are a few of them.
                 self._together_from = self._at + (len(self._data) - self._at) // 8
-            match = self._next()
-            if match is None or not self._passed(match):
-                break
-            if self._start >= 0 and self._depth == 0 and not self._until:
-                record = self._data[self._start : self._at]
-                self._require(len(record))
-                yield [(self._base + self._start, record)]
-                self._start = -1
+            has_more = self._pass_markup()
+            if self._start >= 0 and self._depth == 0:
+                yield self._taken(self._at)
         if self._start >= 0:
-            self._require(len(self._data) - self._start)
+            yield self._taken(len(self._data))
 
-    def _passed(self, match: re.Match[bytes]) -> bool:
-        """Go on behind what begins there; False if its end is not there yet."""
-        begins, markup = match.start(), match.group()
+    def _taken(self, end: int) -> list[tuple[int, bytes]]:
+        start, self._start = self._start, -1
+        self._require(end - start, start)
+        return [(self._base + start, self._data[start:end])]
+
+    def _pass_markup(self) -> bool:
+        """Go on behind the next piece of markup that counts; False if it does not end."""
+        pattern = self._outside if self._start < 0 else self._inside
+        match = pattern.search(self._data, self._at)
+        if match is None:
+            # A tag may be cut by the end of what is held.
+            last = self._data.rfind(b"<", max(self._at, len(self._data) - self._longest))
+            self._at = last if last >= 0 else len(self._data)
+            return self._grow()
+        self._at, markup = match.start(), match.group()
         if markup in _ENDS:
-            self._until, self._at = _ENDS[markup], match.end()
-            return True
+            self._at = match.end()
+            return self._pass_over(_ENDS[markup])
         if markup == _DOCTYPE:
-            return self._declarations(begins)
+            return self._pass_doctype()
         if not markup.startswith(b"</"):
-            return self._opened(begins, match.end())
-        end = self._data.find(b">", begins)
-        self._at = end + 1 if end >= 0 else begins
-        self._depth -= end >= 0
-        return end >= 0
+            return self._open(len(markup))
+        self._depth -= 1
+        return self._pass_over(b">")
+
+    def _grow(self, least: int = 0) -> bool:
+        """Hold more content, `least` bytes if there are so many; False at the end."""
+        if self._start >= 0:
+            self._require(len(self._data) - self._start, self._start)
+        parts, size = list[bytes](), 0
+        for piece in self._pieces:
+            parts.append(piece)
+            size += len(piece)
+            if size >= max(least, 1):
+                break
+        keep = self._at if self._start < 0 else self._start
+        self._data = self._data[keep:] + b"".join(parts)
+        self._base += keep
+        self._at -= keep
+        # An open record now begins with the held bytes.
+        self._start = min(self._start, 0)
+        self._together_from = 0
+        return size > 0
+
+    def _pass_over(self, mark: bytes) -> bool:
+        while (end := self._data.find(mark, self._at)) < 0:
+            # It may be cut in two by the end of what is held.
+            self._at = max(self._at, len(self._data) - len(mark) + 1)
+            if not self._grow():
+                return False
+        self._at = end + len(mark)
+        return True
+
+    def _pass_doctype(self) -> bool:
+        while (match := _DECLARATIONS.match(self._data, self._at)) is None:
+            if len(self._data) - self._at > LONGEST_DOCTYPE:
+                raise self._limit.error(self._base + self._at)
+            # Twice as much each time, so that no byte is looked at more than a few times.
+            if not self._grow(len(self._data) - self._at):
+                return False
+        self._at = match.end()
+        return True
+
+    def _open(self, named: int) -> bool:
+        """Go on behind a start tag, or behind its name if it is not well-formed."""
+        while (match := self._tag.match(self._data, self._at)) is None:
+            if not self._unfinished.match(self._data, self._at):
+                break
+            if self._start < 0:
+                self._require(len(self._data) - self._at, self._at)
+            if not self._grow(len(self._data) - self._at):
+                return False
+        self._start = self._at if self._start < 0 else self._start
+        # Not well-formed: what follows it is looked at as if it were.
+        self._at = self._at + named if match is None else match.end()
+        self._depth += match is None or not match.group().endswith(b"/>")
+        return True
+
+    def _require(self, length: int, begins: int) -> None:
+        if length > self._limit.bytes:
+            raise self._limit.error(self._base + begins)
 
     def _plain_ones(self) -> list[tuple[int, bytes]]:
         """Return the next records together, up to the first that has anything odd in it."""
@@ -318,65 +355,6 @@ class RecordFinder:
             in_quotes = ((double > 0) & (single > 0)) | (double % 2 > 0) | (single % 2 > 0)
             plain[others] = (ends < stops[others]) & (raw[ends - 1] != _SLASH) & ~in_quotes
         return plain
-
-    def _skipped(self) -> bool:
-        """True once what is open, records excepted, has ended."""
-        if not self._until:
-            return True
-        end = self._data.find(self._until, self._at)
-        if end < 0:
-            # What ends it may be cut in two by the end of what is held.
-            self._at = max(self._at, len(self._data) - len(self._until) + 1)
-            return False
-        self._at, self._until = end + len(self._until), b""
-        return True
-
-    def _next(self) -> re.Match[bytes] | None:
-        pattern = self._outside if self._start < 0 else self._inside
-        match = pattern.search(self._data, self._at)
-        if match is None:
-            # A tag may be cut by the end of what is held.
-            last = self._data.rfind(b"<", max(self._at, len(self._data) - self._longest))
-            self._at = last if last >= 0 else len(self._data)
-        return match
-
-    def _opened(self, begins: int, named: int) -> bool:
-        """Go on behind a start tag; False if its end is not there yet."""
-        match = self._tag.match(self._data, begins)
-        if match is None and self._unfinished.match(self._data, begins):
-            self._wait(begins)
-            if self._start < 0:
-                self._require(len(self._data) - begins, begins)
-            return False
-        if self._start < 0:
-            self._start = begins
-        if match is None:
-            # Not well-formed: what follows it is looked at as if it were.
-            self._at = named
-            self._depth += 1
-        else:
-            self._at = match.end()
-            self._depth += not match.group().endswith(b"/>")
-        return True
-
-    def _declarations(self, begins: int) -> bool:
-        match = _DECLARATIONS.match(self._data, begins)
-        if match is not None:
-            self._at = match.end()
-            return True
-        if len(self._data) - begins > LONGEST_DOCTYPE:
-            raise self._limit.error(self._base + begins)
-        self._wait(begins)
-        return False
-
-    def _wait(self, begins: int) -> None:
-        # Twice as much each time, so that no byte is looked at more than a few times.
-        self._at = begins
-        self._wanted = 2 * len(self._data) - begins
-
-    def _require(self, length: int, begins: int | None = None) -> None:
-        if length > self._limit.bytes:
-            raise self._limit.error(self._base + (self._start if begins is None else begins))
 
 
 def _followed_by(raw: np.ndarray, places: np.ndarray, name: bytes) -> np.ndarray:
