@@ -64,18 +64,33 @@ def parsed(record: bytes) -> Element:
     # Spark sees a comment as a boundary between two texts.
     parser.CommentHandler = builder.comment
     parser.ProcessingInstructionHandler = builder.pi
+    # Fewer tags cannot be nested so deeply; counting levels costs a call for each tag.
+    if record.count(b"<") > DEEPEST:
+        _watch_levels(parser, builder)
     try:
         parser.Parse(record, True)
     except expat.ExpatError as err:
         raise ValueError(f"XML that is not well-formed: {err}") from err
     root: Element = builder.close()
-    # Fewer tags cannot be nested so deeply.
-    level = [root] if record.count(b"<") > DEEPEST else []
-    for _ in range(DEEPEST):
-        level = [child for element in level for child in element if isinstance(child.tag, str)]
-    if level:
-        raise ValueError(f"more than {DEEPEST} levels of elements")
     return root
+
+
+def _watch_levels(parser: expat.XMLParserType, builder: TreeBuilder) -> None:
+    level = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal level
+        level += 1
+        if level > DEEPEST:
+            raise ValueError(f"more than {DEEPEST} levels of elements")
+        builder.start(tag, attributes)
+
+    def end(tag: str) -> None:
+        nonlocal level
+        level -= 1
+        builder.end(tag)
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
 
 
 def contents(element: Element) -> Iterator[Element | str]:
