@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..errors import StateMissingError
-from .documents.batch_mark import NO_BATCH, BatchMark
+from .documents.batch_mark import NO_BATCH, BatchMark, Forked
+from .documents.bootstrap_record import find_seed
 from .documents.checkpoint import Checkpoint
 from .documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from .documents.reader_assignment import readers_of
 from .documents.reader_commit import ReaderCommits
 from .documents.written_file import WrittenFile
 from .history import CheckpointHistory
+from .stores.contract import StateStore
 
 
 def newest_written(
@@ -25,6 +27,13 @@ def newest_written(
         (mark for mark, checkpoint in _chain(history, ref) if _has_files(commits, checkpoint)),
         NO_BATCH,
     )
+
+
+def forked_from(store: StateStore) -> Forked | None:
+    """The query whose batches a fork continues; None if it wrote to no table that is known."""
+    seed = find_seed(store)
+    forked = seed and seed.origin.get("forked")
+    return Forked(**forked) if forked else None
 
 
 def written_batches(

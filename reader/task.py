@@ -66,8 +66,8 @@ class Assignment(Generic[SplitT]):
     batch_start: int = 0
     """Id of the checkpoint after which the batch begins; 0 if it is not known."""
 
-    previous: str = ""
-    """Mark of the batch that has to be in the table before this one."""
+    origin: str = ""
+    """Text of the batch's `BatchOrigin`."""
 
     @property
     def stream(self) -> Iterator[SplitT | Continuation | CustomEvent]:
@@ -151,7 +151,7 @@ class ReaderTask(Generic[SplitT]):
         counted = earlier or run.write(self.writes)
         self._check_claim(assignment)
         files = counted.written_files or ([NO_FILE] if self.writes.looks else ())
-        yield from rows_about(files, assignment.checkpoint, assignment.reader, assignment.previous)
+        yield from rows_about(files, assignment.checkpoint, assignment.reader, assignment.origin)
 
     def _check_claim(self, assignment: Assignment[SplitT]) -> None:
         if assignment.claim:

@@ -59,13 +59,12 @@ SCHEMA: Final = pa.schema(
         ("reader", pa.int32()),
         ("lineage", pa.string()),
         ("mark", pa.string()),
-        ("previous", pa.string()),
+        ("origin", pa.string()),
     ]
 )
 """The columns of the stream.
 
-The last three are for the sink: the query, the checkpoint of the file, and the batch that has to be
-in the table before this one.
+The last three are for the sink: the query, the checkpoint of the file, and its `BatchOrigin`.
 """
 
 TABLE_LOOKS: Final = "sluice.write.tableLooks"
@@ -80,11 +79,11 @@ _AT_ONCE = 10_000
 
 
 def rows_about(
-    files: Sequence[WrittenFile], checkpoint: CheckpointIdentity, reader: int, previous: str
+    files: Sequence[WrittenFile], checkpoint: CheckpointIdentity, reader: int, origin: str
 ) -> Iterator[pa.RecordBatch]:
     """The rows about the files of one reader commit, in their order.
 
-    `previous` is the mark of the batch that has to be in the table before this one.
+    `origin` is the text of the batch's `BatchOrigin`.
     """
     for start in range(0, len(files), _AT_ONCE):
         some = files[start : start + _AT_ONCE]
@@ -98,6 +97,6 @@ def rows_about(
             "reader": [reader] * len(some),
             "lineage": [checkpoint.lineage] * len(some),
             "mark": [str(BatchMark.of(checkpoint))] * len(some),
-            "previous": [previous] * len(some),
+            "origin": [origin] * len(some),
         }
         yield pa.RecordBatch.from_pydict(columns, schema=SCHEMA)

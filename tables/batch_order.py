@@ -7,10 +7,10 @@ or the table was restored, and the query ends with an error that says which one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
+from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark, TableInput
 from ..checkpoint_meta.documents.written_file import FileName
 from ..errors import TableError
 from .written_batch import WrittenBatch, digest_of
@@ -45,6 +45,18 @@ def mark_by_files(paths: Iterable[str], lineage: str) -> TableMark | None:
     if newest == NO_BATCH and is_certain:
         return None
     return TableMark(newest, digest_of(batches.get(newest, ())), is_certain)
+
+
+def inputs_by_files(
+    paths: Iterable[str], known: Collection[str]
+) -> Iterator[tuple[str, TableInput]]:
+    """Queries with files in a table, and without a mark, as in a clone: their inputs are not known.
+
+    `known` are the lineages of those with a mark.
+    """
+    names = map(FileName.parse, paths)
+    lineages = {name.checkpoint.lineage for name in names if name is not None}
+    return ((lineage, TableInput()) for lineage in sorted(lineages.difference(known)))
 
 
 def batches_in(

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ..checkpoint_meta.stores.contract import StateStore, in_parallel
 
@@ -60,6 +64,35 @@ class DeltaHistory:
 
         restores = [each for each in in_parallel(restore_in, range(version, after, -1)) if each]
         return self._restored_by(restores[0]) if restores else None
+
+    def applications(self, version: int) -> Collection[str]:
+        """The names of applications with transactions up to a version, as far as the log has it."""
+        try:
+            start = int(json.loads(self._log.read("_last_checkpoint"))["version"])
+        except FileNotFoundError:
+            start = -1
+        leaves = [
+            leaf for leaf in self._log.list("") if leaf.startswith(f"{start:020}.checkpoint.")
+        ]
+        names = {name for leaf in leaves for name in self._in_checkpoint(leaf)}
+
+        def added(number: int) -> Collection[str]:
+            with suppress(FileNotFoundError):
+                return self._commit(number).transactions
+            return ()
+
+        return names.union(*in_parallel(added, range(start + 1, version + 1)))
+
+    def _in_checkpoint(self, leaf: str) -> Iterator[str]:
+        data = self._log.read(leaf)
+        if leaf.endswith(".json"):
+            actions = map(json.loads, data.splitlines())
+            transactions = [each["txn"] for each in actions if "txn" in each]
+        else:
+            table = pq.read_table(pa.BufferReader(data), columns=["txn"])
+            columns = [column.drop_null() for column in table.columns]
+            transactions = [each for column in columns for each in column.to_pylist()]
+        return (each["appId"] for each in transactions)
 
     def commits(self, version: int) -> Iterator[DeltaCommit]:
         """The commits from which a version derives, newest first.

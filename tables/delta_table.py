@@ -1,9 +1,10 @@
 """Data files into a Delta table: one transaction a batch, recognized by application transactions.
 
-Each commit carries four `txn` actions of the Delta protocol: the query's lineage with the
-checkpoint id, one with digits of its checksum, one with a digest of the list of files, and one with
-the version of the table, since a RESTORE leaves them all. delta-rs accepts a `txn` that is there
-already (delta-rs issue 2580), so the table is read again before every try.
+Each commit carries five `txn` actions of the Delta protocol: the query's lineage with the
+checkpoint id, one with digits of its checksum, one with a digest of the list of files, one with the
+version of the table, since a RESTORE leaves them all, and one whose name says the input. delta-rs
+accepts a `txn` that is there already (delta-rs issue 2580), so the table is read again before every
+try.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from typing_extensions import override
 
-from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
+from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark, TableInput
 from ..checkpoint_meta.storage.client_options import client_config
 from ..checkpoint_meta.storage.open_storage import open_storage
 from ..checkpoint_meta.storage.providers import BY_SCHEME
@@ -28,7 +29,7 @@ from ..errors import OptionError, TableError
 from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.statistics import Path
 from ..reader.direct_write.table_fit import check_values, has_rules, with_demands
-from .batch_order import TableMark, batches_in, mark_by_files, not_retained
+from .batch_order import TableMark, batches_in, inputs_by_files, mark_by_files, not_retained
 from .compaction import one_compaction
 from .delta_history import DeltaHistory
 from .delta_removal import remove_files
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+
+_INPUT: Final = "sluice-input "
+"""Begins the name of an application whose name says what a query reads."""
 
 _OF_CATALOG: Final = "catalogManaged"
 
@@ -211,6 +215,18 @@ class DeltaSink(TableSink):
                     yield mark, [path.rpartition("/")[2] for path in commit.added]
         except FileNotFoundError as error:
             raise not_retained(self._name, str(error)) from error
+
+    @override
+    def _inputs(self, table: DeltaTable | None) -> Iterator[tuple[str, TableInput]]:
+        if table is None:
+            return
+        known = set()
+        for name in self._history.applications(table.version()):
+            if name.startswith(_INPUT):
+                lineage, _, text = name.removeprefix(_INPUT).partition(" ")
+                known.add(lineage)
+                yield lineage, TableInput.parse(text)
+        yield from inputs_by_files(table.file_uris(), known)
 
     @property
     def _history(self) -> DeltaHistory:
@@ -408,7 +424,8 @@ def _identity(batch: WrittenBatch, version: int) -> CommitProperties:
     # delta.setTransactionRetentionDuration, however long that is.
     now = int(time.time() * 1000)
     numbers = _numbers(TableMark(batch.mark, batch.digest), version)
-    pairs = zip(_names(batch.lineage), numbers, strict=True)
+    pairs = [*zip(_names(batch.lineage), numbers, strict=True)]
+    pairs.append((f"{_INPUT}{batch.lineage} {batch.origin.reads}", version))
     return _without_retries(*(Transaction(name, number, now) for name, number in pairs))
 
 

@@ -6,11 +6,12 @@ current one, or may be one that has expired.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ..checkpoint_meta.documents.batch_mark import BatchMark
+from ..checkpoint_meta.documents.batch_mark import BatchMark, TableInput
 from .batch_order import TableMark
 
 if TYPE_CHECKING:
@@ -85,6 +86,19 @@ def summary_of(lineage: str, mark: TableMark) -> dict[str, str]:
 def snapshot_property(lineage: str) -> str:
     """The property of a table that names the snapshot of the mark, and its sequence number."""
     return f"{MARK}{lineage}.snapshot"
+
+
+def input_property(lineage: str) -> str:
+    """The property of a table that says what a query reads and has read, as a list of texts."""
+    return f"{MARK}{lineage}.input"
+
+
+def inputs_in(properties: Mapping[str, str]) -> Iterator[tuple[str, TableInput]]:
+    """Yield what each query reads, with its lineage, by the properties of a table."""
+    for name, texts in properties.items():
+        lineage = name.removeprefix(MARK).partition(".")[0]
+        if name == input_property(lineage):
+            yield from ((lineage, TableInput.parse(text)) for text in json.loads(texts))
 
 
 def added_in(snapshot: Snapshot, io: FileIO) -> Iterator[str]:

@@ -6,6 +6,7 @@ properties have it as well, set in the same transaction.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pyarrow as pa
 from typing_extensions import override
 
+from ..checkpoint_meta.documents.batch_mark import TableInput
 from ..errors import TableError
 from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.partition_spec import paths_of
 from ..reader.direct_write.statistics import Path, leaves
 from ..reader.direct_write.table_fit import required, with_demands, with_promises
-from .batch_order import TableMark, batches_in, mark_by_files, not_retained
+from .batch_order import TableMark, batches_in, inputs_by_files, mark_by_files, not_retained
 from .iceberg_files import (
     NAME_MAPPING,
     columns_of,
@@ -32,6 +34,8 @@ from .iceberg_history import (
     MARK,
     Snapshots,
     added_in,
+    input_property,
+    inputs_in,
     mark_in,
     snapshot_property,
     summary_of,
@@ -132,6 +136,12 @@ class IcebergSink(TableSink):
             raise not_retained(self._name, f"snapshot {oldest.snapshot_id} as the oldest one")
 
     @override
+    def _inputs(self, table: Table) -> Iterator[tuple[str, TableInput]]:
+        known = dict(inputs_in(table.properties))
+        yield from inputs_in(table.properties)
+        yield from inputs_by_files(map(written_name, self.files(table)), known)
+
+    @override
     def files(self, table: Table) -> Sequence[str]:
         return [task.file.file_path for task in table.scan().plan_files()]
 
@@ -179,6 +189,9 @@ class IcebergSink(TableSink):
                 for file in files:
                     append.append_data_file(file)
             _set_mark(transaction, summary, batch.lineage, append.snapshot_id)
+            recorded = [each for n, each in inputs_in(table.properties) if n == batch.lineage]
+            reads = sorted({*map(str, recorded), str(batch.origin.reads)})
+            transaction.set_properties({input_property(batch.lineage): json.dumps(reads)})
 
     def _check_new(self, table: Table, batch: WrittenBatch) -> None:
         """Refuse files of others that another query may have added; our own names are unique."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
-from ..checkpoint_meta.documents.batch_mark import BatchMark
+from ..checkpoint_meta.documents.batch_mark import BatchMark, TableInput
 from ..checkpoint_meta.storage.urls import absolute, hadoop_pattern
+from ..checkpoint_meta.stores.contract import in_parallel
 from ..checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
 from ..checkpoint_meta.stores.open_store import open_store
 from ..errors import TableError
@@ -66,6 +67,11 @@ class Manifests(TableSink):
                 mark = BatchMark(manifest["checkpoint"], manifest["checksum"])
                 paths = [str(file["path"]) for file in manifest["files"]]
                 yield TableMark(mark, digest_of(paths)), [path.rpartition("/")[2] for path in paths]
+
+    @override
+    def _inputs(self, table: Sequence[str]) -> Iterator[tuple[str, TableInput]]:
+        for manifest in in_parallel(self._manifest, table):
+            yield manifest["lineage"], TableInput(**manifest["reads"])
 
     @override
     def files(self, table: Sequence[str]) -> Sequence[str]:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from ..checkpoint_meta.documents.batch_mark import TableInput
 from ..checkpoint_meta.documents.written_file import FileName
 from ..checkpoint_meta.storage.open_storage import open_storage
 from ..checkpoint_meta.storage.urls import absolute, scheme_of
 from .batch_order import TableMark
 from .delta_table import DeltaSink
 from .iceberg_files import written_name
-from .iceberg_history import Snapshots
+from .iceberg_history import Snapshots, inputs_in
 from .manifests import MANIFESTS, Manifests
 
 _METADATA: Final = ".metadata.json"
@@ -70,25 +71,39 @@ class TableFiles:
         return bool(name and newest and name.checkpoint.ref.checkpoint < newest.batch.checkpoint)
 
 
-def identity_around(write_to: str, storage_options: Mapping[str, Any]) -> str | None:
-    """The identity of the table around a directory of data files, as its sink has it.
+@dataclass(frozen=True)
+class TableAround:
+    """The table around a directory of data files, as its sink has it."""
 
-    Empty without a table; None if that cannot be known.
-    """
+    _identity: str
+    """Empty without a table."""
+
+    inputs: Callable[[], Iterable[TableInput]]
+    """See `TableSink.inputs`."""
+
+    def identity(self) -> str:
+        """See `TableSink.identity`."""
+        return self._identity
+
+
+def table_around(write_to: str, storage_options: Mapping[str, Any]) -> TableAround | None:
+    """The table that has the data files of a directory; None if that cannot be known."""
     try:
         for table in _tables(write_to, storage_options):
             if table.endswith(_METADATA):
                 from pyiceberg.table import StaticTable
 
-                metadata = StaticTable.from_metadata(table, dict(storage_options)).metadata
-                return f"iceberg:{metadata.table_uuid}"
+                iceberg = StaticTable.from_metadata(table, dict(storage_options))
+                inputs = tuple(reads for _, reads in inputs_in(iceberg.properties))
+                identity = f"iceberg:{iceberg.metadata.table_uuid}"
+                return TableAround(identity, inputs.__iter__)
             is_manifests = table.endswith(f"/{MANIFESTS}")
             sink = (Manifests if is_manifests else DeltaSink)(table, storage_options)
             if identity := sink.identity():
-                return identity
+                return TableAround(identity, sink.inputs)
     except Exception:  # noqa: BLE001 - of any library; the host's sink may know a table better
         return None
-    return ""
+    return TableAround("", list)
 
 
 def named_by_tables_of(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
 
-from ..checkpoint_meta.documents.batch_mark import BatchMark
+from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark, BatchOrigin, TableInput
 from ..checkpoint_meta.storage.storage_errors import delays
 from ..errors import TableError
 from ..reader.direct_write.field_ids import TABLE_COLUMNS, from_text
@@ -130,7 +130,7 @@ class TableSink(ABC):
                 # Again for each try: the transaction of the other writer may have been this very
                 # batch.
                 table = self.opened()
-                if has_batch(self.newest(table, batch.lineage), batch, self._name):
+                if self._has(table, batch):
                     return
                 if not batch.files:
                     return
@@ -164,14 +164,24 @@ class TableSink(ABC):
             "Nothing is lost: the query adds the batch when you start it again.",
         ) from conflict
 
-    def look(self, lineage: str, newest: BatchMark) -> None:
-        """Check that `newest` is the query's newest batch in the table.
+    def look(self, lineage: str, origin: BatchOrigin) -> None:
+        """Check that the table has what comes before a query's next batch.
 
         Raises:
             TableError: the table is ahead of the checkpoint, or behind it.
         """
-        batch = WrittenBatch.without_files(lineage, newest, self._storage_options)
-        has_batch(self.newest(self.current(), lineage), batch, self._name)
+        batch = WrittenBatch.without_files(lineage, origin, self._storage_options)
+        self._has(self.current(), batch)
+
+    def _has(self, table: Any, batch: WrittenBatch) -> bool:
+        newest, forked = self.newest(table, batch.lineage), batch.origin.forked
+        is_first = newest is None or newest.batch == NO_BATCH
+        # Another table does not have to have the rows of the query that is continued.
+        if is_first and forked is not None and forked.table == self.identity():
+            origin = BatchOrigin(BatchMark.parse(forked.batch))
+            last = WrittenBatch.without_files(forked.lineage, origin, self._storage_options)
+            has_batch(self.newest(table, forked.lineage), last, self._name)
+        return has_batch(newest, batch, self._name)
 
     def has(self, lineage: str, checkpoint: int) -> bool:
         """True if the table has a query's batch that ends with this checkpoint, or a later one."""
@@ -181,6 +191,20 @@ class TableSink(ABC):
     @abstractmethod
     def newest(self, table: Any, lineage: str) -> TableMark | None:
         """The newest batch of a query in the table; None without one."""
+
+    def inputs(self) -> Sequence[TableInput]:
+        """The inputs of which the table has rows, by the marks of their queries."""
+        table = self.current()
+        return [
+            reads
+            for lineage, reads in self._inputs(table)
+            # A RESTORE or a rollback may have taken back all batches of a query.
+            if self.newest(table, lineage) is not None
+        ]
+
+    @abstractmethod
+    def _inputs(self, table: Any) -> Iterable[tuple[str, TableInput]]:
+        """Return what each query reads, with its lineage; several times if that has changed."""
 
     @abstractmethod
     def batches(self, table: Any, lineage: str) -> Iterator[tuple[TableMark, Sequence[str]]]:

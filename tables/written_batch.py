@@ -7,14 +7,14 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
+from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark, BatchOrigin
 from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
 from ..checkpoint_meta.files.file_split import FileVersion
 from ..checkpoint_meta.storage.contract import Storage
@@ -41,8 +41,8 @@ class WrittenBatch:
     mark: BatchMark
     """Names the batch in the table: the newest checkpoint with files; NO_BATCH without a file."""
 
-    previous: BatchMark
-    """The batch that has to be the query's newest in the table before this one."""
+    origin: BatchOrigin
+    """What comes before it."""
 
     storage_options: Mapping[str, Any]
     _typical: Sequence[WrittenFile]
@@ -68,10 +68,10 @@ class WrittenBatch:
         rows = frame.collect()
         if not rows:
             if isinstance(frame, FileBatch) and frame.lineage:
-                after = BatchMark.parse(frame.previous)
-                return cls.without_files(frame.lineage, after, storage_options)
+                origin = BatchOrigin.parse(frame.origin)
+                return cls.without_files(frame.lineage, origin, storage_options)
             return None
-        batches = {(row["lineage"], row["previous"]) for row in rows}
+        batches = {(row["lineage"], row["origin"]) for row in rows}
         if len(batches) != 1:
             raise TableError(
                 "a batch has files of several queries",
@@ -79,30 +79,30 @@ class WrittenBatch:
                 f"files of {len(batches)} queries or batches",
                 "a stream with one source, whose rows are not joined with others",
             )
-        ((lineage, previous),) = batches
+        ((lineage, text),) = batches
         if isinstance(frame, FileBatch) and frame.lineage:
-            previous = frame.previous
+            text = frame.origin
         fields = WrittenFile.model_fields
         files = [
             (WrittenFile(**{name: row[name] for name in fields}), BatchMark.parse(row["mark"]))
             for row in rows
             if row["path"]
         ]
-        return cls.of_files(files, lineage, BatchMark.parse(previous), storage_options)
+        return cls.of_files(files, lineage, BatchOrigin.parse(text), storage_options)
 
     @classmethod
     def without_files(
-        cls, lineage: str, previous: BatchMark, storage_options: Mapping[str, Any]
+        cls, lineage: str, origin: BatchOrigin, storage_options: Mapping[str, Any]
     ) -> WrittenBatch:
         """A batch that adds nothing, and looks at the table."""
-        return cls([], lineage, NO_BATCH, previous, storage_options, [])
+        return cls([], lineage, NO_BATCH, origin, storage_options, [])
 
     @classmethod
     def of_files(
         cls,
         files: Sequence[tuple[WrittenFile, BatchMark]],
         lineage: str,
-        previous: BatchMark,
+        origin: BatchOrigin,
         storage_options: Mapping[str, Any],
     ) -> WrittenBatch:
         """The batch of these files, each with the mark of its checkpoint."""
@@ -114,7 +114,12 @@ class WrittenBatch:
         ordered = sorted((file for file, _ in files), key=lambda file: file.path)
         # With asynchronous progress tracking, one batch of Spark's may span several checkpoints.
         mark = max((mark for _, mark in files), key=lambda mark: mark.checkpoint, default=NO_BATCH)
-        return cls(ordered, lineage, mark, previous, storage_options, list(typical.values()))
+        return cls(ordered, lineage, mark, origin, storage_options, list(typical.values()))
+
+    @property
+    def previous(self) -> BatchMark:
+        """The batch that has to be the query's newest in the table before this one."""
+        return self.origin.previous
 
     @cached_property
     def digest(self) -> str:
@@ -214,6 +219,7 @@ class WrittenBatch:
             "lineage": self.lineage,
             "checkpoint": self.mark.checkpoint,
             "checksum": self.mark.checksum,
+            "reads": asdict(self.origin.reads),
             "files": [file.model_dump(mode="json") for file in self.files],
         }
         return (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()
@@ -268,8 +274,8 @@ class FileBatch:
     lineage: str = ""
     """Names the query."""
 
-    previous: str = ""
-    """Mark of the batch that has to be in the table before this one."""
+    origin: str = ""
+    """Text of its `BatchOrigin`."""
 
     @property
     def columns(self) -> Sequence[str]:

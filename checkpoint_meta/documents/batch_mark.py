@@ -1,8 +1,10 @@
-"""The mark of a batch in a table: which checkpoint its files belong to."""
+"""The mark of a batch in a table, and what its sink has to know of the query."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from .checkpoint_ref import CheckpointIdentity
@@ -40,3 +42,63 @@ class BatchMark:
 
 NO_BATCH = BatchMark()
 """Before the first batch with data files."""
+
+
+@dataclass(frozen=True)
+class TableInput:
+    """What a query reads, as its marks in a table record it."""
+
+    input: Sequence[str] = ()
+    """The loaded paths, absolute, without symbolic links."""
+
+    state: str = ""
+    """Where the state of the query is."""
+
+    @classmethod
+    def parse(cls, text: str) -> TableInput:
+        """The inverse of `str`."""
+        return cls(**json.loads(text))
+
+    def __str__(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Forked:
+    """The query that a fork continues, up to there, and the table that it wrote to."""
+
+    lineage: str
+    batch: str
+    """The text of the mark of its newest batch with data files."""
+
+    table: str
+    state: str
+    """Where its state was."""
+
+    checkpoint: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class BatchOrigin:
+    """What comes before a batch."""
+
+    previous: BatchMark = NO_BATCH
+    """The batch that has to be the query's newest in the table before this one."""
+
+    reads: TableInput = TableInput()
+
+    forked: Forked | None = None
+    """A fork without a batch of its own has it: the table has to have that query's batches."""
+
+    @classmethod
+    def parse(cls, text: str) -> BatchOrigin:
+        """The inverse of `str`."""
+        previous, reads, forked = json.loads(text)
+        return cls(
+            BatchMark.parse(previous), TableInput(**reads), None if not forked else Forked(**forked)
+        )
+
+    def __str__(self) -> str:
+        parts = str(self.previous), asdict(self.reads), self.forked and asdict(self.forked)
+        return json.dumps(parts, sort_keys=True)

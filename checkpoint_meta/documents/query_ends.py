@@ -31,23 +31,10 @@ class QueryEnds(Document):
     file_column: str = ""
     """The column of the table with the key of each row's file; empty if the query writes none."""
 
-    may_lack_batches: bool = False
-    """True until the table has a batch, if it is to get the new rows only."""
-
-
-class TableInput(Document):
-    """The input of a query that writes to a table, next to that table."""
-
-    noun = "the record of an input of the table"
-
-    input: Sequence[str]
-    """The loaded paths, without symbolic links."""
-
-    state: str
-    """Where the state of the query was."""
-
-    may_repeat: bool = False
-    """The next query that begins may read inputs of the table again; it deletes this record."""
+    any_table: bool = False
+    """True until the table has a batch, if the user has said that it may lack earlier batches, or
+    have rows of this input by another query.
+    """
 
 
 def recorded_ends(store: StateStore) -> QueryEnds:

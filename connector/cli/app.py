@@ -246,18 +246,13 @@ def take_over(arguments: ViewArguments, yes: Yes = False) -> Answer:
 def rebind(arguments: EditArguments) -> Answer:
     """Forget the input and table; the next start sets them.
 
-    It records those that it finds. For a lost checkpoint, name the directory of the table's data
-    files: the next new query may read its inputs again. `sluice run` has flags for that.
+    It records those that it finds. A query that has not begun may write into a table that has its
+    input. `sluice run` has flags for that.
     """
-    from ..query.query_ends import has_inputs, records_of_table
-    from .commands.rebind import rebind_plan, repeat_plan
-    from .offline_edit import carry_out, edit
+    from .commands.rebind import rebind_plan
+    from .offline_edit import edit
 
-    storage = parsed_storage_options(arguments.storage_options)
-    place = records_of_table(arguments.state, storage)
-    if has_inputs(place):
-        return carry_out(lambda: repeat_plan(place), yes=arguments.yes)
-    return edit(arguments, rebind_plan)
+    return edit(arguments, rebind_plan, may_begin=True)
 
 
 def runbook(

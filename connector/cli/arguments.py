@@ -76,9 +76,12 @@ class ViewArguments(SharedArguments):
         ),
     ]
 
-    def opened(self) -> StateStore:
-        """Find the state directory, in any of the forms in which `state` may name it."""
-        return find_state(self.state, self.source_name, self.storage_options)
+    def opened(self, may_begin: bool = False) -> StateStore:
+        """Find the state directory, in any of the forms in which `state` may name it.
+
+        `may_begin`: it need not be there.
+        """
+        return find_state(self.state, self.source_name, self.storage_options, may_begin)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,9 +37,14 @@ class Plan:
     exit_code: Exit = Exit.FINE
 
 
-def edit(arguments: EditArguments, decide: Callable[[StateStore], Plan]) -> Answer:
-    """Change the state that the arguments name, as `carry_out` does."""
-    store = arguments.opened()
+def edit(
+    arguments: EditArguments, decide: Callable[[StateStore], Plan], *, may_begin: bool = False
+) -> Answer:
+    """Change the state that the arguments name, as `carry_out` does.
+
+    `may_begin`: it need not be there.
+    """
+    store = arguments.opened(may_begin)
     return carry_out(lambda: decide(store), yes=arguments.yes, changed=store, force=arguments.force)
 
 

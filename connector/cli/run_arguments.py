@@ -195,7 +195,7 @@ def feed_of(arguments: RunArguments, options: Mapping[str, object] | None = None
         OptionError: they do not parse, or contradict each other.
     """
     from ..host.feeds import Feed
-    from ..query.query_ends import StartTerms
+    from ..query.start_check import StartTerms
 
     for first, second in _RIVALS:
         if getattr(arguments, first) and getattr(arguments, second):

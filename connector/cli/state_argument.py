@@ -59,13 +59,17 @@ def parsed_moment(option: str, text: str) -> int:
     return int(aware.timestamp() * 1_000_000)
 
 
-def find_state(place: str, source_name: str, storage_options: str) -> StateStore:
+def find_state(
+    place: str, source_name: str, storage_options: str, may_begin: bool = False
+) -> StateStore:
     """The state that is at `place`, or below it where the source of a query has its own.
 
     Args:
         place: a state directory, a `stateLocation`, or a `checkpointLocation`.
         source_name: of the query, where there may be several.
         storage_options: JSON.
+        may_begin: if none is there, that of a new query: the state directory itself, which errors
+            name, or below a `checkpointLocation`.
     """
     options = parsed_storage_options(storage_options)
     root = absolute(place)
@@ -75,6 +79,8 @@ def find_state(place: str, source_name: str, storage_options: str) -> StateStore
         store = open_store(candidate, options)
         if _is_state(store):
             return store
+    if may_begin:
+        return open_store(places[not root.rstrip("/").endswith(f"/{source_name}")], options)
     others = [
         leaf
         for leaf in open_store(join(root, "sluice"), options).list("")

@@ -26,9 +26,8 @@ from ...tables.table_sink import TableSink
 from ...tables.written_batch import FileBatch
 from ..options.model import SluiceOptions, parse_options
 from ..query.driver import StreamDriver
-from ..query.ownership import Ownership
 from ..query.partitions import ReaderPartition
-from ..query.query_ends import USUAL_TERMS, EndsCheck, StartTerms
+from ..query.start_check import USUAL_TERMS, StartCheck, StartTerms
 from ..source.rehearsal import checked_schema
 from ..source.schemas import canonical
 from ..source.state_location import open_state
@@ -112,11 +111,10 @@ class EmbeddedQuery:
         self.options = options
         place = hadoop_path(options.checkpoint_location or "")
         # Before the log is read, which the owner writes, and before a schema is stored.
-        ownership = Ownership(open_state(options), terms, wait=wait)
-        ownership.await_end()
-        self._ends = EndsCheck(ownership.store, options, target.sink, terms)
+        self._start = StartCheck(open_state(options), options, terms, target.sink, wait=wait)
+        self._start.await_end()
         with target.one_look():
-            self._ends.check()
+            self._start.compare()
             # What the table refuses leaves no trace, either.
             schema, self._inferred = checked_schema(options, target.sink)
         self._schema = canonical(schema)
@@ -126,8 +124,7 @@ class EmbeddedQuery:
             self._schema,
             inferred=self._inferred,
             sink_has=target.has_batch,
-            ownership=ownership,
-            ends=self._ends,
+            start=self._start,
         )
         self._loop = BatchLoop(self.log, self._driver)
         if is_bounded:
@@ -139,10 +136,10 @@ class EmbeddedQuery:
         partitions = self._loop.begin()
         if partitions is None:
             return None
-        self._ends.record(in_table=False)
+        self._start.record(in_table=False)
         rows = self._read(partitions)
         self._target.sink(self._batch(partitions, rows), self.log.newest)
-        self._ends.record(in_table=len(rows) > 0)
+        self._start.record(in_table=len(rows) > 0)
         self._loop.end()
         splits = [count for partition in partitions for count, _ in sizes_of(partition)]
         report = BatchReport(
@@ -195,10 +192,10 @@ class EmbeddedQuery:
 
     def _batch(self, partitions: Sequence[ReaderPartition], rows: pa.Table) -> FileBatch:
         # Each reader's part has them: a batch without rows looks at the table, too.
-        lineage, previous = next(
-            ((p.parts[0].checkpoint.lineage, p.previous) for p in partitions), ("", "")
+        lineage, origin = next(
+            ((p.parts[0].checkpoint.lineage, p.origin) for p in partitions), ("", "")
         )
-        return FileBatch(rows, self.options.storage_options, lineage, previous)
+        return FileBatch(rows, self.options.storage_options, lineage, origin)
 
     def _is_small(self, partitions: Sequence[ReaderPartition]) -> bool:
         # With a bound every task is in a process, which can be ended.

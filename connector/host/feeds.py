@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from ...checkpoint_meta.documents.run_summary import RunSummary
 from ...checkpoint_meta.storage.storage_errors import may_pass
-from ..query.query_ends import StartTerms
+from ..query.start_check import StartTerms
 from .embedded_query import EmbeddedRun, Sink, Stopped
 from .run import checked_with_target
 from .run_record import BatchReport

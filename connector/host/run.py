@@ -12,7 +12,7 @@ from ...reader.files.options.values import json_or_none
 from ...tables import delta, iceberg, manifest
 from ...tables.manifests import MANIFESTS
 from ..options.call import checked, direct_write
-from ..query.query_ends import StartTerms
+from ..query.start_check import StartTerms
 from .embedded_query import EmbeddedRun, RunReport, Sink, SinkTarget
 from .wording import as_options
 from .worker_pool import WorkerPool

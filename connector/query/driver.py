@@ -16,15 +16,13 @@ from ...checkpoint_meta.documents.checkpoint_ref import (
     CheckpointIdentity,
     CheckpointRef,
 )
-from ...checkpoint_meta.documents.heartbeat import ALIVE_SECONDS, parent_process
-from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...checkpoint_meta.documents.heartbeat import parent_process
 from ...checkpoint_meta.documents.written_file import FileName
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.open_storage import open_storage
 from ...checkpoint_meta.storage.storage_errors import patiently
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
-from ...checkpoint_meta.written_batches import newest_written
 from ...enumerator.batch_budget import BatchLimits
 from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings, StartingState
@@ -47,10 +45,9 @@ from ..source.state_location import (
     state_root,
 )
 from .offsets import Offsets
-from .ownership import Ownership
 from .partitions import ReaderPartition, partitions_of
-from .query_ends import EndsCheck, StartTerms
 from .savepoint import savepoint_at
+from .start_check import StartCheck
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +57,6 @@ _LAYOUT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 # Another source of the same query, which Spark asks after this one, has its first news so much
 # later; while it has batches nothing waits.
 _IDLE_SECONDS = 0.05
-
-_TERMS_IN_SPARK = StartTerms(patience=ALIVE_SECONDS + 5.0)
 
 
 class BatchDriver:
@@ -94,11 +89,11 @@ class BatchDriver:
             self.coordinator.waived,
             self.coordinator.claim_to_check,
             self.coordinator.rereads,
-            self._previous(between[0]),
+            self._origin(between[0]),
         )
 
-    def _previous(self, start: CheckpointRef) -> str:  # noqa: ARG002 - rows go to the host
-        """Mark of the newest batch with data files up to `start`; empty if rows go to the host."""
+    def _origin(self, start: CheckpointRef) -> str:  # noqa: ARG002 - rows go to the host
+        """See `ReaderPartition.origin`."""
         return ""
 
     def commit(self, end: Mapping[str, Any]) -> None:
@@ -117,21 +112,21 @@ class StreamDriver(BatchDriver):
         inferred: bool = False,
         rehearsal: StateStore | None = None,
         sink_has: Callable[[str, int], bool] = lambda *_: False,
-        ownership: Ownership | None = None,
-        ends: EndsCheck | None = None,
+        start: StartCheck | None = None,
     ) -> None:
         """Parses the options; state is opened at the coordinator's first call.
 
         A `rehearsal` takes the place of the state directory. Nothing is cleaned or swept then.
-        `sink_has` is as in `CoordinatorSettings`. `ownership` decides whether the state may be
-        claimed; by default it waits, as for Spark. `ends` has compared the call with the state and
-        the table; by default that is done here, as far as the table is known.
+        `sink_has` is as in `CoordinatorSettings`. `start` has compared the call with the state and
+        the table; by default that is done here, as for Spark, as far as the table is known.
 
         Raises:
             OptionError: lists every problem with the options; or Spark's checkpoint is not where
                 they say.
         """
-        options = ends.options if ends else parse_options(texts, streaming=True, names_format=True)
+        options = (
+            start.options if start else parse_options(texts, streaming=True, names_format=True)
+        )
         configure_logging(options.log_level)
         # A source of the user's own may need pandas, and so may a program that runs this by itself.
         if options.source == "files" and is_process_of_spark():
@@ -141,23 +136,23 @@ class StreamDriver(BatchDriver):
             self._options = self._options.model_copy(update={"clean_source": "off"})
         # Before any object of the state is written: a wrong checkpointLocation leaves no trace.
         query_id = "" if rehearsal else spark_query_id(self._options)
-        self._store = rehearsal or (ends.store if ends else open_state(self._options))
+        self._store = rehearsal or (start.store if start else open_state(self._options))
         if rehearsal is None:
             _check_places(self._options)
-        self._is_in_spark, self._has_begun_batch = rehearsal is None and ends is None, False
-        self._ends = ends or EndsCheck(self._store, self._options, looks_around=True)
+        self._is_in_spark, self._has_begun_batch = rehearsal is None and start is None, False
+        progress = partial(logged_offsets, self._options)
+        self._start = start or StartCheck(self._store, self._options, progress=progress)
         if self._is_in_spark:
-            self._ends.check()
+            self._start.compare()
         source = load_source(self._options, schema, schema_is_inferred=inferred)
         settings = _settings(self._options)
         settings = replace(settings, sink_has=sink_has)
         if rehearsal is None:
-            owner = ownership or self._ownership_in_spark()
             settings = replace(
                 settings,
                 commits_go=self._swept,
                 replaced_files_go=self._delete_written,
-                check_owner=owner.check,
+                check_owner=self._start.check_claim,
                 parent=parent_process() if is_process_of_spark() else None,
             )
         else:
@@ -165,7 +160,7 @@ class StreamDriver(BatchDriver):
         # A callable: a restart has a state of its own, and the other one may be gone by then.
         if self._options.starting_state:
             settings = replace(settings, starting_state=self._savepoint)
-        coordinator = Coordinator(source, self._store, settings, history=self._ends.history)
+        coordinator = Coordinator(source, self._store, settings, history=self._start.history)
         super().__init__(coordinator, self._store.location, query_id)
 
     @override
@@ -175,7 +170,7 @@ class StreamDriver(BatchDriver):
         partitions = super().partitions(start, end)
         if self._is_in_spark:
             self._has_begun_batch = True
-            self._ends.record(in_table=False)
+            self._start.record(in_table=False)
         return partitions
 
     @override
@@ -183,21 +178,14 @@ class StreamDriver(BatchDriver):
         # Spark asks when its sink has the batch before.
         if self._has_begun_batch:
             self._has_begun_batch = False
-            self._ends.record(in_table=True)
+            self._start.record(in_table=True)
         return super().latest_offset(start, unlimited)
 
-    def _ownership_in_spark(self) -> Ownership:
-        # Spark ends the process of a query before this one has started, or soon after. A driver
-        # that has died on another host is known to be dead when it has been silent for so long.
-        log_of_batches = partial(logged_offsets, self._options)
-        return Ownership(self._store, _TERMS_IN_SPARK, is_host=False, progress=log_of_batches)
-
     @override
-    def _previous(self, start: CheckpointRef) -> str:
+    def _origin(self, start: CheckpointRef) -> str:
         if not self._options.write_to:
             return ""
-        newest = newest_written(self.coordinator.history, ReaderCommits(self._store), start)
-        return str(self._ends.following(newest))
+        return str(self._start.origin(start))
 
     def _swept(self, checkpoints: Collection[CheckpointIdentity]) -> Collection[CheckpointIdentity]:
         """Files of attempts that lost go before the commits that tell them from others."""

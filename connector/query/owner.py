@@ -9,9 +9,10 @@ import getpass
 import socket
 from dataclasses import dataclass
 
-from ...checkpoint_meta.documents.epochs import claim_of, newest_epoch
+from ...checkpoint_meta.documents.epochs import claim_epoch, claim_of, newest_epoch
 from ...checkpoint_meta.documents.heartbeat import Life, look_at
 from ...checkpoint_meta.stores.contract import StateStore
+from ...enumerator.coordinator.start_position import TAKE_OVER
 from ...errors import FencedError
 
 
@@ -82,3 +83,11 @@ def who_and_where() -> tuple[str, str]:
         # In a container the number of the user often has no name.
         user = ""
     return user, socket.gethostname()
+
+
+def take_over(store: StateStore) -> int:
+    """Claim a state for no query: its owner ends, and the next start finds none.
+
+    A crash after the claim leaves a state that any start may claim.
+    """
+    return claim_epoch(store, TAKE_OVER)

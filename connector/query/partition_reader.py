@@ -93,7 +93,7 @@ def read_parts(
             partition.claim,
             part.budget,
             partition.batch_start,
-            partition.previous,
+            partition.origin,
         )
         # In order: a continuation starts where this reader's commit for an earlier part says.
         yield from task.read(assignment, attempt)

@@ -84,8 +84,8 @@ class ReaderPartition:
     batch_start: int = 0
     """Id of the checkpoint after which the range begins: it and all before it are complete."""
 
-    previous: str = ""
-    """Mark of the newest batch with data files before this one; empty if rows go to Spark."""
+    origin: str = ""
+    """Text of the batch's `BatchOrigin`; empty if rows go to Spark."""
 
 
 def partitions_of(
@@ -95,7 +95,7 @@ def partitions_of(
     waived: Callable[[CheckpointRef], frozenset[str]],
     claim: int,
     rereads: Rereads,
-    previous: str = "",
+    origin: str = "",
 ) -> list[ReaderPartition]:
     """One partition for each reader that got splits: a pure function of the checkpoints.
 
@@ -106,7 +106,7 @@ def partitions_of(
         waived: ids of splits of a checkpoint that an order has given up.
         claim: see `Coordinator.claim_to_check`.
         rereads: see `Coordinator.rereads`.
-        previous: see `ReaderPartition.previous`.
+        origin: see `ReaderPartition.origin`.
     """
     by_reader: dict[int, list[AssignedPart]] = {}
     for checkpoint in checkpoints:
@@ -134,7 +134,7 @@ def partitions_of(
             claim=claim,
             rereads=rereads,
             batch_start=start,
-            previous=previous,
+            origin=origin,
         )
         # In one order: a batch that is replayed has to have the same partitions.
         for reader in sorted(by_reader)

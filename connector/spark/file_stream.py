@@ -104,7 +104,7 @@ class FileStream:
             write_to: directory or URL of the data files.
             every: as in `to_delta`.
         """
-        from ..query.query_ends import StartTerms, check_start
+        from ..query.start_check import StartTerms, check_start
         from ..source.rehearsal import check_sink
 
         columns = written_columns(self.schema, self.options["fileFormat"])

@@ -98,6 +98,18 @@ def test_our_query_goes_on_after_a_restore_once_its_batches_are_there_again(lake
     assert [one["id"] for one in rows(table)] == [1, 2, 3]
 
 
+def test_a_clone_by_spark_knows_the_inputs_of_its_table(lake, feed):
+    path, clone = feed.root / "table", feed.root / "clone"
+    feed.land(row(1))
+    feed.run(f"delta:{path}")
+    lake.sql(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE delta.`{path}`")
+    with pytest.raises(TableError, match="rows of this input by another query"):
+        feed.run(f"delta:{clone}", checkpointLocation=str(feed.root / "second"))
+    lake.sql(f"OPTIMIZE delta.`{path}`")
+    with pytest.raises(TableError, match="rows of this input by another query"):
+        feed.run(f"delta:{path}", checkpointLocation=str(feed.root / "second"))
+
+
 @pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
 def test_our_query_goes_on_after_a_statement_of_spark(lake, feed, statement):
     path = feed.root / "table"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -141,6 +144,28 @@ def test_our_query_goes_on_after_statements_of_spark(table, feed, statements):
     assert [{k: one[k] for k in before[0]} for one in after if one["id"] != 3] == before
     assert [one["id"] for one in after].count(3) == 1
     assert table.sql("SELECT * FROM {table}.snapshots").count() >= 2
+
+
+def test_our_query_goes_on_after_a_rollback_once_its_batches_are_there_again(table, feed, home):
+    for number in (1, 2, 3):
+        feed.land(row(number))
+        feed.run_into(table.ours)
+    first, *_ = table.sql("SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").head(1)
+    table.sql(f"CALL lake.system.rollback_to_snapshot('{{name}}', {first.snapshot_id})")
+    assert table.ids == [1]
+    for more in ((), (row(4),)):
+        feed.land(*more)
+        with pytest.raises(TableError, match=r"the table is behind.*sluice add-batches"):
+            feed.run_into(table.ours)
+    command = [sys.executable, "-m", "pyspark_sluice", "add-batches", "--yes", "--force"]
+    catalog = {"TYPE": "sql", "URI": f"sqlite:///{home}/catalog.db", "WAREHOUSE": f"file://{home}"}
+    subprocess.run(
+        [*command, str(feed.root / "checkpoint"), f"iceberg:lake.db.{table.name}"],
+        env=os.environ | {f"PYICEBERG_CATALOG__LAKE__{key}": catalog[key] for key in catalog},
+        check=True,
+    )
+    assert feed.run_into(table.ours) == 1
+    assert table.ids == [1, 2, 3, 4]
 
 
 def test_spark_reads_as_of_each_of_our_batches(table, feed):

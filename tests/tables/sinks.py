@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from pyspark_sluice.checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
+from pyspark_sluice.checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark, BatchOrigin
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
     CheckpointIdentity,
     CheckpointRef,
@@ -69,7 +69,7 @@ def written_batch(
     marks = [BatchMark.of(name.checkpoint) for name in names if name is not None]
     (lineage,) = {name.checkpoint.lineage for name in names if name is not None}
     pairs = list(zip(files, marks, strict=True))
-    return WrittenBatch.of_files(pairs, lineage, previous, storage or {})
+    return WrittenBatch.of_files(pairs, lineage, BatchOrigin(previous), storage or {})
 
 
 def commit_of(batch: WrittenBatch) -> ReaderCommit:
@@ -95,7 +95,7 @@ def in_place(path: Path, rows: pa.Table, lineage: str = LINEAGE) -> WrittenBatch
         path=str(path), rows=len(rows), bytes=path.stat().st_size, statistics=json.dumps(statistics)
     )
     mark = BatchMark.of(identity_of(1))
-    return WrittenBatch.of_files([(file, mark)], lineage, NO_BATCH, {})
+    return WrittenBatch.of_files([(file, mark)], lineage, BatchOrigin(), {})
 
 
 def files_of(table: str | Path) -> set[str]:

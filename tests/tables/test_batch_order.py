@@ -13,7 +13,12 @@ import pytest
 from deltalake import DeltaTable
 from pyiceberg.schema import Schema
 
-from pyspark_sluice.checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
+from pyspark_sluice.checkpoint_meta.documents.batch_mark import (
+    NO_BATCH,
+    BatchMark,
+    BatchOrigin,
+    TableInput,
+)
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tables.manifests import Manifests
@@ -47,7 +52,7 @@ class Table:
 
     def look(self, previous):
         """A batch without files."""
-        self.sink.add(replace(self.batch(1), files=[], mark=NO_BATCH, previous=previous))
+        self.sink.add(replace(self.batch(1), files=[], mark=NO_BATCH, origin=BatchOrigin(previous)))
 
     @property
     def iceberg(self):
@@ -250,3 +255,47 @@ def test_an_iceberg_table_keeps_a_mark_whose_snapshot_has_expired_unless_it_was_
         if second in {each.snapshot_id for each in table.iceberg.metadata.snapshots}:
             expire(table, second)
     assert table.ids() == [3, 50]
+
+
+def add_of(table, number, *roots):
+    batch = table.batch(number)
+    reads = TableInput(list(roots), "/state")
+    table.sink.add(replace(batch, origin=replace(batch.origin, reads=reads)))
+
+
+def test_a_table_knows_the_inputs_of_all_its_queries(table):
+    assert list(table.sink.inputs()) == []
+    add_of(table, 1, "/in/a")
+    add_of(table, 2, "/in/a", "s3://b/c")
+    assert {root for each in table.sink.inputs() for root in each.input} == {"/in/a", "s3://b/c"}
+    assert {each.state for each in table.sink.inputs()} == {"/state"}
+
+
+def test_a_delta_table_knows_its_inputs_after_its_log_was_cleaned_and_it_was_moved(delta):
+    for number in range(1, 4):
+        add_of(delta, number, f"/in/{number}")
+    log = delta.folder / "table/_delta_log"
+    delta.delta.create_checkpoint()
+    for commit in log.glob("*.json"):
+        commit.unlink()
+    moved = (delta.folder / "table").rename(delta.folder / "moved")
+    delta.sink = DeltaSink(str(moved), {})
+    roots = {root for each in delta.sink.inputs() for root in each.input}
+    assert roots == {"/in/1", "/in/2", "/in/3"}
+
+
+def test_inputs_of_batches_that_were_taken_back_do_not_count(delta):
+    DeltaTable.create(str(delta.folder / "table"), pa.schema([("id", pa.int64())]))
+    add_of(delta, 1, "/in/a")
+    add_of(delta, 2, "/in/a")
+    for version, roots in ((1, [["/in/a"]]), (0, [])):
+        delta.delta.restore(version)
+        assert [each.input for each in delta.sink.inputs()] == roots
+
+
+def test_a_clone_without_marks_has_rows_of_queries_whose_inputs_are_not_known(delta):
+    add_of(delta, 1, "/in/a")
+    for commit in (delta.folder / "table/_delta_log").glob("*.json"):
+        lines = commit.read_text().splitlines(keepends=True)
+        commit.write_text("".join(line for line in lines if not line.startswith('{"txn"')))
+    assert delta.sink.inputs() == [TableInput()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,14 @@ import pyarrow.compute as pc
 from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.attachments import Attachments
+from ....checkpoint_meta.documents.batch_mark import Forked
+from ....checkpoint_meta.documents.bootstrap_record import find_seed
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.query_ends import record_ends, recorded_ends
 from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.files.file_columns import numbers_in
 from ....checkpoint_meta.stores.contract import StateStore
+from ....checkpoint_meta.written_batches import forked_from, newest_written
 from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.offline_state import OfflineState, state_after
 from ....enumerator.settings import StartingState
@@ -58,6 +61,8 @@ class Fork:
         """Plan the state of a new query at `target`."""
         report = self._report()
         origin = {key: report[key] for key in _ORIGIN} | {"matching": self.matching}
+        if forked := self._forked():
+            origin["forked"] = asdict(forked)
 
         def make(attachments: Attachments) -> OfflineState[Any, Any]:
             state = self._state(attachments)
@@ -68,6 +73,17 @@ class Fork:
         is_open = self.snapshot.is_read and not self.snapshot.is_complete
         note = "the readers have finished; whether the sink has the batch is not known"
         return target.plan("fork", report, origin, make, [note] if is_open else ())
+
+    def _forked(self) -> Forked | None:
+        """The query of the newest batch; None if its table is not known."""
+        store, history, ref = self.view.store, self.view.history, self.savepoint.ref
+        newest = newest_written(history, self.view.commits, ref)
+        if not newest.checkpoint and find_seed(store) is not None:
+            return forked_from(store)
+        table = recorded_ends(store).table
+        lineage = history.header(ref).lineage
+        place = store.location, ref.checkpoint, ref.epoch
+        return Forked(lineage, str(newest), table, *place) if table else None
 
     def _report(self) -> dict[str, Any]:
         state = self._state(None)

@@ -108,7 +108,7 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
     The new query starts after that checkpoint.
     """
     from ....errors import OptionError
-    from ...query.query_ends import as_in_files
+    from ...query.start_check import as_in_files
     from ..bootstrap.continued_query import continued_at
     from ..bootstrap.file_log_import import rewrites_of
     from ..bootstrap.fork import chosen_fork
@@ -125,7 +125,7 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
         for old, new in rewrites_of(rewrite or ())
     ]
     if at_table:
-        at = checkpoint_of_table(store, at_table, options)
+        store, at = checkpoint_of_table(store, at_table, options)
     continued = continued_at(store, options) if continue_query else None
     target = target_at(new, arguments.source_name, options, continued)
     if continued is not None and not (at or at_time):

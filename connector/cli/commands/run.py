@@ -186,8 +186,7 @@ def _run_in_spark(call: Call) -> None:
         raise not_installed("--spark cannot run", "", "pyspark", "spark") from error
     from ...host.run import checked_with_target
     from ...host.run_record import RunRecord
-    from ...query.ownership import await_owner
-    from ...query.query_ends import check_start
+    from ...query.start_check import check_start
     from ...source.rehearsal import check_sink
 
     if len(call.feeds) > 1 and any(feed.every for feed in call.feeds.values()):
@@ -200,7 +199,6 @@ def _run_in_spark(call: Call) -> None:
             options, target = checked_with_target(feed.options, feed.to)
             # Spark asks the sink once a batch is planned.
             check_sink(options, target.sink)
-            await_owner(options, feed.terms)
             check_start(options, target.sink, feed.terms)
             on_batch = partial(printer.batch, name)
             spark_run(call.process.spark, options, target, feed.every, record, on_batch)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,10 +15,13 @@ from ..arguments import EditArguments
 from ..state_argument import parsed_storage_options
 
 if TYPE_CHECKING:
-    from ....checkpoint_meta.documents.batch_mark import BatchMark
+    from ....checkpoint_meta.documents.batch_mark import BatchMark, Forked, TableInput
+    from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
     from ....checkpoint_meta.documents.written_file import WrittenFile
     from ....checkpoint_meta.stores.contract import StateStore
     from ....tables.table_sink import TableSink
+    from ....tables.written_batch import WrittenBatch
+    from ...views.state_view import StateView
     from ..offline_edit import Plan
 
 TableArgument = Annotated[
@@ -50,28 +55,41 @@ def _edit(arguments: EditArguments, table: str, decide: Any) -> Answer:
     return edit(arguments, lambda store: decide(_Comparison.of(store, table, storage)))
 
 
-def checkpoint_of_table(store: StateStore, table: str, storage: Mapping[str, Any]) -> str:
-    """The checkpoint of the newest batch of a query in a table, as `--at` names it.
+def checkpoint_of_table(
+    store: StateStore, table: str, storage: Mapping[str, Any]
+) -> tuple[StateStore, str]:
+    """The checkpoint of the newest batch of a query in a table, as `--at` names it, and its state.
+
+    That is another state if the query is a fork, and the table was restored to a time before it.
 
     Raises:
         OptionError: the state does not have that checkpoint.
     """
+    from ....checkpoint_meta.stores.open_store import open_store
     from ....errors import OptionError
 
     comparison = _Comparison.of(store, table, storage)
     newest = comparison.newest
+    while newest is None and comparison.forked is not None and comparison.forked.reads.state:
+        comparison = comparison.forked
+        newest = comparison.newest
     for mark, _ in comparison.batches:
         if mark == newest:
-            return str(mark.checkpoint)
+            return open_store(comparison.reads.state, storage), str(mark.checkpoint)
+    remedy = (
+        "If table and checkpoint were restored to different histories, 'sluice remove-batches "
+        "CHECKPOINT TABLE' removes that batch first."
+        if newest
+        else "Start a query with a new checkpointLocation, which reads all files; or, for a fork, "
+        "restore table and checkpoint from backups of the same moment."
+    )
     raise OptionError(
         "--at-table: the state does not have the table's newest batch",
         table,
         f"checkpoint {newest}" if newest else "no batch of this query",
         "a batch of one of the retained checkpoints: "
         + ", ".join(str(mark) for mark, _ in comparison.batches[:5]),
-        "If table and checkpoint were restored to different histories, 'sluice remove-batches "
-        "CHECKPOINT TABLE' removes that batch first. For a table without a batch of the query, "
-        "start a query with a new checkpointLocation, which reads all files.",
+        remedy,
     )
 
 
@@ -82,18 +100,18 @@ class _Comparison:
     sink: TableSink
     opened: Any
     table: str
+    storage: Mapping[str, Any]
     lineage: str
     batches: Sequence[tuple[BatchMark, Sequence[WrittenFile]]]
     """Batches of the checkpoint, the newest first; the last may be a mark without files."""
 
-    storage: Mapping[str, Any]
-    is_seeded: bool
-    """The query began with the state of another one."""
+    reads: TableInput
+    forked: _Comparison | None
+    """The query that this one continues in the same table, up to there."""
 
     @classmethod
     def of(cls, store: StateStore, table: str, storage: Mapping[str, Any]) -> _Comparison:
-        from ....checkpoint_meta.documents.bootstrap_record import find_seed
-        from ....checkpoint_meta.written_batches import written_batches
+        from ....checkpoint_meta.documents.batch_mark import TableInput
         from ....tables.table_sink import TableSink
         from ...host.run import target_of
         from ...views.state_view import StateView
@@ -101,10 +119,48 @@ class _Comparison:
         sink = target_of(table, storage).sink
         assert isinstance(sink, TableSink)
         view = StateView(store)
-        lineage = view.history.load(view.head).identity.lineage
-        batches = list(written_batches(view.history, view.commits, view.head))
-        is_seeded = find_seed(store) is not None
-        return cls(sink, sink.opened(), table, lineage, batches, storage, is_seeded)
+        nothing = cls(sink, sink.opened(), table, storage, "", (), TableInput(), None)
+        return nothing.up_to(view, view.head)
+
+    def up_to(self, view: StateView, ref: CheckpointRef) -> _Comparison:
+        """The same of a query up to a checkpoint."""
+        from ....checkpoint_meta.documents.batch_mark import TableInput
+        from ....checkpoint_meta.documents.bootstrap_record import find_seed
+        from ....checkpoint_meta.documents.query_ends import recorded_ends
+        from ....checkpoint_meta.written_batches import forked_from, written_batches
+
+        seed, forked = find_seed(view.store), forked_from(view.store)
+        before = None
+        if seed is not None and (forked is None or forked.table == self.sink.identity()):
+            before = self._before(forked)
+        return replace(
+            self,
+            lineage=view.history.header(ref).lineage,
+            batches=list(written_batches(view.history, view.commits, ref)),
+            reads=TableInput(recorded_ends(view.store).input, view.store.location),
+            forked=before,
+        )
+
+    def _before(self, forked: Forked | None) -> _Comparison:
+        from ....checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
+        from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+        from ....checkpoint_meta.stores.open_store import open_store
+        from ....errors import StateError
+        from ...views.state_view import StateView
+
+        if forked is None:
+            # Rows of the query that it continues may be missing as well, and nothing says which.
+            return replace(self, batches=[(BatchMark(1), ())])
+        with suppress(StateError, FileNotFoundError):
+            view = StateView(open_store(forked.state, self.storage))
+            ref = CheckpointRef(forked.checkpoint, forked.epoch)
+            # Another state may be there by now.
+            if view.history.header(ref).lineage == forked.lineage:
+                return self.up_to(view, ref)
+        # Whether the table has its newest batch is known without that state.
+        mark = BatchMark.parse(forked.batch)
+        batches = [] if mark == NO_BATCH else [(mark, ()), (BatchMark(mark.checkpoint), ())]
+        return replace(self, lineage=forked.lineage, batches=batches)
 
     @property
     def newest(self) -> BatchMark | None:
@@ -122,46 +178,53 @@ class _Comparison:
 
     def addition(self) -> Plan:
         """Plan to add the batches after the table's newest one."""
-        from ....checkpoint_meta.documents.batch_mark import NO_BATCH
-
-        newest = self.newest or NO_BATCH
-        if newest == NO_BATCH and self.is_seeded:
-            # Rows of the query that it continues may be missing as well, and nothing says which.
-            raise self._apart(newest, "a batch of this query, which began as a fork or an import")
-        missing = []
-        for mark, files in self.batches:
-            if mark == newest:
-                break
-            if not mark.checksum or mark.checkpoint <= newest.checkpoint:
-                raise self._apart(newest, "the table's newest batch, or none, on the chain")
-            missing.append((mark, files))
+        missing = list(self.missing())
 
         def write() -> None:
-            previous = newest
             # One transaction a batch: a crash leaves the table behind by fewer batches.
-            for mark, files in reversed(missing):
-                pairs = [(file, mark) for file in files]
-                self.sink.add(_batch(pairs, self.lineage, previous, self.storage))
-                previous = mark
+            for batch in reversed(missing):
+                self.sink.add(batch)
 
-        rows = sum(file.rows for _, files in missing for file in files)
-        count = sum(len(files) for _, files in missing)
-        return self._plan("added", [mark for mark, _ in missing], count, rows, write)
+        rows = sum(file.rows for batch in missing for file in batch.files)
+        count = sum(len(batch.files) for batch in missing)
+        return self._plan("added", [batch.mark for batch in missing], count, rows, write)
+
+    def missing(self) -> Iterator[WrittenBatch]:
+        """Yield the batches after the table's newest one, newest first."""
+        from ....checkpoint_meta.documents.batch_mark import NO_BATCH, BatchOrigin
+        from ....tables.written_batch import WrittenBatch
+
+        newest = self.newest or NO_BATCH
+        for (mark, files), (before, _) in pairwise([*self.batches, (NO_BATCH, ())]):
+            if mark == newest:
+                return
+            if not files or mark.checkpoint <= newest.checkpoint:
+                raise self._apart(newest, "the table's newest batch, or none, on the chain")
+            pairs, origin = [(file, mark) for file in files], BatchOrigin(before, self.reads)
+            yield WrittenBatch.of_files(pairs, self.lineage, origin, self.storage)
+        if newest == NO_BATCH and self.forked is not None:
+            yield from self.forked.missing()
 
     def removal(self) -> Plan:
         """Plan to remove the batches after the newest one that the checkpoint has, too."""
+        if not self.batches and self.newest is None and self.forked is not None:
+            return self.forked.removal()
         from ....checkpoint_meta.documents.batch_mark import NO_BATCH
         from ....checkpoint_meta.documents.written_file import FileName
         from ....tables.batch_order import TableMark
         from ....tables.iceberg_files import written_name
         from ....tables.written_batch import digest_of
 
-        own = {mark: digest_of(file.path for file in files) for mark, files in self.batches}
+        own = {
+            mark: digest_of(file.path for file in files) if files else ""
+            for mark, files in self.batches
+        }
         oldest = max((mark.checkpoint for mark in own if not mark.checksum), default=0)
         left, others, names = TableMark(NO_BATCH, ""), [], []
         for mark, added in self.sink.batches(self.opened, self.lineage):
             # A batch that was planned before the backup may have been read again since.
-            is_own = own.get(mark.batch, "").startswith(mark.digest) and mark.batch in own
+            digest = own.get(mark.batch)
+            is_own = digest is not None and (not digest or digest.startswith(mark.digest))
             if is_own or mark.batch.checkpoint <= oldest:
                 left = mark
                 break
@@ -202,11 +265,3 @@ class _Comparison:
         }
         report |= {} if rows is None else {"rows": rows}
         return Plan(report, write if marks else None, done=f"the batches are {verb}")
-
-
-def _batch(
-    files: Sequence[Any], lineage: str, previous: BatchMark, storage: Mapping[str, Any]
-) -> Any:
-    from ....tables.written_batch import WrittenBatch
-
-    return WrittenBatch.of_files(files, lineage, previous, storage)

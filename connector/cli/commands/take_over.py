@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ....checkpoint_meta.stores.contract import StateStore
-from ...query.owner import owner_of
-from ...query.ownership import take_over
+from ...query.owner import owner_of, take_over
 from ..offline_edit import Plan
 
 

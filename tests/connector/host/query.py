@@ -40,9 +40,9 @@ def keywords(options: Mapping[str, Any]) -> dict[str, Any]:
 class Query:
     """One query below a directory."""
 
-    def __init__(self, root: Path) -> None:
-        self.source, self.table, self.checkpoint = root / "in", root / "table", root / "ck"
-        self.source.mkdir(parents=True)
+    def __init__(self, root: Path, checkpoint: str = "ck") -> None:
+        self.source, self.table, self.checkpoint = root / "in", root / "table", root / checkpoint
+        self.source.mkdir(parents=True, exist_ok=True)
         self.landed: Counter[int] = Counter()
 
     def options(self, **more: object) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class Query:
         """Put a file of rows into the source, with more columns of one value each."""
         records = ({"id": i, "text": f"row {i}", **columns} for i in ids)
         lines = "".join(json.dumps(record) + "\n" for record in records)
-        temporary = self.source / f".{name}"
+        temporary = self.source / f".{name.replace('/', '-')}"
         temporary.write_text(lines)
         temporary.rename(self.source / name)
         self.landed.update(ids)

@@ -37,9 +37,9 @@ FOLLOWED: Mapping[str, Sequence[str]] = {
         "run.py: to: the catalog does not",
     ],
     "tests/connector/host/test_query_ends.py": [
-        "query_ends.py: path: this query has rea",
-        "query_ends.py: the table has rows of th",
-        "query_ends.py: this query writes to ano",
+        "start_check.py: path: this query has rea",
+        "start_check.py: the table has rows of th",
+        "start_check.py: this query writes to ano",
     ],
     "tests/connector/host/test_refusals.py": [
         "table_fit.py: a partition value of the",
@@ -67,7 +67,7 @@ FOLLOWED: Mapping[str, Sequence[str]] = {
     "tests/connector/host/test_two_starts.py": [
         "epochs.py: another query has taken",
         "history.py: another query has taken",
-        "ownership.py: {}",
+        "start_check.py: {}",
     ],
     "tests/connector/source/test_event_time_column.py": [
         "discovery.py: {}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -12,9 +11,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
-from pyspark_sluice.tests.pages import blocks
+from pyspark_sluice.tests.connector.host.night import Night, sections
 from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.repository import ROOT
 
@@ -26,62 +25,7 @@ SEMICOLONS = f"{CALL} --format csv --option header=true"
 UTC = f'{CALL} --format csv --schema "id long, at timestamp" --option timeZone=UTC'
 
 
-def _sections():
-    """Heading -> the message as one line, and the commands."""
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
-    headings = {n: line[3:] for n, line in enumerate(lines, 1) if line.startswith("## ")}
-    found: dict[str, dict[str, str]] = {heading: {} for heading in headings.values()}
-    for block in blocks(PAGE):
-        above = [n for n in headings if n < block.line]
-        if above:
-            found[headings[max(above)]][block.language] = block.code
-    return found
-
-
-SECTIONS = _sections()
-
-
-class Night:
-    """One directory with the files, the table and the checkpoint of the page."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        (home / "landing").mkdir()
-        self.environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.defpath}"}
-
-    def put(self, name, *rows):
-        lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
-        (self.home / "landing" / name).write_text("".join(f"{line}\n" for line in lines))
-
-    def shell(self, text):
-        """Run commands as a person would: exit code, and everything that was printed."""
-        done = subprocess.run(
-            ["bash", "-e", "-c", text],
-            cwd=self.home,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-        return done.returncode, done.stdout + done.stderr
-
-    def works(self, text):
-        code, output = self.shell(text)
-        assert code == 0, output
-
-    def fails(self, text, message):
-        code, output = self.shell(text)
-        assert code == 1, output
-        self.says(output, message)
-
-    def says(self, output, message):
-        parts = [re.escape(part) for part in " ".join(message.split()).split("...")]
-        assert re.search(".*".join(parts), " ".join(output.split())), output
-
-    def rows(self, table="orders"):
-        rows = DeltaTable(str(self.home / table)).to_pyarrow_table().to_pylist()
-        return sorted(rows, key=lambda row: row["id"])
+SECTIONS = sections(PAGE)
 
 
 @pytest.fixture

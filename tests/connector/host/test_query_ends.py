@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -146,6 +147,27 @@ def test_a_lost_checkpoint_does_not_double_the_table(query, change, tmp_path):
     assert query.run_here("--append")[0] == 0
 
 
+def test_the_table_itself_says_which_inputs_it_has(query, tmp_path):
+    # Not the directory of data files, which may be another one.
+    query.checkpoint.rename(tmp_path / "lost")
+    refused(query, "--append", "--option", f"writeTo={query.table}/new")
+    query.table = query.table.rename(tmp_path / "moved")
+    refused(query, "--append")
+
+
+def test_an_input_of_many_paths_is_known_by_their_directories(tmp_path):
+    query = Query(tmp_path)
+    folders = [query.source / f"{number:03}" for number in range(120)]
+    for folder in folders:
+        folder.mkdir()
+    query.land("000/0.json", range(10))
+    query.source, one = Path(",".join(map(str, folders))), folders[70]
+    assert query.run_here()[0] == 0
+    shutil.rmtree(query.checkpoint)
+    query.source = one
+    refused(query, "--append")
+
+
 def start_in_spark(query):
     """What Spark asks of a source at the start of a query, before it plans a batch."""
     query.checkpoint.mkdir(exist_ok=True)
@@ -162,22 +184,22 @@ def another_table(query):
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "place"),
+    ("change", "error"),
     [
-        (moved, "another input.*sluice rebind", "checkpoint"),
-        (another_table, "another table.*sluice rebind", "checkpoint"),
-        (lambda query: shutil.rmtree(query.table), "found no table.*sluice rebind", "checkpoint"),
-        (lambda query: shutil.rmtree(query.checkpoint), "another query.*sluice rebind", "table"),
+        (moved, "another input.*sluice rebind"),
+        (another_table, "another table.*sluice rebind"),
+        (lambda query: shutil.rmtree(query.table), "found no table.*sluice rebind"),
+        (lambda query: shutil.rmtree(query.checkpoint), "another query.*sluice rebind"),
     ],
     ids=["input", "another table", "no table", "lost checkpoint"],
 )
 def test_a_query_of_spark_is_refused_as_well_and_a_command_says_that_it_is_meant(
-    query, change, error, place
+    query, change, error
 ):
     change(query)
     before = claims(query)
     with pytest.raises(SluiceError, match=error):
         start_in_spark(query)
     assert claims(query) == before
-    assert main(["rebind", str(getattr(query, place)), "--yes"]) == 0
+    assert main(["rebind", str(query.checkpoint), "--yes"]) == 0
     start_in_spark(query)

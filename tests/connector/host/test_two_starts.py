@@ -21,7 +21,7 @@ from pyspark_sluice.connector.cli.commands.status import status_of
 from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
 from pyspark_sluice.connector.host.worker_pool import WorkerPool
-from pyspark_sluice.connector.query import ownership
+from pyspark_sluice.connector.query import start_check
 from pyspark_sluice.connector.query.owner import owner_of
 from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.patience import wait_until
@@ -108,7 +108,7 @@ def test_an_owner_on_another_host_lives_as_long_as_its_heart_beats(query, monkey
     assert (code, "elsewhere: whose processes are not visible from here" in errors) == (75, True)
     # A clock that is ahead does not make an owner live for ever.
     claim_elsewhere(-3600)
-    monkeypatch.setattr(ownership, "ALIVE_SECONDS", 1.0)
+    monkeypatch.setattr(start_check, "ALIVE_SECONDS", 1.0)
     query.land("1.json", range(10, 20))
     assert query.run_here("--wait", "60s")[0] == 0
     with pytest.raises(FencedError):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
+from pyiceberg.utils.config import Config
 
 from pyspark_sluice import tables
-from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.tests.connector.host.query import Query
 
 pytestmark = pytest.mark.slow
 
@@ -25,32 +25,26 @@ class Pipeline:
     def __init__(self, kind, folder, monkeypatch):
         self.folder, self.kind = folder, kind
         self.to = f"{kind}:{folder}/table"
-        (folder / "in").mkdir()
         if kind == "iceberg":
             for name, value in (("URI", f"sqlite:///{folder}/c.db"), ("WAREHOUSE", str(folder))):
                 monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name}", value)
             monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__TYPE", "sql")
+            # The configuration of catalogs is read once, at the import.
+            monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
             self.to = "iceberg:lake.db.orders"
             self.catalog.create_namespace("db")
             self.catalog.create_table("db.orders", Schema())
 
     def run(self, *numbers, checkpoint="ck", refused=""):
+        query = Query(self.folder, checkpoint)
         for number in numbers:
-            (self.folder / "in" / f"{number}.json").write_text(json.dumps({"id": number}))
-        places = str(self.folder / "in"), "--checkpoint", str(self.folder / checkpoint)
-        # A process of its own: commands refuse the state of a query that may be running.
-        arguments = ["run", *places, "--to", self.to, "--schema", "id BIGINT"]
-        command = [sys.executable, "-m", "pyspark_sluice", *arguments]
-        ended = subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=PATIENCE
-        )
-        assert refused in " ".join(ended.stderr.split())
-        assert bool(ended.returncode) == bool(refused), ended.stderr
+            (query.source / f"{number}.json").write_text(json.dumps({"id": number}))
+        code, _, errors = query.run_here(schema="id BIGINT", to=self.to)
+        assert refused in " ".join(errors.split())
+        assert bool(code) == bool(refused), errors
 
-    def command(self, name, *more):
-        arguments = [name, str(self.folder / "ck"), *more, "--yes"]
-        command = [sys.executable, "-m", "pyspark_sluice", *arguments]
-        return subprocess.run(command, check=False, timeout=PATIENCE).returncode
+    def command(self, name, *more, checkpoint="ck"):
+        return main([name, str(self.folder / checkpoint), *more, "--yes"])
 
     def rows(self):
         if self.kind == "iceberg":
@@ -82,7 +76,6 @@ class Pipeline:
 
     @property
     def catalog(self):
-        # The configuration of catalogs is read once, at the import: only commands see it.
         where = {"uri": f"sqlite:///{self.folder}/c.db", "warehouse": str(self.folder)}
         return SqlCatalog("lake", **where)
 
@@ -155,8 +148,29 @@ def test_a_table_that_was_taken_back_gets_its_batches_from_their_data_files(pipe
     assert pipeline.rows() == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("has_batch", [False, True], ids=["no batch", "a batch"])
+def test_a_fork_knows_the_batches_of_the_query_that_it_continues(pipeline, has_batch):
+    pipeline.run(1)
+    copy(pipeline.log, pipeline.folder / "backup")
+    pipeline.run(2)
+    assert pipeline.command("fork", str(pipeline.folder / "new"), "--at-table", pipeline.to) == 0
+    if has_batch:
+        pipeline.run(3, checkpoint="new")
+        assert pipeline.rows() == [1, 2, 3]
+    copy(pipeline.folder / "backup", pipeline.log)
+    pipeline.run(4, checkpoint="new", refused="the table is behind the checkpoint")
+    old = pipeline.folder / "ck"
+    old.rename(pipeline.folder / "away")
+    assert pipeline.command("add-batches", pipeline.to, checkpoint="new") > 0
+    assert pipeline.rows() == [1]
+    (pipeline.folder / "away").rename(old)
+    assert pipeline.command("add-batches", pipeline.to, checkpoint="new") == 0
+    pipeline.run(5, checkpoint="new")
+    assert pipeline.rows() == [1, 2, *([3] if has_batch else []), 4, 5]
+
+
 @pytest.mark.parametrize("pipeline", ["delta"], indirect=True)
-def test_batches_are_not_added_where_rows_of_a_forked_query_may_be_missing(pipeline):
+def test_a_fork_adds_its_own_batches_if_the_table_has_all_of_the_query_that_it_replaces(pipeline):
     pipeline.run(1)
     assert pipeline.command("fork", str(pipeline.folder / "new"), "--at-table", pipeline.to) == 0
     shutil.rmtree(pipeline.folder / "ck")
@@ -164,8 +178,19 @@ def test_batches_are_not_added_where_rows_of_a_forked_query_may_be_missing(pipel
     pipeline.run(2)
     pipeline.take_back()
     pipeline.run(refused="the table is behind the checkpoint")
-    assert pipeline.command("add-batches", pipeline.to) > 0
-    assert pipeline.rows() == [1]
+    assert pipeline.command("add-batches", pipeline.to) == 0
+    assert pipeline.rows() == [1, 2]
+
+
+@pytest.mark.parametrize("pipeline", ["delta"], indirect=True)
+def test_a_fork_before_the_end_of_its_table_is_refused_until_later_batches_are_removed(pipeline):
+    pipeline.run(1)
+    assert pipeline.command("fork", str(pipeline.folder / "new"), "--at-table", pipeline.to) == 0
+    pipeline.run(2)
+    pipeline.run(checkpoint="new", refused="the table is ahead of the checkpoint")
+    assert pipeline.command("remove-batches", pipeline.to, checkpoint="new") == 0
+    pipeline.run(3, checkpoint="new")
+    assert pipeline.rows() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("pipeline", ["parquet"], indirect=True)
