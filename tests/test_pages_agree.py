@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 import pyspark_sluice
 from pyspark_sluice import errors
-from pyspark_sluice.connector.cli.app import app
+from pyspark_sluice.connector.cli.app import app_of
 from pyspark_sluice.connector.cli.commands.runbook import sections_about
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.errors import FencedError, OptionError, without_history
@@ -63,7 +63,7 @@ def _printed_commands():
 
 
 def test_every_command_that_a_page_prints_exists_with_its_options():
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(app_of())
     context = typer.Context(group)
     unknown = []
     for page, words in _printed_commands():

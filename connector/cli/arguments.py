@@ -106,32 +106,7 @@ class FileOrderArguments(OrderArguments):
     matching: Matching = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EventTimeArguments:
-    """A range of times that are in paths."""
-
-    event_time: Annotated[
-        str,
-        typer.Option(
-            help="Select only files whose path names a time in START..END, the end not included: "
-            "2026-01-02..2026-01-09. All of them are listed."
-        ),
-    ] = ""
-    event_time_pattern: Annotated[
-        str,
-        typer.Option(
-            help="Find the time in paths by this pattern, such as {yyyy}/{MM}/{dd}/{HH}; without "
-            "it, Hive partitions name the time."
-        ),
-    ] = ""
-    time_zone: Annotated[
-        str, typer.Option(help="Read the times in paths in this zone, UTC by default.")
-    ] = ""
-
-
-def register(
-    app: typer.Typer, function: Callable[..., Outcome], panel: str = "", example: str = ""
-) -> None:
+def register(app: typer.Typer, function: Callable[..., Outcome], panel: str, example: str) -> None:
     """Add a command: its answer is printed as `show` does, and its errors as `plainly` does.
 
     Of a parameter that is a group above, each field is an argument. All commands have `--json`.
@@ -170,7 +145,7 @@ def register(
     # typer takes a command's arguments from its signature, and cannot take a dataclass apart.
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    app.command(rich_help_panel=panel, epilog=f"Example: {example}" if example else None)(run)
+    app.command(rich_help_panel=panel, epilog=example)(run)
 
 
 def _of_group(group: type[Any]) -> list[Parameter]:

@@ -25,15 +25,6 @@ def run() -> int:
         _share_arenas()
     # Before the commands are imported: they make arrays, and with the first one pyarrow looks.
     leave_pandas_out()
-    if sys.argv[1:2] == ["run"]:
-        # Other commands take longer to import than a small batch takes to read.
-        from .arguments import register
-        from .commands.run import run as run_query
-        from .typer_app import new_app, run_app
-
-        app = new_app()
-        register(app, run_query)
-        return run_app(app)
     from .app import main
 
     return main()

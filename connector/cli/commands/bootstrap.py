@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from ....errors import OptionError
+from ...query.start_check import as_in_files
 from ..answer import Answer
 from ..arguments import ContinueQuery, New, SharedArguments, ViewArguments, Yes
+from ..bootstrap.auto_loader_export import auto_loader_log
+from ..bootstrap.continued_query import ContinuedQuery, continued_at, continued_query
+from ..bootstrap.file_log_import import OtherLog, imported, options_of, rewrites_of
+from ..bootstrap.fork import chosen_fork
+from ..bootstrap.new_state import target_at
+from ..bootstrap.spark_file_log import spark_file_log
+from ..offline_edit import Plan, carry_out
 from ..state_argument import parsed_storage_options
-
-if TYPE_CHECKING:
-    from ..bootstrap.continued_query import ContinuedQuery
-    from ..bootstrap.file_log_import import OtherLog
-
+from .table_batches import checkpoint_of_table
 
 Rewrite = Annotated[
     list[str] | None,
@@ -54,10 +59,6 @@ class _Import(SharedArguments):
 
     def run(self, purpose: str, log: OtherLog, continued: ContinuedQuery | None = None) -> Answer:
         """Hold the list against what is there, write what comes of it, and print it."""
-        from ..bootstrap.file_log_import import imported, options_of, rewrites_of
-        from ..bootstrap.new_state import target_at
-        from ..offline_edit import Plan, carry_out
-
         rewrites = rewrites_of(self.rewrite or ())
         options = options_of(self.path, self.option or (), self.storage_options)
         storage = parsed_storage_options(self.storage_options)
@@ -107,15 +108,6 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     The new query starts after that checkpoint.
     """
-    from ....errors import OptionError
-    from ...query.start_check import as_in_files
-    from ..bootstrap.continued_query import continued_at
-    from ..bootstrap.file_log_import import rewrites_of
-    from ..bootstrap.fork import chosen_fork
-    from ..bootstrap.new_state import target_at
-    from ..offline_edit import Plan, carry_out
-    from .table_batches import checkpoint_of_table
-
     store = arguments.opened()
     options = parsed_storage_options(arguments.storage_options)
     if rewrite and matching:
@@ -159,9 +151,6 @@ def import_spark(
 
     The new query resumes where the query with Spark's own file source stopped.
     """
-    from ..bootstrap.continued_query import continued_query
-    from ..bootstrap.spark_file_log import spark_file_log
-
     options = parsed_storage_options(arguments.storage_options)
     # Before the log: if the query has gone on since, writing finds out.
     continued = continued_query(checkpoint, options) if continue_query else None
@@ -196,8 +185,6 @@ def import_auto_loader(
 
     The new query resumes where the Auto Loader stream stopped.
     """
-    from ..bootstrap.auto_loader_export import auto_loader_log
-
     options = parsed_storage_options(arguments.storage_options)
     log = auto_loader_log(
         export, options, source_id, all_processed=all_processed, quoted_paths=quoted_paths

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import typer
 
 from ....checkpoint_meta.storage.storage_errors import may_pass
 from ....checkpoint_meta.storage.urls import hadoop_path
@@ -24,8 +27,12 @@ from ...options.model import SluiceOptions, parse_options
 from ...source.discovery import make_listing
 from ...source.rehearsal import checked_schema
 from ...source.state_location import open_state
+from ..answer import Answer
 from ..doctor.places import check_local_directory, left_as_it_was, tried
+from ..feeds_file import schema
 from ..output import Exit, told
+from ..run_arguments import RunArguments
+from ..run_call import call_of, in_place
 
 _PATIENCE: Final = 55.0
 """Seconds after which a place does not answer."""
@@ -129,3 +136,28 @@ def _look_at_table(feed: Feed) -> str:
         checked_schema(options, target.sink)
     written = tried(open_store(options.write_to or "", options.storage_options, to_read=True))
     return f"{f'table {identity}' if identity else 'no table yet'}, {written}"
+
+
+def check(
+    config: Annotated[
+        str, typer.Option(help="Check this configuration file of `sluice run`.")
+    ] = "sluice.toml",
+    json_schema: Annotated[
+        bool,
+        typer.Option("--json-schema", help="Print the JSON schema of such files, for editors."),
+    ] = False,
+) -> Generator[str, None, Answer]:
+    """Check a configuration file and its places.
+
+    Reads no rows, and leaves nothing behind. Ends with 2 if the file is wrong, with 1 if a place
+    refuses, and with 75 if one does not answer.
+    """
+    if json_schema:
+        return Answer(schema(), [json.dumps(schema(), indent=2)])
+    findings = []
+    for finding in check_places(call_of(in_place(RunArguments(config=config))).feeds):
+        findings.append(finding)
+        yield str(finding)
+    # No rows say nothing in addition to the lines above.
+    codes = {finding.code for finding in findings} - {Exit.FINE}
+    return Answer([finding.document() for finding in findings], (), min(codes, default=Exit.FINE))

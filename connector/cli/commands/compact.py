@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import typer
 
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
@@ -18,7 +20,9 @@ from ....enumerator.offline.offline_state import Compaction, OfflineClaim
 from ....errors import OptionError, StateError
 from ....reader.files.io.compressed.cut_places import FOLDER
 from ...views.state_view import StateView
-from ..offline_edit import Plan
+from ..answer import Answer
+from ..arguments import EditArguments
+from ..offline_edit import Plan, edit
 from ..state_argument import check_is_of_files, parsed
 
 _NESTED: Final = (layout.READERS, layout.ABANDONED)
@@ -116,3 +120,28 @@ def _size(store: StateStore, name: str) -> int:
         return len(store.read(name))
     except FileNotFoundError:
         return 0
+
+
+def compact(
+    arguments: EditArguments,
+    retain: Annotated[
+        int,
+        typer.Option(
+            # Spark keeps as many batches in its own logs by default (minBatchesToRetain).
+            min=100,
+            help="Keep this many checkpoints.",
+        ),
+    ] = 100,
+    retain_for: Annotated[
+        str,
+        typer.Option(
+            help="Also keep younger checkpoints than this, the query's retainCheckpointsFor, such "
+            "as 7d."
+        ),
+    ] = "0",
+) -> Answer:
+    """Make the state of a stopped query small.
+
+    Writes bases, merges the index, and deletes what no retained checkpoint needs.
+    """
+    return edit(arguments, lambda store: compact_plan(store, retain, retain_for))

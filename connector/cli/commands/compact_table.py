@@ -8,6 +8,7 @@ import typer
 
 from ....checkpoint_meta.storage.units import parse_bytes
 from ....errors import OptionError
+from ....tables.delta_table import DeltaSink
 from ..answer import Answer
 from ..arguments import StorageOptions
 from ..state_argument import parsed, parsed_storage_options
@@ -24,8 +25,6 @@ def compact_table(
 
     Larger files replace them in one commit. The query may be running. VACUUM deletes the old files.
     """
-    from ....tables.delta_table import DeltaSink
-
     kind, _, place = table.partition(":")
     if kind != "delta" or not place:
         raise OptionError(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import pyarrow as pa
+import typer
 
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.files.file_columns import became_pending, flags_in, ranges_in
 from ....errors import StateCorruptError
-from ...views.state_view import StateView, fields
+from ...views.state_view import StateView, fields, look_at
+from ..answer import Answer
+from ..arguments import ViewArguments
 from ..state_argument import check_is_of_files, checkpoint_named, no_checkpoint
+from .files import listed
 
 DIFFERENCE = pa.schema(
     [
@@ -55,3 +61,19 @@ def _changes(link: Checkpoint) -> pa.Table:
         ]
         tables.append(pa.table(columns, schema=DIFFERENCE))
     return pa.concat_tables(tables)
+
+
+def diff(
+    arguments: ViewArguments,
+    before: Annotated[
+        str, typer.Argument(metavar="A", help="Compare this checkpoint: 42 or 42-3.")
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="B", help="Compare it with this checkpoint, later or earlier.")
+    ],
+) -> Answer:
+    """Compare two checkpoints.
+
+    Lists what was found and what was assigned between them.
+    """
+    return listed(look_at(arguments.opened(), lambda view: difference(view, before, after)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
+import typer
 
 from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
@@ -13,8 +14,9 @@ from ....checkpoint_meta.documents.layout import checkpoint_object
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...views.amounts import counted
 from ...views.splits import assigned_splits
-from ...views.state_view import StateView
-from ..answer import formatted
+from ...views.state_view import StateView, look_at
+from ..answer import Answer, Rows, formatted
+from ..arguments import ViewArguments
 from ..state_argument import checkpoint_named
 
 
@@ -93,3 +95,18 @@ def inspected_lines(details: dict[str, Any]) -> dict[str, str]:
             f"{counted(rows, 'row')} of {size}, attempt {commit['attempt']}, {when}"
         )
     return lines
+
+
+def inspect(
+    arguments: ViewArguments,
+    checkpoint: Annotated[
+        str, typer.Argument(help="Show the checkpoint with this id, or id-epoch: 42 or 42-3.")
+    ],
+) -> Answer:
+    """Show one checkpoint, and what its readers committed.
+
+    This is its header, its assignments and its reader commits.
+    """
+    details = look_at(arguments.opened(), lambda view: inspected(view, checkpoint))
+    columns = ("path", "start", "end", "reader", "state", "rows", "reason")
+    return Answer(details, [inspected_lines(details), Rows(details["splits"], columns)])

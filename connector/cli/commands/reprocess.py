@@ -9,8 +9,15 @@ from typing import Annotated
 
 import typer
 
+from ...query.spark_checkpoint import under_way_in_spark
+from ...views.state_view import look_at
 from ..answer import Answer, Rows
 from ..arguments import EventTimeArguments, FileOrderArguments, OrderArguments, ViewArguments
+from ..reprocess.batch_reread import reread_batch, sink_of
+from ..reprocess.known_files import in_event_time
+from ..reprocess.reprocess_log import recorded_orders, submit_order
+from ..reprocess.reprocess_plan import forgotten, requeued, retracted, rewound, waived
+from ..state_argument import parsed_storage_options
 
 Quarantined = Annotated[
     bool,
@@ -50,10 +57,6 @@ def requeue(
 
     Select them with one or more of the options.
     """
-    from ..reprocess.known_files import in_event_time
-    from ..reprocess.reprocess_log import submit_order
-    from ..reprocess.reprocess_plan import requeued
-
     in_range = (
         in_event_time(times.event_time, times.event_time_pattern, times.time_zone)
         if times.event_time
@@ -86,9 +89,6 @@ def rewind(
 
     The query reads it when it starts.
     """
-    from ..reprocess.reprocess_log import submit_order
-    from ..reprocess.reprocess_plan import rewound
-
     return submit_order(
         order,
         "rewind",
@@ -103,9 +103,6 @@ def forget(order: FileOrderArguments, quarantined: Quarantined = False) -> Answe
 
     They count as seen and are not read.
     """
-    from ..reprocess.reprocess_log import submit_order
-    from ..reprocess.reprocess_plan import forgotten
-
     return submit_order(
         order,
         "forget",
@@ -119,9 +116,6 @@ def retract(order: FileOrderArguments) -> Answer:
     These versions of the files are not read again; a later version is, as onOverwrite says. The
     query removes the rows when it starts. It needs writeFileColumn.
     """
-    from ..reprocess.reprocess_log import submit_order
-    from ..reprocess.reprocess_plan import retracted
-
     return submit_order(order, "retract", lambda view: retracted(view, order.matching))
 
 
@@ -130,11 +124,6 @@ def waive(order: FileOrderArguments) -> Answer:
 
     They were deleted or replaced. The lost rows are counted.
     """
-    from ...query.spark_checkpoint import under_way_in_spark
-    from ..reprocess.reprocess_log import submit_order
-    from ..reprocess.reprocess_plan import waived
-    from ..state_argument import parsed_storage_options
-
     # Only Spark's log says which batch is under way: the state may have checkpoints that were cut
     # ahead.
     options = parsed_storage_options(order.storage_options)
@@ -169,10 +158,6 @@ def reread(
     When the query starts, the data files of the batch are replaced: its files are read again
     under the options of that start.
     """
-    from ..reprocess.batch_reread import reread_batch, sink_of
-    from ..reprocess.reprocess_log import submit_order
-    from ..state_argument import parsed_storage_options
-
     options = parsed_storage_options(order.storage_options)
     sink = sink_of(to, options, not_in_sink=not_in_sink)
     return submit_order(order, "reread", lambda view: reread_batch(view, options, sink))
@@ -184,9 +169,6 @@ def orders(arguments: ViewArguments) -> Answer:
     The list has what requeue, rewind, forget, retract, waive and reread ordered. It says who
     ordered it, when and why, and whether it is done.
     """
-    from ...views.state_view import look_at
-    from ..reprocess.reprocess_log import recorded_orders
-
     columns = ["order", "action", "state", "created", "who", "files", "released", "rows", "reason"]
     table = look_at(arguments.opened(), recorded_orders)
     return Answer(table, [Rows(table, columns)])

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib.resources import files
+from typing import Annotated
+
+import typer
 
 from ....errors import OptionError
+from ..answer import Answer, Page
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -37,3 +41,16 @@ def _sections(page: str) -> Iterator[tuple[str, str]]:
         following = (later for later in headings[number + 1 :] if len(later[1]) <= len(heading[1]))
         end = next((later.start() for later in following), len(page))
         yield heading[2], page[heading.start() : end].rstrip() + "\n"
+
+
+def runbook(
+    words: Annotated[
+        str, typer.Argument(help="Show the sections whose heading contains this: FencedError.")
+    ] = "",
+) -> Answer:
+    """Show what to do about an error or an alert.
+
+    Without an argument, show the whole page.
+    """
+    text = sections_about(words)
+    return Answer({"sections": text}, [Page(text)])

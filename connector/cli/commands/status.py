@@ -27,6 +27,10 @@ from ...views.protocol import checkpoints_in_flight
 from ...views.quarantine import quarantined_splits
 from ...views.run_text import run_text
 from ...views.state_view import StateView, look_at
+from ..answer import Answer
+from ..arguments import ViewArguments
+from ..output import Exit
+from ..state_argument import parsed_storage_options
 
 _RECENT: Final = 10
 """Checkpoints of which the rate is taken."""
@@ -290,3 +294,15 @@ def _data_file_lines(schema: Mapping[str, Any] | None) -> dict[str, str]:
     kinds = ((field["name"], field["type"]) for field in schema["fields"])
     named = (f"{name} {k if isinstance(k, str) else k['type']}" for name, k in kinds)
     return {"writes": ", ".join(named)}
+
+
+def status(arguments: ViewArguments) -> Answer:
+    """Show the backlog, the rate, owner and last run.
+
+    Ends with 1 if something needs attention.
+    """
+    store = arguments.opened()
+    figures = status_of(store, parsed_storage_options(arguments.storage_options))
+    # A scheduled check goes by the exit code.
+    code = Exit.FOUND if figures["attention"] else Exit.FINE
+    return Answer(figures, [status_lines(figures, str(owner_of(store)))], code)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ....checkpoint_meta.storage.urls import absolute
+from ....errors import TableError
+from ....reader.direct_write.place import Place
+from ....reader.direct_write.unreferenced_files import sweep as look
+from ....tables.table_files import TableFiles, named_by_tables_of
 from ..answer import Answer, sections
 from ..arguments import ViewArguments, Yes
-
-if TYPE_CHECKING:
-    from ....tables.table_files import TableFiles
+from ..state_argument import parsed_storage_options
 
 
 def sweep(
@@ -36,12 +39,6 @@ def sweep(
 
     Without --yes, they are only listed. The query may be running.
     """
-    from ....checkpoint_meta.storage.urls import absolute
-    from ....reader.direct_write.place import Place
-    from ....reader.direct_write.unreferenced_files import sweep as look
-    from ....tables.table_files import named_by_tables_of
-    from ..state_argument import parsed_storage_options
-
     storage = parsed_storage_options(arguments.storage_options)
     store = arguments.opened()
     place = Place(absolute(write_to), storage)
@@ -68,8 +65,6 @@ def sweep(
 
 
 def _opened(table: str, storage_options: Mapping[str, Any]) -> TableFiles:
-    from ....errors import TableError
-    from ....tables.table_files import TableFiles
 
     files = TableFiles.of(table, storage_options)
     if not files.names:

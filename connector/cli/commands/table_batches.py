@@ -6,23 +6,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ....checkpoint_meta.documents.batch_mark import (
+    NO_BATCH,
+    BatchMark,
+    BatchOrigin,
+    Forked,
+    TableInput,
+)
+from ....checkpoint_meta.documents.bootstrap_record import find_seed
+from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ....checkpoint_meta.documents.query_ends import recorded_ends
+from ....checkpoint_meta.documents.written_file import FileName, WrittenFile
+from ....checkpoint_meta.stores.contract import StateStore
+from ....checkpoint_meta.stores.open_store import open_store
+from ....checkpoint_meta.written_batches import forked_from, written_batches
+from ....errors import OptionError, StateError, TableError
+from ....tables.batch_order import TableMark, not_known
+from ....tables.iceberg_files import written_name
+from ....tables.table_sink import TableSink
+from ....tables.written_batch import WrittenBatch, digest_of
+from ...host.run import target_of
+from ...views.state_view import StateView
 from ..answer import Answer
 from ..arguments import EditArguments
+from ..offline_edit import Plan, edit
 from ..state_argument import parsed_storage_options
-
-if TYPE_CHECKING:
-    from ....checkpoint_meta.documents.batch_mark import BatchMark, Forked, TableInput
-    from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-    from ....checkpoint_meta.documents.written_file import WrittenFile
-    from ....checkpoint_meta.stores.contract import StateStore
-    from ....tables.table_sink import TableSink
-    from ....tables.written_batch import WrittenBatch
-    from ...views.state_view import StateView
-    from ..offline_edit import Plan
 
 TableArgument = Annotated[
     str,
@@ -49,7 +61,6 @@ def remove_batches(arguments: EditArguments, table: TableArgument) -> Answer:
 
 
 def _edit(arguments: EditArguments, table: str, decide: Any) -> Answer:
-    from ..offline_edit import edit
 
     storage = parsed_storage_options(arguments.storage_options)
     return edit(arguments, lambda store: decide(_Comparison.of(store, table, storage)))
@@ -65,9 +76,6 @@ def checkpoint_of_table(
     Raises:
         OptionError: the state does not have that checkpoint.
     """
-    from ....checkpoint_meta.stores.open_store import open_store
-    from ....errors import OptionError
-
     comparison = _Comparison.of(store, table, storage)
     newest = comparison.newest
     while newest is None and comparison.forked is not None and comparison.forked.reads.state:
@@ -111,10 +119,6 @@ class _Comparison:
 
     @classmethod
     def of(cls, store: StateStore, table: str, storage: Mapping[str, Any]) -> _Comparison:
-        from ....checkpoint_meta.documents.batch_mark import TableInput
-        from ....tables.table_sink import TableSink
-        from ...host.run import target_of
-        from ...views.state_view import StateView
 
         sink = target_of(table, storage).sink
         assert isinstance(sink, TableSink)
@@ -124,11 +128,6 @@ class _Comparison:
 
     def up_to(self, view: StateView, ref: CheckpointRef) -> _Comparison:
         """The same of a query up to a checkpoint."""
-        from ....checkpoint_meta.documents.batch_mark import TableInput
-        from ....checkpoint_meta.documents.bootstrap_record import find_seed
-        from ....checkpoint_meta.documents.query_ends import recorded_ends
-        from ....checkpoint_meta.written_batches import forked_from, written_batches
-
         seed, forked = find_seed(view.store), forked_from(view.store)
         before = None
         if seed is not None and (forked is None or forked.table == self.sink.identity()):
@@ -142,11 +141,6 @@ class _Comparison:
         )
 
     def _before(self, forked: Forked | None) -> _Comparison:
-        from ....checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
-        from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
-        from ....checkpoint_meta.stores.open_store import open_store
-        from ....errors import StateError
-        from ...views.state_view import StateView
 
         if forked is None:
             # Rows of the query that it continues may be missing as well, and nothing says which.
@@ -169,8 +163,6 @@ class _Comparison:
         Raises:
             TableError: that is not known.
         """
-        from ....tables.batch_order import not_known
-
         mark = self.sink.newest(self.opened, self.lineage)
         if mark is not None and not mark.is_certain:
             raise not_known(self.table, "a mark, or only data files of queries")
@@ -191,9 +183,6 @@ class _Comparison:
 
     def missing(self) -> Iterator[WrittenBatch]:
         """Yield the batches after the table's newest one, newest first."""
-        from ....checkpoint_meta.documents.batch_mark import NO_BATCH, BatchOrigin
-        from ....tables.written_batch import WrittenBatch
-
         newest = self.newest or NO_BATCH
         for (mark, files), (before, _) in pairwise([*self.batches, (NO_BATCH, ())]):
             if mark == newest:
@@ -209,11 +198,6 @@ class _Comparison:
         """Plan to remove the batches after the newest one that the checkpoint has, too."""
         if not self.batches and self.newest is None and self.forked is not None:
             return self.forked.removal()
-        from ....checkpoint_meta.documents.batch_mark import NO_BATCH
-        from ....checkpoint_meta.documents.written_file import FileName
-        from ....tables.batch_order import TableMark
-        from ....tables.iceberg_files import written_name
-        from ....tables.written_batch import digest_of
 
         own = {
             mark: digest_of(file.path for file in files) if files else ""
@@ -242,7 +226,6 @@ class _Comparison:
         return self._plan("removed", others, len(names), None, write)
 
     def _apart(self, newest: BatchMark, expected: str) -> Exception:
-        from ....errors import TableError
 
         return TableError(
             "table and checkpoint cannot be brought together batch by batch",
@@ -256,7 +239,6 @@ class _Comparison:
     def _plan(
         self, verb: str, marks: Sequence[BatchMark], files: int, rows: int | None, write: Any
     ) -> Plan:
-        from ..offline_edit import Plan
 
         report: dict[str, Any] = {
             "table": self.table,

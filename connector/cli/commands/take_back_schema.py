@@ -9,7 +9,9 @@ from ....checkpoint_meta.documents.schema_history import SchemaHistory, StoredSc
 from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import OptionError
 from ...views.amounts import counted
-from ..offline_edit import Plan
+from ..answer import Answer
+from ..arguments import EditArguments
+from ..offline_edit import Plan, edit
 
 
 def take_back_plan(store: StateStore) -> Plan:
@@ -64,3 +66,11 @@ def _columns(stored: StoredSchema) -> dict[str, str]:
         field["name"]: field["type"] if isinstance(field["type"], str) else str(field["type"])
         for field in stored.struct["fields"]
     }
+
+
+def take_back_schema(arguments: EditArguments) -> Answer:
+    """Take back the newest version of an inferred schema.
+
+    The next start uses the version before it; the stored versions stay.
+    """
+    return edit(arguments, take_back_plan)

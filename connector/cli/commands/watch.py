@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import typer
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -17,6 +18,8 @@ from ....errors import StateMissingError
 from ...query.owner import owner_of
 from ...views.amounts import format_bytes, format_duration
 from ..answer import Answer
+from ..arguments import ViewArguments
+from ..state_argument import parsed_storage_options
 from .status import is_dead, status_lines, status_of, time_left
 
 _LOOKS: Final = 31
@@ -130,3 +133,20 @@ def _problems(status: dict[str, Any]) -> dict[str, str]:
     if age is not None and age > _OLD:
         styles["oldest file"] = "yellow"
     return styles
+
+
+def watch(
+    arguments: ViewArguments,
+    interval: Annotated[
+        float, typer.Option(help="Wait this many seconds between two updates.", min=0.1)
+    ] = 2.0,
+    count: Annotated[
+        int, typer.Option(help="Stop after this many updates; 0 means no limit.", min=0)
+    ] = 0,
+) -> Generator[Answer, None, None]:
+    """Show the status live, with trend and estimated end.
+
+    Waits for a state that does not exist yet.
+    """
+    storage_options = parsed_storage_options(arguments.storage_options)
+    return looks(arguments.opened, interval, count, storage_options)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import pyspark_sluice
 from pyspark_sluice import tables
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
-from pyspark_sluice.connector.cli.app import app
+from pyspark_sluice.connector.cli.app import app_of
 from pyspark_sluice.tables.manifests import MANIFESTS
 from pyspark_sluice.tests.connector.host.query import keywords
 from pyspark_sluice.tests.pages import blocks, pages
@@ -32,7 +32,7 @@ def commands_of(*pages):
 def output_of(command, codes=(0,)):
     """Run a command as a shell would; the first word of its arguments, and what it prints."""
     words = shlex.split(command, comments=True)[1:]
-    outcome = CliRunner().invoke(app, words)
+    outcome = CliRunner().invoke(app_of(), words)
     assert outcome.exit_code in codes, f"{command}: {outcome.output}{outcome.exception!r}"
     assert outcome.output.strip(), command
     return words[0], outcome.output

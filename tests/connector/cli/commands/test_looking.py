@@ -16,7 +16,7 @@ import pytest
 import typer
 
 import pyspark_sluice
-from pyspark_sluice.connector.cli.app import app, main
+from pyspark_sluice.connector.cli.app import app_of, main
 from pyspark_sluice.connector.cli.commands.status import status_lines
 from pyspark_sluice.connector.cli.output import Exit
 from pyspark_sluice.connector.views.path_pattern import matching_pattern
@@ -25,7 +25,7 @@ from pyspark_sluice.tests.connector.queries import Query
 
 pytestmark = pytest.mark.slow
 
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = typer.main.get_command(app_of()).commands
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,23 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from ....checkpoint_meta.storage.urls import absolute, join
+from ....checkpoint_meta.stores.exclusive_creates import race
+from ....checkpoint_meta.stores.open_store import open_store
+from ....enumerator.files.discovery.tree_discovery import all_files
+from ....errors import StateMissingError
+from ...options.model import parse_options
+from ...query.spark_checkpoint import lacks_metadata
+from ...source.discovery import make_listing
+from ...views.amounts import counted
 from ..answer import Answer
 from ..arguments import SharedArguments
+from ..doctor.check_list import Check, Finding, NotAsExpected
+from ..doctor.executors import executor_findings
+from ..doctor.interpreters import interpreter_checks
+from ..doctor.places import check_local_directory, left_as_it_was, tried
 from ..output import Exit
 from ..state_argument import find_state, parsed_options, parsed_storage_options
-from .check_list import Check, Finding, NotAsExpected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +63,6 @@ def doctor(arguments: DoctorArguments) -> Generator[str, None, Answer]:
 
     Looks at Python, Java, packages, registration, paths and executors.
     """
-    from ...views.amounts import counted
-
     findings = []
     for finding in _findings(arguments):
         findings.append(finding)
@@ -65,8 +75,6 @@ def doctor(arguments: DoctorArguments) -> Generator[str, None, Answer]:
 
 
 def _findings(arguments: DoctorArguments) -> Iterator[Finding]:
-    from .executors import executor_findings
-    from .interpreters import interpreter_checks
 
     options = parsed_options(arguments.option or ())
     storage = parsed_storage_options(arguments.storage_options)
@@ -116,10 +124,6 @@ def _place_checks(
 
 def _place_of(arguments: DoctorArguments) -> str:
     """Return where the state of the query is, or will be."""
-    from ....checkpoint_meta.storage.urls import absolute, join
-    from ....errors import StateMissingError
-    from .places import check_local_directory
-
     check_local_directory(arguments.state)
     try:
         return find_state(
@@ -130,9 +134,6 @@ def _place_of(arguments: DoctorArguments) -> str:
 
 
 def _writable(place: Any, storage: Mapping[str, Any], *, to_read: bool) -> str:
-    from ....checkpoint_meta.stores.exclusive_creates import race
-    from ....checkpoint_meta.stores.open_store import open_store
-    from .places import left_as_it_was, tried
 
     where = place()
     # What readers write may be on more file systems than a state.
@@ -142,8 +143,6 @@ def _writable(place: Any, storage: Mapping[str, Any], *, to_read: bool) -> str:
 
 
 def _has_metadata(arguments: DoctorArguments, storage: Mapping[str, Any]) -> str:
-    from ....checkpoint_meta.stores.open_store import open_store
-    from ...query.spark_checkpoint import lacks_metadata
 
     if lacks_metadata(arguments.state, open_store(_place_of(arguments), storage), storage):
         raise NotAsExpected("no metadata, although the query has batches")
@@ -151,9 +150,6 @@ def _has_metadata(arguments: DoctorArguments, storage: Mapping[str, Any]) -> str
 
 
 def _first_file(given: Mapping[str, Any]) -> str:
-    from ....enumerator.files.discovery.tree_discovery import all_files
-    from ...options.model import parse_options
-    from ...source.discovery import make_listing
 
     first = next(all_files(make_listing(parse_options(given, streaming=False))), None)
     if first is None:
