@@ -106,6 +106,29 @@ class FileOrderArguments(OrderArguments):
     matching: Matching = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class EventTimeArguments:
+    """A range of times that are in paths."""
+
+    event_time: Annotated[
+        str,
+        typer.Option(
+            help="Select only files whose path names a time in START..END, the end not included: "
+            "2026-01-02..2026-01-09. All of them are listed."
+        ),
+    ] = ""
+    event_time_pattern: Annotated[
+        str,
+        typer.Option(
+            help="Find the time in paths by this pattern, such as {yyyy}/{MM}/{dd}/{HH}; without "
+            "it, Hive partitions name the time."
+        ),
+    ] = ""
+    time_zone: Annotated[
+        str, typer.Option(help="Read the times in paths in this zone, UTC by default.")
+    ] = ""
+
+
 def register(app: typer.Typer, function: Callable[..., Outcome], panel: str, example: str) -> None:
     """Add a command: its answer is printed as `show` does, and its errors as `plainly` does.
 
