@@ -188,7 +188,7 @@ class JsonRows(RecordRows):
         texts_of = self._texts(objects)
         for name, reader in self._readers.items():
             texts = next(texts_of, ())
-            column = reader.read(texts)
+            column = reader(texts)
             columns[name] = column.array
             lost = named(name, column)
             problems = lost | problems

@@ -7,7 +7,6 @@ of its struct, and other elements of an array of structs, are kept, as by Spark'
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate, chain
@@ -16,7 +15,6 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import numpy as np
 import pyarrow as pa
-from typing_extensions import override
 
 from ...evolution.type_growth import is_variant
 from ...options import ReaderOptions
@@ -46,12 +44,8 @@ class Column(NamedTuple):
     """Values of which a part fits."""
 
 
-class ColumnReader(ABC):
-    """Reads the values of one type."""
-
-    @abstractmethod
-    def read(self, texts: Texts) -> Column:
-        """Return one value for each text."""
+ColumnReader = Callable[[Texts], Column]
+"""Reads one value for each text."""
 
 
 def readers(
@@ -69,13 +63,13 @@ def _reader(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Co
     if is_variant(kind):
         return _Leaves(kind, None, lambda text: encode(tree_of(text, options)), takes_null=True)
     if _types.is_struct(kind):
-        return _Structs(kind, readers(kind, options, temporal))
+        return _structs(kind, readers(kind, options, temporal))
     if _types.is_list(kind):
-        return _Lists(kind, _reader(kind.value_type, options, temporal))
+        return _lists(kind, _reader(kind.value_type, options, temporal))
     if _types.is_map(kind):
         if not _types.is_string(kind.key_type):
             raise TypeError("JSON can be read only into maps with string keys")
-        return _Maps(kind, _reader(kind.item_type, options, temporal))
+        return _maps(kind, _reader(kind.item_type, options, temporal))
     if _types.is_string(kind):
         return _Leaves(kind, _plain(kind, str), lambda text: _token(text)[1])
     if _types.is_binary(kind):
@@ -122,7 +116,7 @@ def _joined(texts: Texts) -> bytes:
     return b"[" + b",".join(cast("Sequence[bytes]", texts)) + b"]"
 
 
-class _Leaves(ColumnReader):
+class _Leaves:
     """Values without parts."""
 
     def __init__(
@@ -137,8 +131,7 @@ class _Leaves(ColumnReader):
         self._null = b"" if takes_null else b"null"
         self._has_floats = _types.is_floating(kind)
 
-    @override
-    def read(self, texts: Texts) -> Column:
+    def __call__(self, texts: Texts) -> Column:
         if self._typed is not None:
             with suppress(*REFUSALS, pa.ArrowException):
                 return Column(self._at_once(_joined(texts), *self._typed), {}, {})
@@ -165,52 +158,44 @@ class _Leaves(ColumnReader):
         return array_of(decoder.decode(joined))
 
 
-class _Nested(ColumnReader):
-    """Values with parts, whose texts are found first."""
+def _nested(
+    part_type: Any, expected: str, column_of: Callable[[list[Any]], Column], hook: Any = None
+) -> ColumnReader:
+    """For values with parts, whose texts are found first."""
+    all_of = msgspec.json.Decoder(list[part_type | None], dec_hook=hook)
+    one_of = msgspec.json.Decoder(part_type | None, dec_hook=hook)
 
-    def __init__(self, kind: pa.DataType, part_type: Any, expected: str, hook: Any = None) -> None:
-        self._kind, self._expected = kind, expected
-        self._all = msgspec.json.Decoder(list[part_type | None], dec_hook=hook)
-        self._one = msgspec.json.Decoder(part_type | None, dec_hook=hook)
-
-    @override
-    def read(self, texts: Texts) -> Column:
+    def read(texts: Texts) -> Column:
         misfits = dict[int, str]()
         try:
-            values = deep(self._all, _joined(texts))
+            values = deep(all_of, _joined(texts))
         except msgspec.ValidationError:
-            values = []
+            values = [None] * len(texts)
             for at, text in enumerate(texts):
-                value = None
                 if text is not None:
                     try:
-                        value = deep(self._one, bytes(text))
+                        values[at] = deep(one_of, bytes(text))
                     except msgspec.ValidationError:
-                        misfits[at] = str(misfit(written(bytes(text)), self._expected))
-                values.append(value)
-        column = self._column(values)
+                        misfits[at] = str(misfit(written(bytes(text)), expected))
+        column = column_of(values)
         return column._replace(misfits=column.misfits | misfits)
 
-    @abstractmethod
-    def _column(self, values: list[Any]) -> Column: ...
+    return read
 
 
-class _Structs(_Nested):
-    def __init__(self, kind: pa.StructType, fields: Mapping[str, ColumnReader]) -> None:
-        super().__init__(kind, dict[str, msgspec.Raw], "an object")
-        self._fields = fields
-
-    @override
-    def _column(self, values: list[Any]) -> Column:
+def _structs(kind: pa.StructType, fields: Mapping[str, ColumnReader]) -> ColumnReader:
+    def column(values: list[Any]) -> Column:
         arrays, partial = [], dict[int, str]()
-        for name, reader in self._fields.items():
-            column = reader.read([None if value is None else value.get(name) for value in values])
-            arrays.append(column.array)
-            partial = named(name, column) | partial
+        for name, read in fields.items():
+            inner = read([None if value is None else value.get(name) for value in values])
+            arrays.append(inner.array)
+            partial = named(name, inner) | partial
         if not arrays:
-            return Column(pa.array([None if v is None else {} for v in values], self._kind), {}, {})
-        fields, mask = list(self._kind), _nulls(values)
-        return Column(pa.StructArray.from_arrays(arrays, fields=fields, mask=mask), {}, partial)
+            return Column(pa.array([None if v is None else {} for v in values], kind), {}, {})
+        array = pa.StructArray.from_arrays(arrays, fields=list(kind), mask=_nulls(values))
+        return Column(array, {}, partial)
+
+    return _nested(dict[str, msgspec.Raw], "an object", column)
 
 
 def named(name: str, column: Column) -> dict[int, str]:
@@ -218,52 +203,42 @@ def named(name: str, column: Column) -> dict[int, str]:
     return {at: f"{name}: {why}" for at, why in (column.partial | column.misfits).items()}
 
 
-class _Repeated(_Nested):
-    """Lists and maps: a part that does not fit at all takes the value with it."""
+def _repeated(
+    inner: ColumnReader,
+    parts_of: Callable[[Any], Iterable[msgspec.Raw]],
+    array_of: Callable[[pa.Array, list[Any], pa.Array], pa.Array],
+) -> Callable[[list[Any]], Column]:
+    """For lists and maps: a part that does not fit at all takes the value with it."""
 
-    def __init__(self, kind: pa.DataType, inner: ColumnReader, *more: Any) -> None:
-        super().__init__(kind, *more)
-        self._inner = inner
-
-    @override
-    def _column(self, values: list[Any]) -> Column:
-        inner = self._inner.read(self._parts(values))
+    def column(values: list[Any]) -> Column:
+        there = (value for value in values if value is not None)
+        parts = inner(list(chain.from_iterable(map(parts_of, there))))
         ends = list(accumulate(0 if value is None else len(value) for value in values))
-        if inner.misfits:
-            misfits = self._by_value(inner.misfits, ends)
-            rest = self._column([None if at in misfits else v for at, v in enumerate(values)])
+        if parts.misfits:
+            misfits = _by_value(parts.misfits, ends)
+            rest = column([None if at in misfits else v for at, v in enumerate(values)])
             return rest._replace(misfits=misfits)
-        offsets = pa.array([0, *ends], pa.int32())
-        array = self._array(offsets, values, inner.array)
-        return Column(array, {}, self._by_value(inner.partial, ends))
+        array = array_of(pa.array([0, *ends], pa.int32()), values, parts.array)
+        return Column(array, {}, _by_value(parts.partial, ends))
 
-    def _by_value(self, problems: dict[int, str], ends: list[int]) -> dict[int, str]:
-        places = np.searchsorted(ends, list(problems), side="right").tolist()
-        # Reversed, so that the first problem of a value is the one that is named.
-        return dict(zip(reversed(places), reversed(problems.values()), strict=True))
+    return column
 
-    @abstractmethod
-    def _parts(self, values: list[Any]) -> list[msgspec.Raw]: ...
 
-    @abstractmethod
-    def _array(self, offsets: pa.Array, values: list[Any], inner: pa.Array) -> pa.Array: ...
+def _by_value(problems: dict[int, str], ends: list[int]) -> dict[int, str]:
+    places = np.searchsorted(ends, list(problems), side="right").tolist()
+    # Reversed, so that the first problem of a value is the one that is named.
+    return dict(zip(reversed(places), reversed(problems.values()), strict=True))
 
 
 def _nulls(values: list[Any]) -> pa.Array | None:
     return pa.array([value is None for value in values]) if None in values else None
 
 
-class _Lists(_Repeated):
-    def __init__(self, kind: pa.ListType, inner: ColumnReader) -> None:
-        super().__init__(kind, inner, list[msgspec.Raw], "an array")
+def _lists(kind: pa.ListType, inner: ColumnReader) -> ColumnReader:
+    def array(offsets: pa.Array, values: list[Any], parts: pa.Array) -> pa.Array:
+        return pa.ListArray.from_arrays(offsets, parts, type=kind, mask=_nulls(values))
 
-    @override
-    def _parts(self, values: list[Any]) -> list[msgspec.Raw]:
-        return list(chain.from_iterable(value for value in values if value is not None))
-
-    @override
-    def _array(self, offsets: pa.Array, values: list[Any], inner: pa.Array) -> pa.Array:
-        return pa.ListArray.from_arrays(offsets, inner, type=self._kind, mask=_nulls(values))
+    return _nested(list[msgspec.Raw], "an array", _repeated(inner, iter, array))
 
 
 class _EntryName(str):
@@ -274,18 +249,12 @@ class _EntryName(str):
     __hash__ = object.__hash__
 
 
-class _Maps(_Repeated):
-    def __init__(self, kind: pa.MapType, inner: ColumnReader) -> None:
-        part_type = dict[_EntryName, msgspec.Raw]
-        super().__init__(kind, inner, part_type, "an object", lambda _, name: _EntryName(name))
+def _maps(kind: pa.MapType, inner: ColumnReader) -> ColumnReader:
+    def array(offsets: pa.Array, values: list[Any], items: pa.Array) -> pa.Array:
+        names = [name for value in values if value is not None for name in value]
+        keys = pa.array(names, pa.string())
+        return pa.MapArray.from_arrays(offsets, keys, items, type=kind, mask=_nulls(values))
 
-    @override
-    def _parts(self, values: list[Any]) -> list[msgspec.Raw]:
-        return [part for value in values if value is not None for part in value.values()]
-
-    @override
-    def _array(self, offsets: pa.Array, values: list[Any], inner: pa.Array) -> pa.Array:
-        keys = [name for value in values if value is not None for name in value]
-        return pa.MapArray.from_arrays(
-            offsets, pa.array(keys, pa.string()), inner, type=self._kind, mask=_nulls(values)
-        )
+    column = _repeated(inner, dict.values, array)
+    part_type = dict[_EntryName, msgspec.Raw]
+    return _nested(part_type, "an object", column, lambda _, name: _EntryName(name))
