@@ -160,12 +160,12 @@ class _Until:
 
 def _open(codec: Compression, raw: _Raw, head: bytes, begun: tuple[Decoder, bytes] | None) -> Any:
     if begun is not None:
-        return _Members(raw, _MEMBERS[codec], *begun)
+        return _Chunked(_members(raw, _MEMBERS[codec], *begun))
     if not head:
         # Hadoop's empty compressed files have no bytes at all; so have ours.
         return io.BytesIO()
     if codec in _MEMBERS:
-        return _Members(raw, _MEMBERS[codec])
+        return _Chunked(_members(raw, _MEMBERS[codec]))
     if codec is Compression.ZSTD:
         return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
     if codec is Compression.LZ4 and head.startswith(_LZ4_FRAME):
@@ -210,48 +210,31 @@ _MEMBERS: dict[Compression, Callable[[], Any]] = {
 }
 
 
-class _Members:
+def _members(
+    raw: _Raw, start: Callable[[], Any], decoder: Decoder | None = None, rest: bytes = b""
+) -> Iterator[bytes]:
     """One or several compressed streams in a row, through decoders of the standard library's kind.
 
     Such a decoder keeps what it was given and has not used. So it is given more only when it asks.
     """
-
-    def __init__(
-        self, raw: _Raw, start: Callable[[], Any], decoder: Decoder | None = None, rest: bytes = b""
-    ) -> None:
-        self._raw = raw
-        self._start = start
-        self._decoder: Any = decoder
-        self._rest = rest
-
-    def read(self, count: int) -> bytes:
-        while True:
-            if self._decoder is None and not self._begins():
-                return b""
-            data = b""
-            if self._decoder.needs_input:
-                data = self._rest or self._raw.read(_CHUNK)
-                if not data:
-                    raise EOFError("the compressed data ends before its end mark")
-                self._rest = b""
-            out: bytes = self._decoder.decompress(data, count)
-            if self._decoder.eof:
-                # The chunk that ended a member may hold the beginning of the next one, or padding.
-                self._rest = self._decoder.unused_data
-                self._decoder = None
-            if out:
-                return out
-
-    def _begins(self) -> bool:
-        """Start the next member, behind any zeros; false at the end of the data."""
-        data = self._rest.lstrip(b"\0")
-        while not data:
-            data = self._raw.read(_CHUNK)
+    while True:
+        if decoder is None:
+            # Behind a member there may be padding.
+            while not (rest := rest.lstrip(b"\0")):
+                if not (rest := raw.read(_CHUNK)):
+                    return
+            decoder = start()
+        data = b""
+        if decoder.needs_input:
+            data, rest = rest or raw.read(_CHUNK), b""
             if not data:
-                return False
-            data = data.lstrip(b"\0")
-        self._rest, self._decoder = data, self._start()
-        return True
+                raise EOFError("the compressed data ends before its end mark")
+        content = decoder.decompress(data, _CHUNK)
+        if decoder.eof:
+            # The chunk that ended a member may hold the beginning of the next one, or padding.
+            rest, decoder = decoder.unused_data, None
+        if content:
+            yield content
 
 
 class _Chunked:
