@@ -7,9 +7,10 @@ in the middle of and reads its last record to the end, beyond its own.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....errors import WITHOUT_THE_FILE, MalformedDataError, OptionError
@@ -113,13 +114,13 @@ def line_blocks(
         if not split.start and not (is_compressed and is_whole):
             # The first bytes of an object are part of what its first request fetches.
             with stored.stream() as beginning:
-                _Begun(beginning, split.file, options)
+                next(_begun(beginning, split.file, options, HEAD))
         if is_compressed and not is_whole:
             content = stack.enter_context(entered(split, stored, cut_places))
         elif decodes_first:
             raw = stack.enter_context(stored.stream())
-            stream = _decoded(_Begun(raw, split.file, options), split.file, options)
-            content = Content(_read(stream, step), iter(()), 0, raw)
+            pieces = _begun(raw, split.file, options, min(step, _MOST_AT_ONCE))
+            content = Content(_in_utf8(pieces, split.file, options), iter(()), 0, raw)
         else:
             content = _in_place(split, source, len(separator), step)
         if split.skip and (is_compressed or decodes_first):
@@ -202,11 +203,6 @@ def stored_content(split: FileSplit, options: ReaderOptions, step: int) -> Itera
         yield from _between(source, split.start, split.end, step)
 
 
-def _read(stream: Readable, step: int) -> Iterator[bytes]:
-    while data := stream.read(min(step, _MOST_AT_ONCE)):
-        yield data
-
-
 def _transcoded(
     pieces: Iterator[tuple[int, bytes]], split: FileSplit, options: ReaderOptions
 ) -> Iterator[tuple[int, bytes]]:
@@ -221,53 +217,40 @@ def _transcoded(
             raise _not_in(encoding, split.file, position + err.start) from err
 
 
-def _decoded(stream: Readable, file: FileVersion, options: ReaderOptions) -> Readable:
-    return stream if options.encoding == "utf-8" else _Utf8Stream(stream, file, options.encoding)
-
-
-class _Begun:
-    """A stream whose first bytes are those of its format.
+def _begun(
+    stream: Readable, file: FileVersion, options: ReaderOptions, step: int
+) -> Iterator[bytes]:
+    """Yield a stream in pieces of at most `step` bytes; the first has `HEAD` bytes at least.
 
     Raises:
-        MalformedDataError: they are those of another kind of file.
+        MalformedDataError: it begins as another kind of file does.
     """
-
-    def __init__(self, stream: Readable, file: FileVersion, options: ReaderOptions) -> None:
-        self._stream, self._head = stream, b""
-        while len(self._head) < HEAD and (more := stream.read(HEAD - len(self._head))):
-            self._head += more
-        if wrong := another_kind(self._head, file, options):
-            raise wrong
-
-    def read(self, count: int) -> bytes:
-        head, self._head = self._head[:count], self._head[count:]
-        return head + self._stream.read(count - len(head)) if len(head) < count else head
+    head = b""
+    while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
+        head += more
+    if wrong := another_kind(head, file, options):
+        raise wrong
+    yield head + stream.read(step - len(head)) if step > len(head) else head
+    while data := stream.read(step):
+        yield data
 
 
-class _Utf8Stream:
-    """A stream in another encoding, as UTF-8."""
-
-    def __init__(self, stream: Readable, file: FileVersion, encoding: str) -> None:
-        self._stream, self._file, self._encoding = stream, file, encoding
-        self._decoder: codecs.IncrementalDecoder | None = None
-        self._position = 0
-
-    def read(self, count: int) -> bytes:
-        while True:
-            data = self._stream.read(count)
-            try:
-                if self._decoder is None:
-                    # The longest byte order mark, that of UTF-32, has four bytes.
-                    while len(data) < 4 and (more := self._stream.read(count)):
-                        data += more
-                    self._decoder = _decoder(self._encoding, data)
-                text = self._decoder.decode(data, final=not data)
-            except UnicodeDecodeError as err:
-                position = self._position + err.start
-                raise _not_in(self._encoding, self._file, position) from err
-            self._position += len(data)
-            if text or not data:
-                return text.encode()
+def _in_utf8(pieces: Iterable[bytes], file: FileVersion, options: ReaderOptions) -> Iterator[bytes]:
+    encoding, position = options.encoding, 0
+    if encoding == "utf-8":
+        yield from pieces
+        return
+    decoder: codecs.IncrementalDecoder | None = None
+    for data in chain(pieces, [b""]):
+        # The first piece has all of a byte order mark.
+        decoder = decoder or _decoder(encoding, data)
+        try:
+            text = decoder.decode(data, final=not data)
+        except UnicodeDecodeError as err:
+            raise _not_in(encoding, file, position + err.start) from err
+        position += len(data)
+        if text:
+            yield text.encode()
 
 
 def _decoder(encoding: str, beginning: bytes) -> codecs.IncrementalDecoder:
@@ -290,11 +273,9 @@ def content(
         SourceFile(file, options.storage_options).opened() as source,
         StoredFile(file, source, codec).stream() as content,
     ):
-        stream = _decoded(_Begun(content, file, options), file, options)
-        data = stream.read(step)
-        yield data if keeps_mark else without_mark(data)
-        while data := stream.read(step):
-            yield data
+        pieces = _in_utf8(_begun(content, file, options, step), file, options)
+        for number, data in enumerate(pieces):
+            yield data if number or keeps_mark else without_mark(data)
 
 
 def whole_content(file: FileVersion, options: ReaderOptions) -> bytes:
