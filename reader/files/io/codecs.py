@@ -16,6 +16,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -113,9 +114,8 @@ class StoredFile:
         try:
             self._refuse_cut_bgzip()
             # The longest mark that is looked for, that of snappy's frames, has ten bytes.
-            yield _Checked(
-                _open(self.codec, raw, self.source.read_at(start, 10), begun), raw, self.broken
-            )
+            blocks = _blocks(self.codec, raw, self.source.read_at(start, 10), begun)
+            yield _Content(blocks, raw, self.broken)
         except FAULTS as err:
             raise self.broken(raw.position, err) from err
 
@@ -158,23 +158,25 @@ class _Until:
         self._source.close()
 
 
-def _open(codec: Compression, raw: _Raw, head: bytes, begun: tuple[Decoder, bytes] | None) -> Any:
+def _blocks(
+    codec: Compression, raw: _Raw, head: bytes, begun: tuple[Decoder, bytes] | None
+) -> Iterator[bytes]:
     if begun is not None:
-        return _Chunked(_members(raw, _MEMBERS[codec], *begun))
+        return _members(raw, _MEMBERS[codec], *begun)
     if not head:
         # Hadoop's empty compressed files have no bytes at all; so have ours.
-        return io.BytesIO()
+        return iter(())
     if codec in _MEMBERS:
-        return _Chunked(_members(raw, _MEMBERS[codec]))
-    if codec is Compression.ZSTD:
-        return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
-    if codec is Compression.LZ4 and head.startswith(_LZ4_FRAME):
-        return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "lz4")
+        return _members(raw, _MEMBERS[codec])
+    is_frame = codec is Compression.LZ4 and head.startswith(_LZ4_FRAME)
+    if is_frame or codec is Compression.ZSTD:
+        stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec.value)
+        return iter(partial(stream.read, _CHUNK), b"")
     if codec is Compression.LZ4:
-        return _Chunked(_hadoop_blocks(raw, _lz4_part))
+        return _hadoop_blocks(raw, _lz4_part)
     if head.startswith(_SNAPPY_FRAME):
-        return _Chunked(_snappy_frames(raw))
-    return _Chunked(_hadoop_blocks(raw, _snappy_part))
+        return _snappy_frames(raw)
+    return _hadoop_blocks(raw, _snappy_part)
 
 
 class _Raw(io.RawIOBase):
@@ -235,23 +237,6 @@ def _members(
             rest, decoder = decoder.unused_data, None
         if content:
             yield content
-
-
-class _Chunked:
-    """Decoded blocks handed out in the sizes asked for."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks = blocks
-        self._block = memoryview(b"")
-
-    def read(self, count: int) -> bytes:
-        while not self._block:
-            block = next(self._blocks, None)
-            if block is None:
-                return b""
-            self._block = memoryview(block)
-        out, self._block = bytes(self._block[:count]), self._block[count:]
-        return out
 
 
 def _hadoop_blocks(raw: _Raw, decode: Callable[[bytes], bytes]) -> Iterator[bytes]:
@@ -325,13 +310,17 @@ _GZIP_FAULT: type[Exception] = igzip_lib.error  # type: ignore[assignment]  # it
 FAULTS = (_GZIP_FAULT, lzma.LZMAError, EOFError, ValueError, pa.ArrowException, OSError)
 
 
-class _Checked:
-    """A decoder whose faults are the file's: they become errors that name it."""
+class _Content:
+    """Decoded blocks in the sizes asked for; a decoder's faults become errors with the file."""
 
     def __init__(
-        self, inner: Any, raw: _Raw, broken: Callable[[int, Exception], Exception]
+        self,
+        blocks: Iterator[bytes],
+        raw: _Raw,
+        broken: Callable[[int, Exception], MalformedDataError],
     ) -> None:
-        self._inner, self._raw, self._broken = inner, raw, broken
+        self._blocks, self._raw, self._broken = blocks, raw, broken
+        self._block = memoryview(b"")
 
     @property
     def position(self) -> int:
@@ -339,7 +328,12 @@ class _Checked:
 
     def read(self, count: int) -> bytes:
         try:
-            data: bytes = self._inner.read(count)
+            while not self._block:
+                block = next(self._blocks, None)
+                if block is None:
+                    return b""
+                self._block = memoryview(block)
         except FAULTS as err:
             raise self._broken(self._raw.position, err) from err
-        return data
+        out, self._block = bytes(self._block[:count]), self._block[count:]
+        return out
