@@ -207,7 +207,8 @@ def _with_unit(number: int, units: dict[str, int]) -> str:
 EXPERT = [
     *("checkpoints_ahead", "open_cost_bytes", "batch_bytes", "max_pending_files", "fresh_share"),
     *("discovery_timeout", "discovery_attempts", "max_split_attempts", "log_level"),
-    *("clean_source_while_retained", "retain_checkpoints_for", "alignment_idle_timeout"),
+    *("clean_source_while_retained", "retain_checkpoints_for", "keep_file_rows"),
+    "alignment_idle_timeout",
     *("infer_sample_files", "infer_sample_bytes", "max_new_columns", "write_sort_by"),
     *("max_bad_record_share", "write_compression"),
     *("source", "source_options", "format_options", "starting_state", "available_now"),

@@ -23,6 +23,7 @@ ORDERS = "orders"
 RUNS = "runs"
 SCHEMAS = "schemas"
 ENDS = "ends"
+ROWS = "rows"
 
 ALIGNMENT = "_alignment"
 """Next to the state directories of a query's sources, not below one. No source has such a name."""

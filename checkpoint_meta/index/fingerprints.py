@@ -83,6 +83,12 @@ def file_keys(names: Names) -> list[str]:
     return [text[at : at + 32] for at in range(0, len(text), 32)]
 
 
+def names_by_keys(keys: pa.Array) -> Names:
+    """The inverse of `file_keys`."""
+    words = np.frombuffer(bytes.fromhex("".join(keys.to_pylist())), ">u8").reshape(-1, 2)
+    return Names(*(words[:, at].astype(np.uint64) for at in range(2)))
+
+
 def names_in(paths: pa.Array) -> Names:
     """The fingerprints of a column of paths; few of them are text objects at any time."""
     steps = range(0, len(paths), _STEP)

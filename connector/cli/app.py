@@ -29,6 +29,7 @@ _COMMANDS: Final = {
         ("inspect", "inspect", "ck/orders 42"),
         ("diff", "diff", "ck/orders 41 42"),
         ("verify", "verify", "ck/orders"),
+        ("audit", "audit", "ck/orders --table delta:orders"),
     ),
     "Start a new query": (
         ("fork", "bootstrap", "ck/orders ck/again --at 41"),

@@ -153,6 +153,11 @@ class SluiceOptions(EnumeratorOptions, CleaningOptions, WriteOptions, ReaderOpti
         "query can start from them; the newest 100 are kept in any case.",
         json_schema_extra={"unit": "milliseconds"},
     )
+    keep_file_rows: bool = Field(
+        False,
+        description="Keep how many rows of each file were read, at most 8 bytes a file, so that "
+        "`sluice audit` can compare each file. Decided at the start of a state.",
+    )
 
     @property
     @override

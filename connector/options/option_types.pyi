@@ -120,6 +120,8 @@ class OptionTypes(TypedDict, total=False):
     infer_sample_files: int
     int96RebaseMode: Literal["CORRECTED", "LEGACY", "EXCEPTION"]
     int96_rebase_mode: Literal["CORRECTED", "LEGACY", "EXCEPTION"]
+    keepFileRows: bool
+    keep_file_rows: bool
     lineSep: str
     line_sep: str
     locale: str

@@ -204,7 +204,7 @@ _PROGRESS = (
 _QUEUE = "discovery_mode queue_url dead_letter_queue_url"
 _CHECKPOINTS = (
     "available_now bad_records_path starting_state allow_unread_batches checkpoints_ahead "
-    "retain_checkpoints_for"
+    "retain_checkpoints_for keep_file_rows"
 )
 ONLY_STREAMS = frozenset(
     [*f"{_BATCHES} {_PROGRESS} {_QUEUE} {_CHECKPOINTS}".split(), *CleaningOptions.model_fields]

@@ -44,6 +44,7 @@ from ..source.state_location import (
     starting_state,
     state_root,
 )
+from .file_rows import RecordedRows
 from .offsets import Offsets
 from .partitions import ReaderPartition, partitions_of
 from .savepoint import savepoint_at
@@ -147,6 +148,7 @@ class StreamDriver(BatchDriver):
         source = load_source(self._options, schema, schema_is_inferred=inferred)
         settings = _settings(self._options)
         settings = replace(settings, sink_has=sink_has)
+        RecordedRows(self._store).begun(keeps=self._options.keep_file_rows)
         if rehearsal is None:
             settings = replace(
                 settings,
@@ -189,6 +191,8 @@ class StreamDriver(BatchDriver):
 
     def _swept(self, checkpoints: Collection[CheckpointIdentity]) -> Collection[CheckpointIdentity]:
         """Files of attempts that lost go before the commits that tell them from others."""
+        if self._options.keep_file_rows:
+            RecordedRows(self._store).add(checkpoints)
         # Only here: it imports the libraries of tables.
         from ...tables.table_files import named_by_tables_of
 

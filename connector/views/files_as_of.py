@@ -46,10 +46,10 @@ class FilesAsOf:
         restored = restore(self._history, self._ref, source, self._attachments)
         return restored.state or FileState()
 
-    def count(self) -> int:
+    def keys(self) -> SeenKeys:
         """Files ever seen, without a look at their names."""
         runs, tails = self._state.runs, self._state.tails
-        return len(SeenKeys.merge([*(run.keys for run in runs), *(tail.keys for tail in tails)]))
+        return SeenKeys.merge([*(run.keys for run in runs), *(tail.keys for tail in tails)])
 
     def quarantined(self) -> Sequence[QuarantinedSplit]:
         """Splits that were given up on, up to this checkpoint."""

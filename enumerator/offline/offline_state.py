@@ -9,7 +9,7 @@ written nothing that counts.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, Generic
@@ -205,7 +205,14 @@ class Compaction:
     Fenced like a query: one that begins meanwhile stops it before its next step.
     """
 
-    def __init__(self, claim: OfflineClaim, source: EnumeratorSource[Any, Any]) -> None:
+    def __init__(
+        self,
+        claim: OfflineClaim,
+        source: EnumeratorSource[Any, Any],
+        commits_go: Callable[[Collection[CheckpointIdentity]], None] = lambda _: None,
+    ) -> None:
+        """`commits_go` is called before reader commits of some checkpoints are deleted."""
+        self._commits_go = commits_go
         self._store = claim.store
         self._source = source
         self._epoch = claim.epoch
@@ -248,6 +255,7 @@ class Compaction:
         self, checkpoints: Collection[CheckpointIdentity]
     ) -> Collection[CheckpointIdentity]:
         """Return those whose commits name no other files: only a query knows where to sweep."""
+        self._commits_go(checkpoints)
         commits = ReaderCommits(self._store)
         return [
             each

@@ -19,6 +19,7 @@ from ....enumerator.files.offline_source import OfflineFileSource
 from ....enumerator.offline.offline_state import Compaction, OfflineClaim
 from ....errors import OptionError, StateError
 from ....reader.files.io.compressed.cut_places import FOLDER
+from ...query.file_rows import RecordedRows
 from ...views.state_view import StateView
 from ..answer import Answer
 from ..arguments import EditArguments
@@ -28,7 +29,7 @@ from ..state_argument import check_is_of_files, parsed
 _NESTED: Final = (layout.READERS, layout.ABANDONED)
 _FLAT: Final = (
     *(layout.EPOCHS, layout.HEARTBEATS, layout.CHECKPOINTS, layout.BASES, layout.INDEX),
-    *(layout.CLEANED, layout.ORDERS, layout.REREADS, FOLDER, layout.SCHEMAS),
+    *(layout.CLEANED, layout.ORDERS, layout.REREADS, FOLDER, layout.SCHEMAS, layout.ROWS),
 )
 _SINGLE: Final = (layout.FORMAT, layout.SEED)
 _BASES_LEFT: Final = 2
@@ -73,7 +74,9 @@ def compact_plan(store: StateStore, retained: int, retain_for: str = "0") -> Pla
     def write() -> dict[str, Any]:
         # A query that has started since the check is fenced by this claim and stops.
         claim = OfflineClaim.take(store, COMPACTION)
-        Compaction(claim, OfflineFileSource()).run(links[0].ref, retained, younger)
+        rows = RecordedRows(store)
+        commits_go = rows.add if rows.are_kept else lambda _: None
+        Compaction(claim, OfflineFileSource(), commits_go).run(links[0].ref, retained, younger)
         return {"after": sizes(store)}
 
     # If no checkpoint and no base can go, two new bases would only make the state larger.

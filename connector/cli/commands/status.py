@@ -117,7 +117,7 @@ def _of_files(view: StateView) -> dict[str, Any]:
         first = pc.min(times.filter(pc.greater_equal(times, 0))).as_py()
         oldest = first if oldest is None or (first is not None and first < oldest) else oldest
     return {
-        "seen": files.count(),
+        "seen": len(files.keys()),
         "quarantined": len(files.quarantined()),
         "pending": {
             "splits": splits,

@@ -1,0 +1,191 @@
+"""`sluice audit`: opens the sides, and compares them as of one moment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from ...checkpoint_meta.documents.file_columns import Numbers
+from ...checkpoint_meta.documents.query_ends import QueryEnds, recorded_ends
+from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, file_keys, names_in
+from ...checkpoint_meta.storage.urls import joined, literal
+from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import OptionError
+from ...tables.row_counts import RowsOfQuery, rows_by_file
+from ...tables.table_sink import TableSink
+from ..options.model import SluiceOptions, parse_options
+from ..source.discovery import make_listing
+from ..views.splits import files_as_of_head
+from ..views.state_view import StateView, consistent
+from .books import NAMED, Books, Difference, Sides
+from .deliveries import Delivery, deliveries
+from .recount import Recount
+from .sides import UNKNOWN, InTable, KnownToState, Listed, Places, no_files
+
+_LOOKS: Final = 5
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What is to be compared."""
+
+    store: StateStore
+    sink: TableSink
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    expect: str = ""
+    """Where lists of deliveries are; empty without one."""
+
+    is_partial: bool = False
+    recount: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the query, for the listing and for a second reader."""
+
+    def run(self) -> Books:
+        """Compare, of a query that runs between two batches.
+
+        Raises:
+            OptionError: the state does not say what the query reads, or an option is wrong.
+            MissingPathError: the input or the list is not there.
+        """
+        ends = recorded_ends(self.store)
+        if not ends.input:
+            raise OptionError(
+                "the state does not say which input the query reads",
+                self.store.location,
+                "no record of the input",
+                "the state of a query that has read a batch",
+            )
+        declared = None
+        if self.expect:
+            declared = deliveries(self.expect, ends.input, self.storage_options)
+        for _ in range(_LOOKS):
+            view = StateView(self.store)
+            books = consistent(lambda: self._books(StateView(self.store), ends, declared))
+            # A batch that was added between two looks would be a difference.
+            if StateView(self.store).head == view.head:
+                break
+        else:
+            books.differences.append(
+                Difference("the query went on during each look: audit it again", 1, (), True)
+            )
+        return books
+
+    def _books(
+        self, view: StateView, ends: QueryEnds, declared: Sequence[Delivery] | None
+    ) -> Books:
+        places = Places()
+        state = KnownToState.of(view, places)
+        options = {"fileFormat": "json", **_texts(state.options), **self.options}
+        place = {"checkpointLocation": self.store.location}
+        listing = make_listing(_parsed(ends.input, {**options, **place}))
+        listed = Listed.of(listing, places)
+        if declared:
+            places.add(pa.array([one.path for one in declared], pa.string()))
+        own = RowsOfQuery.of(self.sink, _lineage(view), self.storage_options)
+        table = None
+        if ends.file_column and not own.missing:
+            counts = rows_by_file(self.sink, ends.file_column, self.storage_options)
+            table = None if counts is None else InTable.of(counts)
+        keys, directory, directories = places.all()
+        sides = Sides(keys, directory, directories, state, listed, table, declared, self.is_partial)
+
+        def paths() -> Iterator[pa.Array]:
+            yield from (batch.column("path") for batch in files_as_of_head(view).seen())
+            yield pa.array([one.path for one in declared or ()], pa.string())
+            yield from (pa.array(found.paths, pa.string()) for found in listing.listing(no_files))
+
+        def path_of(names: Names) -> Sequence[str]:
+            return _named(names, paths())
+
+        books = sides.close(self._recounted(options, paths), path_of, self.storage_options)
+        books.rows["others"] = _of_others(table, keys)
+        books.rows["data_files"] = None if own.is_inexact else own.rows
+        books.differences += self._totals(books, own, has_column=table is not None)
+        return books
+
+    def _recounted(
+        self, options: Mapping[str, str], paths: Callable[[], Iterator[pa.Array]]
+    ) -> Callable[[SeenKeys], Numbers] | None:
+        if not self.recount:
+            return None
+        reader = Recount(options, self.storage_options)
+
+        def rows(keys: SeenKeys) -> Numbers:
+            counted = np.full(len(keys), UNKNOWN, np.int64)
+            for column in paths():
+                at = keys.find(names_in(column))
+                for row, path in zip(at.tolist(), column.to_pylist(), strict=True):
+                    if row >= 0 and counted[row] == UNKNOWN:
+                        # What it does not read, or is gone, is reported as not verified.
+                        with suppress(ValueError, OSError):
+                            counted[row] = reader.rows(path)
+            return counted
+
+        return rows
+
+    def _totals(self, books: Books, own: RowsOfQuery, *, has_column: bool) -> Iterator[Difference]:
+        """What the data files of the query say as a whole, where no column names the file."""
+        if own.missing:
+            what, count = "data files that the table names are gone", len(own.missing)
+            yield Difference(what, count, own.missing[:NAMED])
+            return
+        if has_column:
+            return
+        if own.is_inexact:
+            what = "rows of the table: others have rewritten data files, and no column names files"
+            yield Difference(what, 1, unverified=True)
+            return
+        books.rows["table"] = own.rows
+        rows = books.rows["read"]
+        if rows is None and self.expect and not (self.is_partial or books.files["waiting"]):
+            rows = books.rows["declared"]
+        if rows is None:
+            what = "rows of the table: neither a list nor the state says how many"
+            yield Difference(what, 1, unverified=True)
+        elif rows != own.rows:
+            yield Difference(f"rows of the table: {own.rows:,} instead of {rows:,}", 1)
+
+
+def _of_others(table: InTable | None, keys: SeenKeys) -> int | None:
+    """Rows of files that neither the query nor the input nor a list knows, or of no file."""
+    if table is None:
+        return None
+    return table.others + int(table.rows[keys.find(table.keys.names) < 0].sum())
+
+
+def _lineage(view: StateView) -> str:
+    return view.history.load(view.head).identity.lineage if view.head.checkpoint else ""
+
+
+def _parsed(roots: Sequence[str], options: Mapping[str, str]) -> SluiceOptions:
+    texts = {**options, "path": joined([literal(root) for root in roots])}
+    return parse_options(texts, streaming=True, names_format=True)
+
+
+def _texts(options: Mapping[str, Any]) -> dict[str, str]:
+    """Options as a reader commit has them, as a call passes them."""
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in options.items()
+        if name not in ("path", "basePath")
+    }
+
+
+def _named(names: Names, columns: Iterator[pa.Array]) -> Sequence[str]:
+    """The paths of some files, in order; of one that nobody can name the key in the table."""
+    keys = SeenKeys.sort(names)
+    found: dict[int, str] = {}
+    for column in columns:
+        if len(found) == len(keys):
+            break
+        at = keys.find(names_in(column))
+        for row in np.flatnonzero(at >= 0).tolist():
+            found.setdefault(int(at[row]), column[row].as_py())
+    order = keys.find(names).tolist()
+    return sorted(found.get(row, key) for row, key in zip(order, file_keys(names), strict=True))

@@ -1,0 +1,250 @@
+"""The books of a query: declared, found, read, rejected, skipped, waiting, and in the table.
+
+Left is what the sender declares, or the files themselves as another reader counts them; right are
+the data files of the table. What the query itself has counted is between the two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from ...checkpoint_meta.documents.file_columns import Flags, Numbers
+from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_of
+from ...checkpoint_meta.storage.contract import Storage
+from ...checkpoint_meta.storage.open_storage import open_storage
+from .deliveries import Delivery
+from .sides import READ, REJECTED, SKIPPED, UNKNOWN, WAITING, InTable, KnownToState, Listed
+
+NAMED: Final = 100
+"""Files that are named of each difference."""
+
+ENTRIES: Final = ("declared", "found", "read", "rejected", "skipped", "waiting", "table")
+
+_CLASSES: Final = {"read": READ, "rejected": REJECTED, "skipped": SKIPPED, "waiting": WAITING}
+
+
+@dataclass
+class Difference:
+    """One kind of difference, or what could not be compared."""
+
+    what: str
+    count: int
+    names: Sequence[str] = ()
+    """Paths, or where nobody knows it the key in the table; at most `NAMED`."""
+
+    unverified: bool = False
+    """True if it says what could not be compared."""
+
+
+@dataclass
+class Books:
+    """The result of an audit."""
+
+    files: dict[str, int]
+    rows: dict[str, int | None]
+    """None where that is not known."""
+
+    directories: list[dict[str, Any]]
+    differences: list[Difference] = field(default_factory=list)
+
+    @property
+    def balance(self) -> bool:
+        """True if nothing differs, and all was compared."""
+        return not self.differences
+
+
+@dataclass(frozen=True)
+class Sides:
+    """All that is compared, in columns: a file a position."""
+
+    keys: SeenKeys
+    directory: Numbers
+    directories: Sequence[str]
+    state: KnownToState
+    listed: Listed
+    table: InTable | None
+    """None if the table has no column of files."""
+
+    declared: Sequence[Delivery] | None
+    """None without a list."""
+
+    is_partial: bool
+    """True if the list is one of some files only."""
+
+    def _at(self, keys: SeenKeys) -> Numbers:
+        return keys.find(self.keys.names)
+
+    def _placed(self, keys: SeenKeys, values: Numbers, default: int) -> Numbers:
+        at = self._at(keys)
+        if not len(values):
+            return np.full(len(self.keys), default, np.int64)
+        return np.where(at >= 0, values[at], default)
+
+    def close(
+        self,
+        recounted: Callable[[SeenKeys], Numbers] | None,
+        path_of: Callable[[Names], Sequence[str]],
+        storage_options: Mapping[str, Any],
+    ) -> Books:
+        """Compare.
+
+        Args:
+            recounted: the rows of files by another reader, UNKNOWN where it cannot read one.
+            path_of: the paths of some fingerprints, or their keys.
+            storage_options: of the store of the input.
+        """
+        known, here = self._at(self.state.keys) >= 0, self._at(self.listed.keys) >= 0
+        left_out = (self._at(self.listed.left_out) >= 0) & ~known & ~here
+        found = known | here | left_out
+        kind = self._placed(self.state.keys, self.state.kind, WAITING)
+        kind = np.where(left_out, SKIPPED, kind)
+        good = self._placed(self.state.keys, self.state.good, 0)
+        bad = self._placed(self.state.keys, self.state.bad, 0)
+        is_declared, left = self._left(found, recounted)
+        table = None
+        if self.table is not None:
+            table = self._placed(self.table.keys, self.table.rows, 0)
+
+        books = Books({}, {}, [])
+
+        def note(what: str, mask: Flags, *, unverified: bool = False) -> None:
+            at = np.flatnonzero(mask)
+            if len(at):
+                some = path_of(self.keys.names.take(at[:NAMED]))
+                books.differences.append(Difference(what, len(at), some, unverified))
+
+        if self.declared is not None:
+            note("declared, not found", is_declared & ~found)
+            if not self.is_partial:
+                note("found, not declared", found & ~is_declared & (kind != SKIPPED))
+            books.differences += _contents(self.declared, self.listed, storage_options)
+        if recounted is not None:
+            note("files that DuckDB does not count", found & (left == UNKNOWN), unverified=True)
+        is_read = found & (kind == READ)
+        rows_known, counted = left != UNKNOWN, good != UNKNOWN
+        if not self.state.has_filter:
+            wrong = is_read & rows_known & counted & (left != good + bad)
+            note("rows read differ from those delivered", wrong)
+        # Nobody counts what `filter` drops.
+        by_left = rows_known & (not self.state.has_filter)
+        expected = np.where(by_left, left - np.maximum(bad, 0), good)
+        comparable = by_left | counted
+        if table is not None:
+            note("rows in the table differ", is_read & comparable & (table != expected))
+            note(
+                "rows of single files: neither a list nor the state says how many",
+                is_read & ~comparable,
+                unverified=True,
+            )
+            note("in the table, though not read", ~known & (table > 0))
+            note(
+                "rows of files that an order let read again beside their earlier rows",
+                (self._at(self.state.again) >= 0) & is_read & ~rows_known & (table > 0),
+                unverified=True,
+            )
+        elif self.declared is not None or recounted is not None:
+            known_rows = rows_known & counted
+            note("rows of single files", is_read & ~known_rows, unverified=True)
+        entries = {
+            "declared": is_declared if self.declared is not None else found,
+            "found": found,
+            **{name: found & (kind == number) for name, number in _CLASSES.items()},
+            "table": np.zeros(len(found), np.bool_) if table is None else table > 0,
+        }
+        books.files = {name: int(np.count_nonzero(mask)) for name, mask in entries.items()}
+        books.rows = {
+            "declared": None if self.declared is None else _sum(left, is_declared),
+            "found": _sum(left, found) if recounted else None,
+            "read": _sum(good, found),
+            "rejected": _sum(bad, found),
+            "skipped": None,
+            "waiting": _sum(left, found & (kind == WAITING)) if rows_known.any() else None,
+            "table": None if table is None else int(table.sum()),
+        }
+        books.directories = list(self._by_directory(entries, good, table))
+        return books
+
+    def _left(
+        self, found: Flags, recounted: Callable[[SeenKeys], Numbers] | None
+    ) -> tuple[Flags, Numbers]:
+        """Which files are declared, and their rows by the sender or by another reader."""
+        declared = self.declared or []
+        names = names_of([one.path for one in declared])
+        rows = np.array([UNKNOWN if d.rows is None else d.rows for d in declared], np.int64)
+        keys = SeenKeys.sort(names, None, rows)
+        assert keys.end is not None
+        left = self._placed(keys, keys.end, UNKNOWN)
+        if recounted is not None:
+            left = np.where(found, recounted(self.keys), left)
+        return self._at(keys) >= 0, left
+
+    def _by_directory(
+        self, entries: Mapping[str, Flags], good: Numbers, table: Numbers | None
+    ) -> Iterator[dict[str, Any]]:
+        count = len(self.directories)
+        files = {n: np.bincount(self.directory[m], minlength=count) for n, m in entries.items()}
+        read = np.bincount(self.directory, np.maximum(good, 0), count).astype(np.int64)
+        has = None
+        if table is not None:
+            has = np.bincount(self.directory, table, count).astype(np.int64)
+        for at in np.argsort(self.directories):
+            if any(numbers[at] for numbers in files.values()):
+                yield {
+                    "directory": self.directories[at],
+                    "files": {name: int(numbers[at]) for name, numbers in files.items()},
+                    "rows": {
+                        "read": int(read[at]) if (good != UNKNOWN).all() else None,
+                        "table": None if has is None else int(has[at]),
+                    },
+                }
+
+
+def _sum(numbers: Numbers, mask: Flags) -> int | None:
+    chosen = numbers[mask]
+    return None if (chosen == UNKNOWN).any() else int(chosen.sum())
+
+
+def _contents(
+    declared: Sequence[Delivery], listed: Listed, storage_options: Mapping[str, Any]
+) -> Iterator[Difference]:
+    """Compare sizes and digests with the files."""
+    claims = [one for one in declared if one.bytes is not None or one.digests]
+    at = listed.keys.find(names_of([one.path for one in claims]))
+    assert listed.keys.end is not None
+    sizes = [int(listed.keys.end[row]) if row >= 0 else None for row in at]
+
+    def verdict(one: Delivery, size: int | None) -> str:
+        if size is None:
+            return "gone"
+        if one.bytes is not None and one.bytes != size:
+            return "differs"
+        return "same" if _has_digests(one, storage_options) else "differs"
+
+    with ThreadPoolExecutor(Storage.requests) as pool:
+        verdicts = list(pool.map(verdict, claims, sizes))
+    for what, outcome in (
+        ("content differs from the list", "differs"),
+        ("sizes and checksums of files that are not there any more", "gone"),
+    ):
+        paths = [one.path for one, v in zip(claims, verdicts, strict=True) if v == outcome]
+        if paths:
+            yield Difference(what, len(paths), paths[:NAMED], unverified=outcome == "gone")
+
+
+def _has_digests(one: Delivery, storage_options: Mapping[str, Any]) -> bool:
+    if not one.digests:
+        return True
+    storage, name = open_storage(one.path, storage_options)
+    sums = {
+        algorithm: hashlib.new(algorithm, usedforsecurity=False) for algorithm, _ in one.digests
+    }
+    for part in storage.parts(name):
+        for digest in sums.values():
+            digest.update(part)
+    return all(sums[algorithm].hexdigest() == expected for algorithm, expected in one.digests)

@@ -1,0 +1,236 @@
+"""The sides of an audit, each in columns by the fingerprint of a path: ten million files fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
+from ...checkpoint_meta.documents.bootstrap_record import find_seed
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from ...checkpoint_meta.documents.file_columns import FileSplitSerializer, Numbers
+from ...checkpoint_meta.documents.orders import Order
+from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_by_keys, names_in, names_of
+from ...enumerator.files.discovery.api import Discovery
+from ...enumerator.files.ledger.seen_files import SeenFiles
+from ..query.file_rows import FileRows, RecordedRows, keys_of, rows_of
+from ..views.files import STATES
+from ..views.quarantine import file_of
+from ..views.splits import (
+    assigned_splits,
+    done_orders,
+    files_as_of_head,
+    forgotten_splits,
+    pending_splits,
+)
+from ..views.state_view import StateView
+
+READ: Final = 0
+WAITING: Final = 1
+SKIPPED: Final = 2
+REJECTED: Final = 3
+
+_KINDS: Final = {
+    **dict.fromkeys(("done", "read"), READ),
+    **dict.fromkeys(("skipped", "waived", "forgotten"), SKIPPED),
+    **dict.fromkeys(("assigned", "unfinished", "returned", "pending", "abandoned"), WAITING),
+    "quarantined": REJECTED,
+}
+"""State of a file in the view `files` -> what the books call it."""
+
+UNKNOWN: Final = -1
+"""In a column of rows."""
+
+
+class Places:
+    """The files that an audit speaks of, each once, and the directory of each."""
+
+    def __init__(self) -> None:
+        self._names: list[Names] = []
+        self._codes: list[Numbers] = []
+        self._directories: dict[str, int] = {}
+
+    def add(self, paths: pa.Array) -> Names:
+        """Take a column of paths; their fingerprints."""
+        # What is behind the last slash is a name.
+        folders = pc.replace_substring_regex(paths, r"/[^/]*$", "").dictionary_encode()
+        codes = np.array(
+            [
+                self._directories.setdefault(d, len(self._directories))
+                for d in folders.dictionary.to_pylist()
+            ],
+            np.int64,
+        )
+        names = names_in(paths)
+        self._names.append(names)
+        self._codes.append(codes[folders.indices.to_numpy()] if len(codes) else codes)
+        return names
+
+    def all(self) -> tuple[SeenKeys, Numbers, Sequence[str]]:
+        """The files, the position of each one's directory, and the directories."""
+        names = Names.join(self._names)
+        # `end` goes along when names are sorted.
+        keys = SeenKeys.sort(names, None, np.concatenate(self._codes or [np.zeros(0, np.int64)]))
+        assert keys.end is not None
+        return keys, keys.end, list(self._directories)
+
+
+@dataclass(frozen=True)
+class KnownToState:
+    """What the state says of each file that it has seen."""
+
+    keys: SeenKeys
+    kind: Numbers
+    """READ, WAITING, SKIPPED or REJECTED."""
+
+    good: Numbers
+    bad: Numbers
+    """Rows that readers emitted, and records that they dropped; UNKNOWN where only checkpoints
+    say it that are not retained."""
+
+    again: SeenKeys
+    """Files that an order lets read beside their earlier rows, but for those given up on before."""
+
+    options: Mapping[str, Any]
+    """Options of reading that are not at their default, as the newest reader commit has them."""
+
+    @property
+    def has_filter(self) -> bool:
+        """True if the option `filter` drops rows, which nobody counts."""
+        return bool(self.options.get("filter"))
+
+    @classmethod
+    def of(cls, view: StateView, places: Places) -> KnownToState:
+        """As of the newest checkpoint."""
+        head, chain, orders = files_as_of_head(view), view.chain(), done_orders(view)
+        for batch in head.seen():
+            places.add(batch.column("path"))
+        keys = head.keys()
+        worst = np.zeros(len(keys), np.int64)
+
+        def note(names: Names, orders: Numbers) -> None:
+            at = keys.find(names)
+            np.maximum.at(worst, at[at >= 0], orders[at >= 0])
+
+        for table in [*pending_splits(head), *forgotten_splits(orders, chain)]:
+            note(_names_of(table), _orders_of(table))
+        for link in chain:
+            for table in assigned_splits([link]):
+                order = _orders_of(table)
+                if not link.is_complete:
+                    # The table may have it, or not yet.
+                    order = np.full(len(order), STATES.index("assigned"))
+                # What came back is pending once that was counted, and a row of its own says so.
+                counted = table.column("committed").is_valid().to_numpy()
+                for state in ("unfinished", "returned"):
+                    order = np.where(counted & (order == STATES.index(state)), 0, order)
+                note(_names_of(table), order)
+        given_up = [file["path"] for s in head.quarantined() if (file := file_of(s.split_id))]
+        note(names_of(given_up), np.full(len(given_up), STATES.index("quarantined")))
+        kind = np.array([_KINDS[state] for state in STATES], np.int64)[worst]
+        good, bad = _recorded(view, chain, keys)
+        commits = (commit for link in chain for commit in link.commits.values())
+        options: Mapping[str, Any] = next(
+            (c.shape["options"] for c in commits if "options" in c.shape), {}
+        )
+        return cls(keys, kind, good, bad, _again(orders), options)
+
+
+def _names_of(table: pa.Table) -> Names:
+    return names_in(table.column("path").combine_chunks())
+
+
+def _orders_of(table: pa.Table) -> Numbers:
+    orders: Numbers = pc.index_in(table.column("state"), pa.array(STATES)).to_numpy()
+    return orders.astype(np.int64)
+
+
+def _again(orders: Sequence[Order]) -> SeenKeys:
+    paths = []
+    for order in orders:
+        if order.reads_again:
+            splits = order.read_splits(FileSplitSerializer())
+            released = set(order.released)
+            paths += [s.file.path for s in splits if not (s.replaces or s.split_id in released)]
+    return SeenKeys.sort(names_of(paths))
+
+
+def _recorded(
+    view: StateView, chain: Sequence[CheckpointSnapshot], keys: SeenKeys
+) -> tuple[Numbers, Numbers]:
+    recorded = RecordedRows(view.store)
+    newest = recorded.newest
+    later = [link for link in chain if link.ref.checkpoint > newest.checkpoint]
+    parent = later[-1].checkpoint.header.parent if later else newest
+    # Else checkpoints between are neither recorded nor retained.
+    is_whole = parent in (newest, NO_CHECKPOINT) and find_seed(view.store) is None
+    rows = FileRows.sums([*recorded.read(), rows_of(later[::-1])])
+    wanted = keys_of(keys.names)
+    at = np.minimum(np.searchsorted(rows.key, wanted), max(0, len(rows.key) - 1))
+    is_there = rows.key[at] == wanted if len(rows.key) else np.zeros(len(wanted), np.bool_)
+
+    def column(values: Numbers) -> Numbers:
+        found = values[at] if len(values) else np.zeros(len(wanted), np.int64)
+        return np.where(is_there, found, 0) if is_whole else np.full(len(wanted), UNKNOWN)
+
+    return column(rows.good), column(rows.bad)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The files that are below the loaded paths now."""
+
+    keys: SeenKeys
+    """With their sizes as `end`."""
+
+    left_out: SeenKeys
+    """Those that the options leave out."""
+
+    @classmethod
+    def of(cls, discovery: Discovery, places: Places) -> Listed:
+        """By one complete pass, and one for what is left out."""
+        parts = [
+            SeenKeys.sort(places.add(pa.array(found.paths, pa.string())), None, found.sizes)
+            for found in discovery.listing(no_files)
+        ]
+        skipped = [file.path for file in discovery.left_out(no_files)]
+        return cls(SeenKeys.merge(parts), SeenKeys.sort(places.add(pa.array(skipped, pa.string()))))
+
+
+no_files: Final = SeenFiles()
+"""For a pass in which all files come."""
+
+
+@dataclass(frozen=True)
+class InTable:
+    """The rows that the table has of each file."""
+
+    keys: SeenKeys
+    rows: Numbers
+    others: int
+    """Rows without a file, or of files that nobody has named."""
+
+    @classmethod
+    def of(cls, counts: Iterable[tuple[pa.Array, pa.Array]]) -> InTable:
+        """Of pairs of keys, as text, and rows of each; a key may come in several."""
+        names: list[Names] = []
+        rows: list[Numbers] = []
+        others = 0
+        for texts, count in counts:
+            numbers = count.to_numpy(zero_copy_only=False).astype(np.int64)
+            is_key = pc.fill_null(pc.equal(pc.utf8_length(texts), 32), fill_value=False)
+            mask = is_key.to_numpy(zero_copy_only=False)
+            others += int(numbers[~mask].sum())
+            names.append(names_by_keys(texts.filter(is_key)))
+            rows.append(numbers[mask])
+        all_names = Names.join(names)
+        keys = SeenKeys.sort(all_names)
+        total = np.zeros(len(keys), np.int64)
+        if len(keys):
+            np.add.at(total, keys.find(all_names), np.concatenate(rows))
+        return cls(keys, total, others)

@@ -1,0 +1,76 @@
+"""The command that closes the books of a query."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..answer import Answer, Rows
+from ..arguments import ViewArguments
+from ..output import Exit
+
+if TYPE_CHECKING:
+    from ...audit.books import Books
+
+
+def audit(
+    arguments: ViewArguments,
+    table: Annotated[
+        str, typer.Option(help="Compare with this table, as --to names it: delta:URL.")
+    ],
+    expect: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help="Compare with the lists of a sender: CSV or JSON lines with name or path and, "
+            "where known, rows, bytes, md5, sha256; or *.md5 and *.sha256.",
+        ),
+    ] = "",
+    partial: Annotated[
+        bool, typer.Option("--partial", help="The lists name only some of the files.")
+    ] = False,
+    recount: Annotated[
+        bool, typer.Option("--recount", help="Count the rows of each file with DuckDB.")
+    ] = False,
+    option: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Use this option of the query where it decides which files are read and how. "
+            "Repeat it for more.",
+        ),
+    ] = [],  # noqa: B006 - typer wants a list
+) -> Answer:
+    """Compare what was delivered with what is in the table.
+
+    Ends with 1 if something differs or could not be compared.
+    """
+    from ....tables.table_sink import TableSink
+    from ...audit.audit import Audit
+    from ...host.run import target_of
+    from ..state_argument import parsed_options, parsed_storage_options
+
+    storage = parsed_storage_options(arguments.storage_options)
+    sink = target_of(table, storage).sink
+    assert isinstance(sink, TableSink)
+    books = Audit(
+        arguments.opened(), sink, storage, expect, partial, recount, parsed_options(option)
+    ).run()
+    return _answer(books)
+
+
+def _answer(books: Books) -> Answer:
+    from ...audit.books import ENTRIES
+
+    sums: list[dict[str, Any]] = [{"": "files", **books.files}, {"": "rows", **books.rows}]
+    shown: list[Any] = [Rows(sums, ("", *ENTRIES))]
+    for difference in books.differences:
+        unverified = "UNVERIFIED: " if difference.unverified else ""
+        shown.append(f"{unverified}{difference.what}: {difference.count:,}")
+        shown += [f"  {name}" for name in difference.names]
+    document = {"equal": books.balance, **asdict(books)}
+    if books.balance:
+        return Answer(document, [*shown, "equal"])
+    return Answer(document, shown, Exit.FOUND)

@@ -1,0 +1,232 @@
+"""The rows of each file that was read, as long as nobody deletes the state: `keepFileRows`.
+
+Reader commits say how many rows of each split were emitted and dropped, but retention deletes them.
+Before it does, their sums go into an object of `rows/`, in order: an object continues the one
+before it. Eight together become one, so an entry is written again a few times. A crash before an
+object is there leaves the commits; after it they are deleted next time, and the object is not
+written again, since its name says up to which checkpoint it goes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshots
+from ...checkpoint_meta.documents.checkpoint_ref import (
+    NO_CHECKPOINT,
+    CheckpointIdentity,
+    CheckpointRef,
+)
+from ...checkpoint_meta.documents.file_columns import (
+    Numbers,
+    numbers_array,
+    numbers_in,
+    ranges_in,
+)
+from ...checkpoint_meta.documents.layout import ROWS
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...checkpoint_meta.history import CheckpointHistory
+from ...checkpoint_meta.index.fingerprints import Names, names_in
+from ...checkpoint_meta.stores.contract import StateStore
+from ...errors import OptionError, StateMissingError
+
+_TOGETHER: Final = 8
+_BEGUN: Final = "begun.json"
+_COLUMNS: Final = ("key", "good", "bad", "replaces")
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Sums by file, sorted by the file's key."""
+
+    key: Numbers
+    """See `keys_of`."""
+
+    good: Numbers
+    """Rows that were emitted."""
+
+    bad: Numbers
+    """Malformed records that were dropped."""
+
+    replaces: Numbers
+    """1 where the table has dropped the rows of what was read of the file before."""
+
+    @classmethod
+    def sums(cls, parts: Sequence[FileRows]) -> FileRows:
+        """Of parts in order, in which a file may come several times."""
+        key, good, bad, replaces = (
+            np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0, np.int64)])
+            for name in _COLUMNS
+        )
+        keys, of = np.unique(key, return_inverse=True)
+        at, since = np.arange(len(key)), np.zeros(len(keys), np.int64)
+        np.maximum.at(since, of, np.where(replaces, at, 0))
+        counts = at >= since[of]
+        totals = [np.zeros(len(keys), np.int64) for _ in range(3)]
+        for total, column in zip(totals, (good, bad, replaces), strict=True):
+            np.add.at(total, of[counts], column[counts])
+        return cls(keys, totals[0], totals[1], np.minimum(totals[2], 1))
+
+    def to_bytes(self) -> bytes:
+        """As Parquet: differences of neighbours, four to six bytes a key."""
+        arrays = [numbers_array(getattr(self, name)) for name in _COLUMNS]
+        sink = io.BytesIO()
+        encoding = dict.fromkeys(_COLUMNS, "DELTA_BINARY_PACKED")
+        options = {"use_dictionary": False, "compression": "zstd", "write_statistics": False}
+        pq.write_table(pa.table(arrays, _COLUMNS), sink, column_encoding=encoding, **options)
+        return sink.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> FileRows:
+        """The inverse of `to_bytes`."""
+        table = pq.read_table(io.BytesIO(data))
+        return cls(*(table.column(name).to_numpy() for name in _COLUMNS))
+
+
+def keys_of(names: Names) -> Numbers:
+    """The first 56 bits of fingerprints.
+
+    Of ten million files two share them with a chance of 1 in 1,400. Their rows are then one sum,
+    which an audit reports as a difference; nothing else goes by it.
+    """
+    return (names.high >> np.uint64(8)).astype(np.int64)
+
+
+def rows_of(links: Sequence[CheckpointSnapshot]) -> FileRows:
+    """What the reader commits of some checkpoints say, the oldest first."""
+    parts = []
+    for link in links:
+        position: dict[int, int] = {}
+        for reader, batch in link.checkpoint.assigned:
+            first = position.get(reader, 0)
+            position[reader] = last = first + batch.num_rows
+            commit = link.commits.get(reader)
+            if commit is not None:
+                dropped = [commit.dropped_records.get(index, 0) for index in range(first, last)]
+                good = np.asarray(commit.rows[first:last], np.int64)
+                key = keys_of(names_in(batch.column("path")))
+                bad = np.asarray(dropped, np.int64)
+                replaces = numbers_in(ranges_in(batch), "replaces")
+                parts.append(FileRows(key, good, bad, (replaces > 0).astype(np.int64)))
+    return FileRows.sums(parts)
+
+
+class RecordedRows:
+    """The objects of `rows/` in a state directory."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+
+    def objects(self) -> list[tuple[int, CheckpointRef]]:
+        """Of each object its first checkpoint's id and its last one, ascending, none twice.
+
+        A crash while several become one leaves both: the longer counts.
+        """
+        found = sorted(filter(None, map(_parsed, self._store.list(ROWS))))
+        kept: list[tuple[int, CheckpointRef]] = []
+        for first, last in found:
+            while kept and kept[-1][0] >= first:
+                kept.pop()
+            if not kept or last > kept[-1][1]:
+                kept.append((first, last))
+        return kept
+
+    @property
+    def newest(self) -> CheckpointRef:
+        """The checkpoint up to which there are objects."""
+        return max((last for _, last in self.objects()), default=NO_CHECKPOINT)
+
+    def read(self) -> Iterator[FileRows]:
+        """All of them."""
+        for first, last in self.objects():
+            yield FileRows.from_bytes(self._store.read(_name(first, last)))
+
+    @property
+    def are_kept(self) -> bool:
+        """True for the state of a query with `keepFileRows`."""
+        return _BEGUN in self._store.list(ROWS)
+
+    def begun(self, *, keeps: bool) -> None:
+        """A query starts, which keeps rows if it has done so from its beginning.
+
+        Raises:
+            OptionError: `keepFileRows` is not what it was.
+        """
+        if self.are_kept == keeps:
+            return
+        if keeps and not CheckpointHistory(self._store).checkpoints():
+            with contextlib.suppress(FileExistsError):
+                self._store.publish(f"{ROWS}/{_BEGUN}", b"{}\n")
+            return
+        raise OptionError(
+            "keepFileRows cannot change for a state that has begun",
+            self._store.location,
+            f"keepFileRows={str(keeps).lower()}",
+            f"keepFileRows={str(not keeps).lower()}, as when the state began",
+            "Nothing was read or stored. Set it as it was. Without it `sluice audit` counts by the "
+            "table's column of files (writeFileColumn).",
+        )
+
+    def add(self, going: Collection[CheckpointIdentity]) -> None:
+        """Write down the rows of checkpoints whose reader commits are about to be deleted.
+
+        Args:
+            going: those checkpoints, on any chain.
+        """
+        history, newest = CheckpointHistory(self._store), self.newest
+        refs = {each.ref for each in going}
+        chain: list[CheckpointRef] = []
+        # The newest incarnation continues the chain of the one that deletes.
+        ref = max(history.checkpoints(), key=lambda ref: (ref.epoch, ref.checkpoint))
+        with contextlib.suppress(StateMissingError):
+            while ref.checkpoint > newest.checkpoint:
+                header = history.header(ref)
+                if chain or ref in refs:
+                    chain.append(ref)
+                ref = header.parent
+        if not chain:
+            return
+        links = snapshots(history, ReaderCommits(self._store), chain, by_name=True)
+        self._publish(newest.checkpoint + 1, chain[0], rows_of(links[::-1]))
+        self._merge()
+
+    def _merge(self) -> None:
+        objects = self.objects()
+        if len(objects) < _TOGETHER:
+            return
+        # The newest few of about one length.
+        group = objects[1:] if self._is_long(objects[0]) else objects
+        parts = [FileRows.from_bytes(self._store.read(_name(*each))) for each in group]
+        self._publish(group[0][0], group[-1][1], FileRows.sums(parts))
+        for each in group:
+            self._store.delete(_name(*each))
+
+    def _is_long(self, each: tuple[int, CheckpointRef]) -> bool:
+        first, last = each
+        newest = self.newest.checkpoint
+        return last.checkpoint - first > _TOGETHER * (newest - last.checkpoint)
+
+    def _publish(self, first: int, last: CheckpointRef, rows: FileRows) -> None:
+        # It is there already after a crash before the commits were deleted.
+        with contextlib.suppress(FileExistsError):
+            self._store.publish(_name(first, last), rows.to_bytes())
+
+
+def _name(first: int, last: CheckpointRef) -> str:
+    return f"{ROWS}/{first:010d}-{last.name}.parquet"
+
+
+def _parsed(leaf: str) -> tuple[int, CheckpointRef] | None:
+    parts = leaf.removesuffix(".parquet").split("-")
+    if len(parts) != 3 or not all(map(str.isdecimal, parts)):
+        return None
+    first, checkpoint, epoch = map(int, parts)
+    return first, CheckpointRef(checkpoint, epoch)

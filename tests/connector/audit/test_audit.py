@@ -1,0 +1,204 @@
+"""`sluice audit`: equal where nothing was done to input and table; each planted difference."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from pyspark_sluice.checkpoint_meta.index.fingerprints import file_key
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.cli.state_argument import find_state
+from pyspark_sluice.connector.query.file_rows import FileRows, RecordedRows
+from pyspark_sluice.errors import OptionError
+from pyspark_sluice.tests.connector.host.landing import Landing
+
+_ROWS = 5
+_WAYS = {"keepFileRows": True, "writeFileColumn": "file"}
+
+
+class Audited(Landing):
+    """A query that has read three files of five rows each."""
+
+    def __init__(self, root, capsys, **options):
+        super().__init__(root)
+        self.root, self.capsys, self.options = root, capsys, options or _WAYS
+        for number in range(3):
+            self.file(f"f{number}.json")
+        self.again()
+
+    def file(self, name, rows=_ROWS):
+        self.json(name, *({"id": number, "name": name} for number in range(rows)))
+
+    def again(self):
+        self.run(**self.options)
+
+    def told(self, *arguments, code=0):
+        call = ["audit", str(self.checkpoint), "--table", f"delta:{self.table}", *arguments]
+        self.capsys.readouterr()
+        assert main(call) == code
+        return self.capsys.readouterr().out
+
+    def answer(self, *arguments, code=0):
+        return json.loads(self.told(*arguments, "--json", code=code))
+
+    def differences(self, *arguments):
+        found = self.answer(*arguments, code=1)["differences"]
+        return {each["what"]: [name.rpartition("/")[2] for name in each["names"]] for each in found}
+
+    def list(self, text, name="list.csv"):
+        (self.root / name).write_text(text)
+        return "--expect", str(self.root / name)
+
+    @property
+    def delta(self):
+        return DeltaTable(str(self.table))
+
+
+@pytest.fixture
+def query(tmp_path, capsys):
+    return Audited(tmp_path, capsys)
+
+
+@pytest.mark.parametrize("options", [_WAYS, {"keepFileRows": True}, {"writeFileColumn": "file"}])
+def test_a_query_to_which_nothing_was_done_is_equal(tmp_path, capsys, options):
+    query = Audited(tmp_path, capsys, **options)
+    query.file("f3.json")
+    lists = query.list("name,rows\n" + "".join(f"f{n}.json,{_ROWS}\n" for n in range(4)))
+    answer = query.answer("--recount", *lists)
+    in_table = 3 if "writeFileColumn" in options else 0
+    assert list(answer["files"].values()) == [4, 4, 3, 0, 0, 1, in_table]
+    assert answer["rows"]["table"] == answer["rows"]["data_files"] == 3 * _ROWS
+    assert (answer["rows"]["declared"], answer["rows"]["found"]) == (4 * _ROWS, 4 * _ROWS)
+    (directory,) = answer["directories"]
+    assert directory["files"] == answer["files"]
+
+
+def test_people_are_told_the_same_as_programs(query):
+    told = query.told()
+    assert told.splitlines()[-1] == "equal"
+    assert [line.split() for line in told.splitlines()[1:3]] == [
+        ["files", "3", "3", "3", "0", "0", "0", "3"],
+        ["rows", "-", "-", "15", "0", "-", "-", "15"],
+    ]
+
+
+def test_a_declared_file_that_never_came_and_one_that_nobody_declared_are_named(query):
+    lists = query.list("name\nf0.json\nf1.json\nlost.json\n")
+    found = query.differences(*lists)
+    assert found == {"declared, not found": ["lost.json"], "found, not declared": ["f2.json"]}
+    assert set(query.differences("--partial", *lists)) == {"declared, not found"}
+
+
+def test_other_rows_than_declared_are_named(query):
+    lists = query.list('{"name": "f1.json", "rows": 6}\n', "list.jsonl")
+    found = query.differences("--partial", *lists)
+    whats = ("rows read differ from those delivered", "rows in the table differ")
+    assert found == {what: ["f1.json"] for what in whats}
+
+
+def test_files_that_are_not_what_the_sender_has_summed_are_named(query):
+    digest = hashlib.md5((query.data / "f0.json").read_bytes(), usedforsecurity=False).hexdigest()
+    lines = f"{digest}  in/f0.json\n{'0' * 32}  in/f1.json\n"
+    lists = query.list(lines, "sums.md5")
+    assert query.differences("--partial", *lists) == {"content differs from the list": ["f1.json"]}
+
+
+def test_a_checksum_of_a_file_that_is_gone_is_unverified(query):
+    lists = query.list(f"{'0' * 32}  in/f0.json\n", "sums.md5")
+    (query.data / "f0.json").unlink()
+    (difference,) = query.answer("--partial", *lists, code=1)["differences"]
+    assert difference["unverified"]
+
+
+def test_a_data_file_that_was_removed_is_named(query):
+    gone = next(query.table.glob("*.parquet"))
+    gone.unlink()
+    assert query.differences() == {"data files that the table names are gone": [gone.name]}
+
+
+def test_rows_that_an_engine_has_deleted_are_named(query):
+    query.delta.delete("name = 'f1.json' AND id > 2")
+    assert query.differences() == {"rows in the table differ": ["f1.json"]}
+
+
+def test_a_batch_that_was_taken_back_by_restore_is_named(query):
+    version = query.delta.version()
+    query.file("late.json")
+    query.again()
+    query.delta.restore(version)
+    assert query.differences() == {"rows in the table differ": ["late.json"]}
+
+
+def test_a_file_that_was_read_twice_by_hand_is_named(query):
+    order = ["requeue", str(query.checkpoint), "--matching", "*f1.json", "--in-state", "read"]
+    assert main([*order, "--yes", "--force"]) == 0
+    query.again()
+    what = "rows of files that an order let read again beside their earlier rows"
+    assert query.differences() == {what: ["f1.json"]}
+    found = query.differences("--recount")
+    assert found["rows in the table differ"] == ["f1.json"]
+
+
+def test_rows_of_a_file_that_the_query_does_not_know_are_named(query):
+    query.file("new.json")
+    for path in (query.data / "new.json", "/elsewhere/by/another/query.json"):
+        rows = {"id": [1], "name": ["x"], "file": [file_key(str(path))]}
+        write_deltalake(query.delta, pa.table(rows), mode="append")
+    assert query.differences() == {"in the table, though not read": ["new.json"]}
+    assert query.answer(code=1)["rows"]["others"] == 1
+
+
+def test_a_file_that_grew_after_it_was_read_is_named(query):
+    query.file("f2.json", rows=9)
+    found = query.differences("--recount")
+    assert found["rows read differ from those delivered"] == ["f2.json"]
+
+
+def test_records_that_were_dropped_are_rejected_rows(tmp_path, capsys):
+    query = Audited(
+        tmp_path, capsys, **_WAYS, mode="DROPMALFORMED", writeSchema="id LONG, name STRING"
+    )
+    (query.data / "bad.json").write_text('{"id": 1, "name": "a"}\n{"id": }\n')
+    query.again()
+    answer = query.answer("--recount")
+    assert answer["rows"]["rejected"] == 1
+    assert answer["rows"]["read"] == answer["rows"]["table"] == 3 * _ROWS + 1
+
+
+def test_what_options_leave_out_is_skipped(query):
+    query.json("note.txt", {"id": 1})
+    answer = query.answer("--option", "pathGlobFilter=*.json")
+    assert (answer["files"]["found"], answer["files"]["skipped"]) == (4, 1)
+
+
+def test_a_state_that_has_begun_does_not_change_its_mind(query):
+    changed = {**query.options, "keepFileRows": False}
+    query.refused("keepFileRows cannot change", error=OptionError, **changed)
+
+
+@pytest.mark.slow
+@pytest.mark.effect_of("keepFileRows")
+def test_rows_of_files_are_kept_beyond_the_retention_of_checkpoints(query):
+    for number in range(230):
+        query.file(f"more{number}.json", rows=number % 3 + 1)
+    query.options["maxFilesPerTrigger"] = 1
+    query.again()
+    rows = RecordedRows(find_state(str(query.checkpoint), "source", "{}"))
+    assert rows.newest.checkpoint > 50
+    assert query.answer()["equal"]
+
+
+def test_sums_count_from_the_newest_replacement_on():
+    def part(*rows):
+        columns = (pa.array(column).to_numpy() for column in zip(*rows, strict=True))
+        return FileRows(*columns)
+
+    old = FileRows.sums([part((7, 5, 1, 0), (8, 2, 0, 0))])
+    new = FileRows.sums([old, part((7, 3, 0, 1)), part((7, 4, 0, 0))])
+    assert [column.tolist() for column in (new.key, new.good, new.bad)] == [[7, 8], [7, 2], [0, 0]]
+    again = FileRows.from_bytes(new.to_bytes())
+    assert again.replaces.tolist() == [1, 0]
