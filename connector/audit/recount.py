@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ...checkpoint_meta.storage.open_storage import open_storage
 from ...checkpoint_meta.storage.urls import is_local, local_name
-from ...errors import OptionError, is_installed
+from ...errors import OptionError, is_installed, not_installed
 
 _LINES: Final = (
     "read_csv($1, columns = {{'line': 'VARCHAR'}}, delim = '', quote = '', escape = '', "
@@ -34,9 +34,7 @@ class Recount:
             OptionError: DuckDB is not installed, or does not read the format.
         """
         if not is_installed("duckdb"):
-            raise OptionError(
-                "--recount needs a second reader", "", "no package duckdb", "pip install duckdb"
-            )
+            raise not_installed("--recount needs a second reader", "", "duckdb", "recount")
         file_format = options["fileFormat"]
         if file_format not in _READERS or options.get("multiLine", "").lower() == "true":
             raise OptionError(
