@@ -260,4 +260,11 @@ REASONS: Mapping[str, Sequence[str]] = {
         "written_batch.py: the table allows no null",
         "written_batch.py: the table sink received",
     ],
+    "nothing was begun: the command is called again with what the message names": [
+        "audit.py: the state does not say w",
+        "deliveries.py: there is no list of",
+        "deliveries.py: --expect: the list of",
+        "recount.py: --recount cannot count",
+        "file_rows.py: keepFileRows cannot cha",
+    ],
 }
