@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..checkpoint_meta.documents.file_split import FileVersion
 from ..checkpoint_meta.documents.written_file import FileName
+from ..checkpoint_meta.files.file_split import FileVersion
 from ..checkpoint_meta.storage.contract import Storage
 from ..checkpoint_meta.storage.open_storage import open_storage
 from ..errors import FileVanishedError

@@ -61,7 +61,7 @@ def test_every_imported_library_is_declared():
     assert {"pyarrow", "typer"} <= imported
     # Spark's own bridge comes with Spark, and half of boto3 is called botocore.
     # And grpcio is called grpc.
-    known = {"py4j", "botocore", "grpc", "pyspark_sluice"}
+    known = {"py4j", "botocore", "grpc", "pydantic_core", "pyspark_sluice"}
     assert imported - set(sys.stdlib_module_names) - known <= names
 
 

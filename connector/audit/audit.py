@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.file_columns import Numbers
 from ...checkpoint_meta.documents.query_ends import QueryEnds, recorded_ends
+from ...checkpoint_meta.files.file_columns import Numbers
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, file_keys, names_in
 from ...checkpoint_meta.storage.urls import joined, literal
 from ...checkpoint_meta.stores.contract import StateStore

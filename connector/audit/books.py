@@ -14,12 +14,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...checkpoint_meta.documents.file_columns import Flags, Numbers
+from ...checkpoint_meta.files.file_columns import Flags, Numbers
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_of
 from ...checkpoint_meta.storage.contract import Storage
 from ...checkpoint_meta.storage.open_storage import open_storage
 from .deliveries import Delivery
-from .sides import READ, REJECTED, SKIPPED, UNKNOWN, WAITING, InTable, KnownToState, Listed
+from .sides import (
+    READ,
+    REJECTED,
+    RETRACTED,
+    SKIPPED,
+    UNKNOWN,
+    WAITING,
+    InTable,
+    KnownToState,
+    Listed,
+)
 
 NAMED: Final = 100
 """Files that are named of each difference."""
@@ -101,8 +111,8 @@ class Sides:
         """
         known, here = self._at(self.state.keys) >= 0, self._at(self.listed.keys) >= 0
         left_out = (self._at(self.listed.left_out) >= 0) & ~known & ~here
-        found = known | here | left_out
         kind = self._placed(self.state.keys, self.state.kind, WAITING)
+        found = (known & (kind != RETRACTED)) | here | left_out
         kind = np.where(left_out, SKIPPED, kind)
         good = self._placed(self.state.keys, self.state.good, 0)
         bad = self._placed(self.state.keys, self.state.bad, 0)

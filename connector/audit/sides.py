@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
-from ...checkpoint_meta.documents.file_columns import FileSplitSerializer, Numbers
 from ...checkpoint_meta.documents.orders import Order
+from ...checkpoint_meta.files.file_columns import FileSplitSerializer, Numbers
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_by_keys, names_in, names_of
 from ...enumerator.files.discovery.api import Discovery
 from ...enumerator.files.ledger.seen_files import SeenFiles
@@ -34,12 +34,15 @@ READ: Final = 0
 WAITING: Final = 1
 SKIPPED: Final = 2
 REJECTED: Final = 3
+RETRACTED: Final = 4
+"""The file is gone, and its rows are."""
 
 _KINDS: Final = {
     **dict.fromkeys(("done", "read"), READ),
     **dict.fromkeys(("skipped", "waived", "forgotten"), SKIPPED),
     **dict.fromkeys(("assigned", "unfinished", "returned", "pending", "abandoned"), WAITING),
     "quarantined": REJECTED,
+    "retracted": RETRACTED,
 }
 """State of a file in the view `files` -> what the books call it."""
 

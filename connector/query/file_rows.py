@@ -25,14 +25,14 @@ from ...checkpoint_meta.documents.checkpoint_ref import (
     CheckpointIdentity,
     CheckpointRef,
 )
-from ...checkpoint_meta.documents.file_columns import (
+from ...checkpoint_meta.documents.layout import ROWS
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
+from ...checkpoint_meta.files.file_columns import (
     Numbers,
     numbers_array,
     numbers_in,
     ranges_in,
 )
-from ...checkpoint_meta.documents.layout import ROWS
-from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.index.fingerprints import Names, names_in
 from ...checkpoint_meta.stores.contract import StateStore

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ....tables.table_sink import TableSink
+from ...audit.audit import Audit
+from ...audit.books import ENTRIES, Books
+from ...host.run import target_of
 from ..answer import Answer, Rows
 from ..arguments import ViewArguments
 from ..output import Exit
-
-if TYPE_CHECKING:
-    from ...audit.books import Books
+from ..state_argument import parsed_options, parsed_storage_options
 
 
 def audit(
@@ -47,11 +49,6 @@ def audit(
 
     Ends with 1 if something differs or could not be compared.
     """
-    from ....tables.table_sink import TableSink
-    from ...audit.audit import Audit
-    from ...host.run import target_of
-    from ..state_argument import parsed_options, parsed_storage_options
-
     storage = parsed_storage_options(arguments.storage_options)
     sink = target_of(table, storage).sink
     assert isinstance(sink, TableSink)
@@ -62,8 +59,6 @@ def audit(
 
 
 def _answer(books: Books) -> Answer:
-    from ...audit.books import ENTRIES
-
     sums: list[dict[str, Any]] = [{"": "files", **books.files}, {"": "rows", **books.rows}]
     shown: list[Any] = [Rows(sums, ("", *ENTRIES))]
     for difference in books.differences:
