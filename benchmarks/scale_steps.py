@@ -260,7 +260,7 @@ def later(files: int, directory: str, checkpoint: int, epoch: int) -> dict[str, 
         found = _new_files(files, number)
         written = dict(driver.store.written)
         cpu, wall = time.thread_time(), time.monotonic()
-        sifted = ledger.ledger.sift([found], number)
+        sifted = ledger.ledger.select_new([found], number)
         with opened.threads.lock:
             ledger.ledger.enter(sifted)
         called = time.monotonic()

@@ -38,7 +38,7 @@ class Outcome:
         """Nothing is reported of so many splits."""
         return cls([0] * splits, [0] * splits, [0] * splits)
 
-    def give_up(self, indexes: Sequence[int], earlier: ReaderCommit | None) -> None:
+    def abandon(self, indexes: Sequence[int], earlier: ReaderCommit | None) -> None:
         """Nothing is read of some splits; verdicts of an earlier attempt without rows stay."""
         if earlier is None:
             self.skipped |= dict.fromkeys(indexes, _WAIVED)

@@ -238,7 +238,7 @@ class _Run(Generic[SplitT]):
         splits = [s for i, s in enumerate(part) if s is not None and i not in left]
         open_splits = {s.split_id: i for i, s in enumerate(part) if s is not None and i not in left}
         outcome = Outcome.of(len(part))
-        outcome.give_up(given_up, earlier)
+        outcome.abandon(given_up, earlier)
         try:
             # Earlier options and a new schema may not even make a reader.
             context = self._context(part, left)
@@ -247,7 +247,7 @@ class _Run(Generic[SplitT]):
                     if isinstance(item, pa.RecordBatch):
                         yield item
                     else:
-                        self._note(item, outcome, open_splits, part)
+                        self._record_report(item, outcome, open_splits, part)
         except GeneratorExit:
             if earlier is None:
                 self._abandon(len(splits) - len(open_splits))
@@ -325,7 +325,7 @@ class _Run(Generic[SplitT]):
             store=self.task.commits.store,
         )
 
-    def _note(
+    def _record_report(
         self,
         report: Report,
         outcome: Outcome,

@@ -404,7 +404,7 @@ class BucketStorage(Storage):
     @override
     def exists(self, prefix: str) -> bool:
         if "/" in prefix:
-            return any(page.is_there for page in self.pages(prefix))
+            return any(page.exists for page in self.pages(prefix))
         try:
             next(self._objects(""), None)
         except FileNotFoundError:

@@ -102,22 +102,22 @@ class Page:
     folders: Sequence[str] = ()
     """With a slash at their ends."""
 
-    is_there: bool = True
+    exists: bool = True
     """False if there is nothing, not even a marker object of a directory."""
 
     @classmethod
     def of(
-        cls, files: Mapping[str, FileStatus], folders: Sequence[str] = (), *, is_there: bool = True
+        cls, files: Mapping[str, FileStatus], folders: Sequence[str] = (), *, exists: bool = True
     ) -> Page:
         """Return a page of these files; one of unknown size counts as empty."""
         sizes, modified, etags = zip(*files.values(), strict=True) if files else ((), (), ())
-        return cls([*files], [max(0, size) for size in sizes], modified, etags, folders, is_there)
+        return cls([*files], [max(0, size) for size in sizes], modified, etags, folders, exists)
 
     def only(self, mask: Sequence[bool]) -> Page:
         """Return the page with the files for which `mask` is true."""
         columns: Any = (self.names, self.sizes, self.modified, self.etags)
         kept = [list(compress(column, mask)) for column in columns]
-        return Page(kept[0], kept[1], kept[2], kept[3], self.folders, self.is_there)
+        return Page(kept[0], kept[1], kept[2], kept[3], self.folders, self.exists)
 
 
 class Draft(ABC):

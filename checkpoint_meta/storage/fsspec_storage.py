@@ -154,7 +154,7 @@ class FsspecStorage(Storage):
     @override
     def exists(self, prefix: str) -> bool:
         if self.is_flat and "/" in prefix:
-            return any(page.is_there for page in self.pages(prefix))
+            return any(page.exists for page in self.pages(prefix))
         return bool(self._files.exists(prefix.rstrip("/") or prefix))
 
     @override
@@ -235,7 +235,7 @@ def _status(info: Mapping[str, Any]) -> FileStatus:
 def _page(listing: Sequence[Mapping[str, Any]]) -> Page:
     files = {str(i["name"]): _status(i) for i in listing if i["type"] != "directory"}
     folders = [str(i["name"]).rstrip("/") + "/" for i in listing if i["type"] == "directory"]
-    return Page.of(files, folders, is_there=bool(listing))
+    return Page.of(files, folders, exists=bool(listing))
 
 
 def _first(details: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -204,7 +204,7 @@ class HdfsStorage(ServerStorage):
         for listed in self._listed(prefix.rstrip("/") or "/"):
             files = {status.path: _status(status) for status in listed if not status.isdir}
             directories = [f"{status.path}/" for status in listed if status.isdir]
-            yield Page.of(files, directories, is_there=bool(listed))
+            yield Page.of(files, directories, exists=bool(listed))
 
     @override
     def exists(self, prefix: str) -> bool:

@@ -20,7 +20,7 @@ from .sftp_storage import SftpStorage
 from .urls import local_path, scheme_of, storage_url
 
 
-def takes_whole_files(url: str, storage_options: Mapping[str, Any]) -> bool:
+def supports_drafts(url: str, storage_options: Mapping[str, Any]) -> bool:
     """Return True where `Storage.begin` works: on no file system of fsspec, nor by SFTP."""
     scheme = scheme_of(url)
     if scheme in BY_SCHEME:

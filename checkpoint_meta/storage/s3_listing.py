@@ -61,4 +61,4 @@ def _page(bucket: str, answer: Mapping[str, Any]) -> Page:
         for one in objects
     }
     folders = [f"{bucket}/{one['Prefix']}" for one in answer.get("CommonPrefixes", ())]
-    return Page.of(files, folders, is_there=bool(answer.get("Contents") or folders))
+    return Page.of(files, folders, exists=bool(answer.get("Contents") or folders))

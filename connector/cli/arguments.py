@@ -12,7 +12,7 @@ import typer
 
 from ...checkpoint_meta.stores.contract import StateStore
 from .answer import Outcome, show
-from .output import Ended, Exit, plainly
+from .output import Exit, ExitWith, errors_as_messages
 from .state_argument import find_state
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
@@ -130,7 +130,7 @@ class EventTimeArguments:
 
 
 def register(app: typer.Typer, function: Callable[..., Outcome], panel: str, example: str) -> None:
-    """Add a command: its answer is printed as `show` does, and its errors as `plainly` does.
+    """Add a command: `show` prints its answer, and `errors_as_messages` its errors.
 
     Of a parameter that is a group above, each field is an argument. All commands have `--json`.
     """
@@ -160,10 +160,10 @@ def register(app: typer.Typer, function: Callable[..., Outcome], panel: str, exa
         in_json = not has_json and arguments.pop("as_json")
         for name, group in groups.items():
             arguments[name] = group(**{f.name: arguments.pop(f.name) for f in fields(group)})
-        with plainly():
+        with errors_as_messages():
             code = show(function(**arguments), in_json=in_json)
         if code is not Exit.FINE:
-            raise Ended(code)
+            raise ExitWith(code)
 
     # typer takes a command's arguments from its signature, and cannot take a dataclass apart.
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

@@ -46,7 +46,7 @@ class Exit(IntEnum):
     """Another run is at work, or a store does not answer: EX_TEMPFAIL of sysexits.h, try again."""
 
 
-class Ended(Exception):
+class ExitWith(Exception):
     """The command has finished, with this code."""
 
     def __init__(self, code: Exit) -> None:
@@ -66,7 +66,9 @@ def exit_code(error: SluiceError | OSError) -> Exit:
 
 
 @contextmanager
-def plainly(failed: Exit | None = None, wording: Callable[[str], str] = str) -> Iterator[None]:
+def errors_as_messages(
+    failed: Exit | None = None, wording: Callable[[str], str] = str
+) -> Iterator[None]:
     """Around a command: an error is one message on standard error, and an exit code.
 
     `failed` is the exit code of all errors but a wrong call; by default the kind of error decides.
@@ -78,11 +80,11 @@ def plainly(failed: Exit | None = None, wording: Callable[[str], str] = str) -> 
         # The reader has closed the pipe (`| head`).
         # Without it the interpreter has nothing to flush at exit, which would fail once again.
         sys.stdout = None
-        raise Ended(failed or Exit.FINE) from None
+        raise ExitWith(failed or Exit.FINE) from None
     except (SluiceError, OSError) as error:
         complain(wording(told(error)))
         code = exit_code(error)
-        raise Ended(code if code in (Exit.USAGE, Exit.BUSY) else failed or code) from None
+        raise ExitWith(code if code in (Exit.USAGE, Exit.BUSY) else failed or code) from None
 
 
 class JsonLines(logging.Formatter):

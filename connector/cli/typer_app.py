@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 from typing_extensions import override
 
-from .output import Ended, Exit
+from .output import Exit, ExitWith
 
 
 class _Grouped(TyperGroup):
@@ -35,7 +35,7 @@ def new_app() -> typer.Typer:
         no_args_is_help=True,
         # With it, a pattern such as [a-z] in a help text would be taken for markup.
         rich_markup_mode=None,
-        # Its tracebacks print local variables, which may be secrets. `plainly` prints errors.
+        # Its tracebacks print local variables, which may be secrets.
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -77,7 +77,7 @@ def run_app(app: typer.Typer, arguments: list[str] | None = None) -> int:
         # Standalone, so that typer itself reports a wrong call; it ends with SystemExit in any
         # case.
         _command(app)(args=arguments, prog_name="sluice", standalone_mode=True)
-    except Ended as ended:
+    except ExitWith as ended:
         return int(ended.code)
     except SystemExit as ended:
         return int(ended.code or 0) if isinstance(ended.code, int | None) else 1

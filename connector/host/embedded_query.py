@@ -19,7 +19,7 @@ from ...checkpoint_meta.documents.run_summary import RunSummary
 from ...checkpoint_meta.storage.storage_errors import may_pass
 from ...checkpoint_meta.storage.urls import hadoop_path
 from ...checkpoint_meta.stores.open_store import open_store
-from ...enumerator.files.ledger.index_merge import give_back
+from ...enumerator.files.ledger.index_merge import release_free_memory
 from ...errors import OptionError, QueryRunningError, SchemaEvolvedError, SluiceError
 from ...reader.written_files import SCHEMA
 from ...tables.table_sink import TableSink
@@ -382,8 +382,8 @@ class EmbeddedRun:
                 idle += pause
                 if idle - pause <= _IDLE < idle and self._pool.rest(_IDLE):
                     gc.collect()
-                    give_back()
-                    _give_back_code()
+                    release_free_memory()
+                    _drop_clean_pages()
                 wait(pause)
 
 
@@ -394,7 +394,7 @@ _IDLE: Final = 10.0
 """Seconds without a batch after which the processes of tasks end, and free their memory."""
 
 
-def _give_back_code() -> None:
+def _drop_clean_pages() -> None:
     """Unmap the pages of libraries (on Linux): a call brings those back that it needs."""
     with suppress(OSError, AttributeError):
         advise = ctypes.CDLL(None).madvise

@@ -10,8 +10,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
+from ...enumerator.files.ledger.new_files import OnOverwrite
 from ...enumerator.files.ledger.pending import FileOrder
-from ...enumerator.files.ledger.sifting import OnOverwrite
 from ...reader.direct_write.write_options import WriteOptions
 from ...reader.files.formats.registry import format_class
 from ...reader.files.options import FileFormatName, ParseMode

@@ -12,8 +12,8 @@ from ...enumerator.files.discovery.selection.criteria import Criteria, FileSelec
 from ...enumerator.files.discovery.selection.event_times import EventTimes
 from ...enumerator.files.discovery.tree_discovery import ListingMode, TreeDiscovery
 from ...enumerator.files.event_time_batches import EventTimePolicy, OnMissingTime
+from ...enumerator.files.ledger.new_files import OnOverwrite
 from ...enumerator.files.ledger.pending import EventTimeOrder, FileOrder, RangeOrder
-from ...enumerator.files.ledger.sifting import OnOverwrite
 from ...enumerator.files.ledger.statistics_times import StatisticsTimes
 from ...errors import (
     FileChangedError,

@@ -31,7 +31,7 @@ from ...enumerator.files.enumerator import FileSplitEnumerator
 from ...enumerator.files.file_policy import FilePolicy
 from ...enumerator.files.ledger.file_state import FileState, fold
 from ...enumerator.files.ledger.ledger import LedgerPolicy
-from ...enumerator.files.ledger.sifting import OnOverwrite
+from ...enumerator.files.ledger.new_files import OnOverwrite
 from ...enumerator.files.ledger.statistics_times import StatisticsTimes
 from ...enumerator.files.ledger_source import FilesSource
 from ...enumerator.files.spreading import SplitSpreader

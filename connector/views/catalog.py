@@ -14,7 +14,7 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import OptionError
 from . import files, protocol, quarantine, splits
 from .path_pattern import matching
-from .state_view import StateView, look_at
+from .state_view import StateView, with_view
 
 
 @dataclass(frozen=True)
@@ -72,4 +72,4 @@ def table_of(store: StateStore, name: str, pattern: str = "") -> pa.Table:
 
     # The whole view before its first row is passed on: a second look must not repeat rows of the
     # first.
-    return look_at(store, read)
+    return with_view(store, read)

@@ -64,7 +64,7 @@ def consistent(look: Callable[[], T]) -> T:
     return look()
 
 
-def look_at(store: StateStore, read: Callable[[StateView], T]) -> T:
+def with_view(store: StateStore, read: Callable[[StateView], T]) -> T:
     """Return what `read` makes of one look at a state, as `consistent` does."""
     return consistent(lambda: read(StateView(store)))
 

@@ -74,7 +74,7 @@ class CommitCounter(Generic[SplitT]):
         """
         reader = commit.reader
         if commit.abandoned:
-            self.gave_up(reader, commit.ref, len(commit.rows))
+            self.abandon(reader, commit.ref, len(commit.rows))
         for event_type, value in commit.events:
             self._check_type(commit, event_type)
             self.enumerator.handle_reader_event(reader, event_type, value)
@@ -109,7 +109,7 @@ class CommitCounter(Generic[SplitT]):
         """True if counting `commit` takes the splits that its reader had."""
         return bool(commit.returned or self._returned_splits.attempts)
 
-    def gave_up(self, reader: int, ref: CheckpointRef, splits: int) -> None:
+    def abandon(self, reader: int, ref: CheckpointRef, splits: int) -> None:
         """Spark completed `ref` without this reader's rows."""
         self.abandoned_readers += 1
         self.abandoned_splits += splits

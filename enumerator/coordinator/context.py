@@ -188,7 +188,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
     @override
     def quarantine_splits(self, reasons: Mapping[str, str]) -> None:
         for split_id, reason in reasons.items():
-            self._returned_splits.give_up(split_id, reason, self._flight.newest.checkpoint)
+            self._returned_splits.abandon(split_id, reason, self._flight.newest.checkpoint)
         self.request_planning()
 
     @override

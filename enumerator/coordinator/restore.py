@@ -240,7 +240,7 @@ def adopt(
         comes_back = {other.ref for other in links if reader not in other.counted}
         splits = [s for origin, s in entries if s is not None and origin not in comes_back]
         if link.is_complete:
-            counter.gave_up(reader, link.ref, len(splits))
+            counter.abandon(reader, link.ref, len(splits))
             splits = [split for split in splits if source.is_unbounded(split)]
         else:
             stream = sent_to(link.checkpoint, reader)

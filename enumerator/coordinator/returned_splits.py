@@ -31,10 +31,10 @@ class ReturnedSplits:
         if attempts < self._max_attempts:
             self.attempts[split_id] = attempts
             return True
-        self.give_up(split_id, reason, checkpoint, attempts)
+        self.abandon(split_id, reason, checkpoint, attempts)
         return False
 
-    def give_up(self, split_id: str, reason: str, checkpoint: int, attempts: int = 0) -> None:
+    def abandon(self, split_id: str, reason: str, checkpoint: int, attempts: int = 0) -> None:
         """Into quarantine, after so many attempts."""
         given_up = QuarantinedSplit(
             split_id=split_id, reason=reason, attempts=attempts, checkpoint=checkpoint

@@ -27,7 +27,7 @@ from ...checkpoint_meta.files.file_split import FileSplit
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from .event_time_batches import EventTimeBatches, EventTimePolicy, shown_time
-from .ledger.ledger import Sifted
+from .ledger.ledger import NewFiles
 
 _NO_FILE_YET: Final = -(2**62)
 """The position of a source that has found nothing so far."""
@@ -86,7 +86,7 @@ class AlignedBatches(EventTimeBatches):
     def _position(self) -> int | None:
         # A listing that is under way may bring an earlier file, so nothing later is said until it
         # ends.
-        if self.waits and self._published_at is not None:
+        if self.is_waiting and self._published_at is not None:
             return self._published
         first = self._first()
         times = [] if first is None else [self._time(first)]
@@ -98,8 +98,8 @@ class AlignedBatches(EventTimeBatches):
         return _NO_FILE_YET if self._reached is None else self._reached
 
     @override
-    def judged(self, listing: Sifted, *, ended: bool) -> Sifted:
-        on_time = super().judged(listing, ended=ended)
+    def on_found(self, listing: NewFiles, *, ended: bool) -> NewFiles:
+        on_time = super().on_found(listing, ended=ended)
         if ended and self._published_at is None and not self._is_exchanging:
             self._is_exchanging = True
             # A moment later, when what was found is pending.
@@ -185,11 +185,11 @@ class AlignedBatches(EventTimeBatches):
     # Admission ------------------------------------------------------------------------------
 
     @override
-    def admits(self, split: FileSplit, budget: BatchBudget) -> bool:
+    def accepts(self, split: FileSplit, budget: BatchBudget) -> bool:
         self._behind = ""
         if budget.takes_everything:
             return True
-        if super().admits(split, budget):
+        if super().accepts(split, budget):
             self._behind = self._who_holds(self._time(split))
             return not self._behind
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...checkpoint_meta.files.file_split import FileSplit
 from ..batch_budget import BatchBudget
 from .cutting import SplitCutter, fits_whole, wanted_split_bytes
-from .event_time_batches import BatchPace
+from .event_time_batches import BatchOrder
 from .ledger.pending import PendingRanges
 from .part_plans import PartPlans
 
@@ -48,12 +48,12 @@ class BatchChoice:
         self,
         pending: PendingRanges,
         cutter: SplitCutter,
-        pace: BatchPace,
+        pace: BatchOrder,
         parts: PartPlans,
         share: FreshShare,
     ) -> None:
         self._pending, self._cutter = pending, cutter
-        self._pace, self._parts, self._share = pace, parts, share
+        self._batch_order, self._parts, self._share = pace, parts, share
 
     def take(self, budget: BatchBudget, cores: int) -> list[FileSplit]:
         """Take from what is pending as much as the budget has room for, in order."""
@@ -72,17 +72,17 @@ class BatchChoice:
             split = pending.last() if last else pending.first()
             if split is None or not budget.takes_more_of(split.file.path):
                 return chosen
-            if not self._pace.admits(split, budget):
+            if not self._batch_order.accepts(split, budget):
                 return chosen
-            came_back = pending.is_returned(last=last)
-            piece = self._cutter.next_slice(split, budget, wanted, came_back=came_back)
+            is_returned = pending.is_returned(last=last)
+            piece = self._cutter.next_slice(split, budget, wanted, is_returned=is_returned)
             if piece is None:
                 return chosen
             pending.take(piece.remainder, last=last)
             continues = piece.remainder is not None
             budget.take(split.file.path, piece.split.length)
             self._parts.took(piece.split, budget)
-            self._pace.took(piece.split)
+            self._batch_order.on_taken(piece.split)
             if last:
                 self._share.took(piece.split)
             chosen.append(piece.split)
@@ -93,11 +93,11 @@ class BatchChoice:
         while (split := pending.first()) is not None:
             has_time = not split.file.is_gone
             fits = budget.takes_more_of(split.file.path) and fits_whole(split, budget)
-            if not fits or (has_time and not self._pace.admits(split, budget)):
+            if not fits or (has_time and not self._batch_order.accepts(split, budget)):
                 break
             pending.take(None)
             budget.take(split.file.path, split.length)
             if has_time:
-                self._pace.took(split)
+                self._batch_order.on_taken(split)
             chosen += self._cutter.pieces_of(split, wanted)
         return chosen

@@ -65,12 +65,12 @@ class SplitCutter:
         self._blocks: tuple[FileVersion, Sequence[FileBlock] | None] | None = None
 
     def next_slice(
-        self, split: FileSplit, budget: BatchBudget, wanted: int, *, came_back: bool
+        self, split: FileSplit, budget: BatchBudget, wanted: int, *, is_returned: bool
     ) -> Slice | None:
         """About `wanted` bytes of `split`, all of one that came back; None if it does not fit."""
-        if came_back and not fits_whole(split, budget):
+        if is_returned and not fits_whole(split, budget):
             return None
-        return self.cut(split, budget, max(wanted, split.length) if came_back else wanted)
+        return self.cut(split, budget, max(wanted, split.length) if is_returned else wanted)
 
     def cut(self, pending: FileSplit, budget: BatchBudget, wanted_bytes: int) -> Slice | None:
         """The next split of `pending`, at most about `wanted_bytes` long; None if it does not fit.

@@ -22,10 +22,10 @@ from .backlog import BacklogFigures, ListingStats
 from .batch_choice import BatchChoice, FreshShare
 from .cutting import SplitCutter
 from .discovery.api import Discovery, FoundFiles
-from .event_time_batches import BatchPace, EventTimeBatches
+from .event_time_batches import BatchOrder, EventTimeBatches
 from .file_policy import FilePolicy
 from .ledger.file_state import FileState
-from .ledger.ledger import Ledger, Sifted
+from .ledger.ledger import Ledger, NewFiles
 from .ledger_source import LedgerEnumerator
 from .part_plans import PartPlans
 from .spreading import SplitSpreader
@@ -47,7 +47,7 @@ _PATIENCE = 0.5
 class _Portion:
     """The files that one call to discovery brought."""
 
-    sifted: Sifted
+    sifted: NewFiles
     ended: bool
     """The pass has ended with it."""
     seconds: float
@@ -79,14 +79,16 @@ class FileSplitEnumerator(LedgerEnumerator):
         self.ledger = Ledger(policy.ledger, state)
         self._parts = PartPlans(spreader.cores, policy.is_archive, whole_files=policy.whole_files)
         self._share = FreshShare(policy.fresh_share)
-        self._pace = BatchPace()
+        self._batch_order = BatchOrder()
         if policy.event_time is not None:
-            self._pace = EventTimeBatches(policy.event_time, context)
+            self._batch_order = EventTimeBatches(policy.event_time, context)
             if policy.alignment is not None:
                 first = self.ledger.pending.first
-                self._pace = AlignedBatches(policy.event_time, context, policy.alignment, first)
+                self._batch_order = AlignedBatches(
+                    policy.event_time, context, policy.alignment, first
+                )
         self._choice = BatchChoice(
-            self.ledger.pending, cutter, self._pace, self._parts, self._share
+            self.ledger.pending, cutter, self._batch_order, self._parts, self._share
         )
         self._listings = ListingStats(context.journal, clock)
         self._backlog = BacklogFigures(self.ledger.pending, clock)
@@ -140,7 +142,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._pass = None
         try:
             wanted = not (self._is_baseline and not self._has_discovered)
-            sifted = self.ledger.sift(parts, int(self._clock() * 1_000_000), wanted=wanted)
+            sifted = self.ledger.select_new(parts, int(self._clock() * 1_000_000), wanted=wanted)
         except BaseException:
             # These files were taken from the pass and entered nowhere: only a new pass finds them.
             self._pass = None
@@ -154,13 +156,13 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._listings.found(portion.sifted.new)
         self._pass_seconds += portion.seconds
         self._pass_new += portion.sifted.new
-        had_to_wait = self._pace.waits
-        self.ledger.enter(self._pace.judged(portion.sifted, ended=portion.ended))
+        had_to_wait = self._batch_order.is_waiting
+        self.ledger.enter(self._batch_order.on_found(portion.sifted, ended=portion.ended))
         # Not before its files are in the ledger: a checkpoint between would skip them.
         self._discovery.notify_entered()
         if not portion.sifted.wanted:
             self._passed_over += portion.sifted.new
-        if self._pace.waits and self._policy.ledger.times is not None:
+        if self._batch_order.is_waiting and self._policy.ledger.times is not None:
             self._unsaved += portion.sifted.ranges.num_rows
             self._wants_checkpoint = self._wants_checkpoint or self._unsaved >= _UNSAVED
         if portion.sifted.ranges.num_rows or had_to_wait:
@@ -200,7 +202,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         """With this pass or the next one, unless there is enough to do: then once there is not."""
         # While nothing may be planned no pause would end.
         is_full = len(self.ledger.pending) >= self._policy.max_pending
-        self._is_paused = is_full and not self._pace.waits
+        self._is_paused = is_full and not self._batch_order.is_waiting
         self._delay = delay
         if not self._is_paused:
             self._schedule(delay)
@@ -213,13 +215,13 @@ class FileSplitEnumerator(LedgerEnumerator):
     @property
     @override
     def has_discovered(self) -> bool:
-        return self._has_discovered and self._pace.is_ready
+        return self._has_discovered and self._batch_order.is_ready
 
     # Assignment -----------------------------------------------------------------------------
 
     @override
     def plan_batch(self, budget: BatchBudget) -> None:
-        if self._pace.waits or (self._is_baseline and not self._has_discovered):
+        if self._batch_order.is_waiting or (self._is_baseline and not self._has_discovered):
             # A checkpoint of a part of what was there would count the rest as new.
             return
         pending, continuing = self.ledger.pending, self._context.continuing
@@ -260,7 +262,7 @@ class FileSplitEnumerator(LedgerEnumerator):
     @override
     def is_decided(self, budget: BatchBudget) -> bool:
         """Full, or the next file in order does not fit, or nothing more comes in this run."""
-        if self._pace.is_cut_when_asked or self._waits_for_parts:
+        if self._batch_order.is_cut_when_asked or self._waits_for_parts:
             return False
         if self._parts.are_limited or self._context.continuing:
             # What readers leave comes first in the order of event time.
@@ -289,8 +291,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._context.request_planning()
 
     @override
-    def found_instead(self, old: FileVersion, new: FileVersion) -> None:
-        super().found_instead(old, new)
+    def file_replaced(self, old: FileVersion, new: FileVersion) -> None:
+        super().file_replaced(old, new)
         self._context.request_planning()
 
     @override
@@ -304,7 +306,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         """The ranges that became pending since the snapshot before and still are."""
         self._spreader.start_batch()
         self._share.start_batch()
-        self._pace.cut(checkpoint_id)
+        self._batch_order.cut(checkpoint_id)
         self._wants_checkpoint, self._unsaved = False, 0
         # Under the lock: what is known at this instant is what this checkpoint and its parents
         # hold.
@@ -315,13 +317,13 @@ class FileSplitEnumerator(LedgerEnumerator):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         self._parts.completed(checkpoint_id)
         self._discovery.notify_checkpoint_complete(checkpoint_id)
-        self._pace.completed(checkpoint_id)
+        self._batch_order.completed(checkpoint_id)
 
     @override
     def cursors(self) -> Mapping[str, Any]:
         positions = {
             "discovery": self._discovery.position(),
-            "eventTime": self._pace.cursors(),
+            "eventTime": self._batch_order.cursors(),
             "speeds": self._parts.to_json(),
         }
         return {name: cursors for name, cursors in positions.items() if cursors}
@@ -330,19 +332,19 @@ class FileSplitEnumerator(LedgerEnumerator):
     def resume_from(self, cursors: Mapping[str, Any]) -> None:
         self._discovery.resume(cursors.get("discovery", {}))
         self._parts.restore(cursors.get("speeds", {}))
-        self._pace.resume_from(cursors.get("eventTime", {}))
+        self._batch_order.resume_from(cursors.get("eventTime", {}))
 
     @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         self.ledger.aborted(checkpoint_id)
         self._parts.aborted(checkpoint_id)
-        self._pace.aborted(checkpoint_id)
+        self._batch_order.aborted(checkpoint_id)
         self._discovery.notify_aborted(checkpoint_id)
 
     @property
     @override
     def wants_checkpoint(self) -> bool:
-        return self._wants_checkpoint or self._pace.wants_checkpoint
+        return self._wants_checkpoint or self._batch_order.wants_checkpoint
 
     @override
     def attachments_in_use(self) -> Collection[str]:
@@ -367,7 +369,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         return {
             **self._backlog.report(),
             **self._listings.report(),
-            **self._pace.report(),
+            **self._batch_order.report(),
             "filesSeen": len(self.ledger.seen),
             **({"filesSkipped": skipped} if skipped else {}),
             **({"discoveryPaused": True} if self._is_paused else {}),

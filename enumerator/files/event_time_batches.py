@@ -22,7 +22,7 @@ from ...errors import SourceUnavailable
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from .discovery.selection.event_times import FileTimes
-from .ledger.ledger import Sifted
+from .ledger.ledger import NewFiles
 
 _NAMED: Final = 10
 """Late files, and those without a time, that are named in the progress and in the state: the
@@ -63,10 +63,10 @@ class EventTimePolicy:
     on_late: OnLateFile = OnLateFile.READ
 
 
-class BatchPace:
+class BatchOrder:
     """For orders that may begin with any file; the base of the one that may not."""
 
-    waits = False
+    is_waiting = False
     """True while nothing may be planned, since something earlier may still be found."""
 
     is_cut_when_asked = False
@@ -82,7 +82,7 @@ class BatchPace:
         """True to request an empty checkpoint."""
         return False
 
-    def judged(self, listing: Sifted, *, ended: bool) -> Sifted:
+    def on_found(self, listing: NewFiles, *, ended: bool) -> NewFiles:
         """Called with all that a listing finds, before it becomes pending; what of it does.
 
         Args:
@@ -91,11 +91,11 @@ class BatchPace:
         """
         return listing
 
-    def admits(self, split: FileSplit, budget: BatchBudget) -> bool:
+    def accepts(self, split: FileSplit, budget: BatchBudget) -> bool:
         """True if `split`, the next in order, may be in the batch that is being planned."""
         return True
 
-    def took(self, split: FileSplit) -> None:
+    def on_taken(self, split: FileSplit) -> None:
         """`split` is in the batch that is being planned."""
 
     def cut(self, checkpoint_id: int) -> None:
@@ -119,13 +119,13 @@ class BatchPace:
         return {}
 
 
-class EventTimeBatches(BatchPace):
+class EventTimeBatches(BatchOrder):
     """Under the coordinator's lock."""
 
     def __init__(self, policy: EventTimePolicy, context: SplitEnumeratorContext[FileSplit]) -> None:
         self._policy = policy
         self._context = context
-        self.waits = True
+        self.is_waiting = True
         self._span: tuple[int, int] | None = None
         """First and last event time of the batch that is being planned."""
         self._ended: list[str] = []
@@ -140,12 +140,12 @@ class EventTimeBatches(BatchPace):
         self._timeless_names: deque[str] = deque(maxlen=_NAMED)
 
     @override
-    def judged(self, listing: Sifted, *, ended: bool) -> Sifted:
+    def on_found(self, listing: NewFiles, *, ended: bool) -> NewFiles:
         if ended:
-            self.waits = False
+            self.is_waiting = False
         # Listings go by name, so a later portion may bring an earlier time.
         elif listing.ranges.num_rows:
-            self.waits = True
+            self.is_waiting = True
         self._count_timeless(listing)
         late = self._late_in(listing)
         if not late:
@@ -164,7 +164,7 @@ class EventTimeBatches(BatchPace):
         # `found` is in order, so the late ones are at its beginning.
         return replace(listing, ranges=listing.ranges.slice(len(late)))
 
-    def _count_timeless(self, listing: Sifted) -> None:
+    def _count_timeless(self, listing: NewFiles) -> None:
         # Otherwise a file without a time has failed the query before.
         if not self._policy.times.may_be_missing:
             return
@@ -178,7 +178,7 @@ class EventTimeBatches(BatchPace):
                 len(paths), "; ".join(paths[:_NAMED]),
             )  # fmt: skip
 
-    def _late_in(self, listing: Sifted) -> Sequence[FileSplit]:
+    def _late_in(self, listing: NewFiles) -> Sequence[FileSplit]:
         """Return files of `listing`, which is in order, that an earlier batch would have had."""
         if self._reached is None:
             return ()
@@ -214,7 +214,7 @@ class EventTimeBatches(BatchPace):
         return split.file.modified if time is None else time
 
     @override
-    def admits(self, split: FileSplit, budget: BatchBudget) -> bool:
+    def accepts(self, split: FileSplit, budget: BatchBudget) -> bool:
         # The first file of a batch is always in: any span begins with one.
         if self._span is None or budget.takes_everything:
             return True
@@ -222,7 +222,7 @@ class EventTimeBatches(BatchPace):
         return last - first <= self._policy.skew
 
     @override
-    def took(self, split: FileSplit) -> None:
+    def on_taken(self, split: FileSplit) -> None:
         time = self._time(split)
         self._span = _widened(self._span, time)
         # Once this checkpoint is complete, the time of the file is not needed again.

@@ -21,8 +21,8 @@ from ...checkpoint_meta.storage.units import ByteSize, LowerCase, Milliseconds
 from .discovery.discovery_options import DiscoveryOptions, named
 from .discovery.selection.event_times import pattern_expression
 from .event_time_batches import OnLateFile, OnMissingTime
+from .ledger.new_files import OnOverwrite
 from .ledger.pending import FileOrder
-from .ledger.sifting import OnOverwrite
 
 PATH_PREFIX = "path:"
 """Before a bound that is a name and no time."""

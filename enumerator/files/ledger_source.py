@@ -58,11 +58,11 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, FileState]):
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
         # A file may be replaced after it was listed; only its reader sees that.
         if event_type == REPLACED:
-            self.found_instead(*versions_of_event(value))
+            self.file_replaced(*versions_of_event(value))
 
-    def found_instead(self, old: FileVersion, new: FileVersion) -> None:
+    def file_replaced(self, old: FileVersion, new: FileVersion) -> None:
         """A reader met `new` where it was to read `old`, and has read neither."""
-        self.ledger.found_instead(old, new, time.time_ns() // 1000)
+        self.ledger.file_replaced(old, new, time.time_ns() // 1000)
 
     @override
     def freeze_state(self) -> FrozenState:

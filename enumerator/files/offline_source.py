@@ -30,8 +30,8 @@ from ..large_state import StateDocument
 from .ledger.file_state import FileState, fold
 from .ledger.index_merge import MergePolicy
 from .ledger.ledger import Ledger, LedgerPolicy
+from .ledger.new_files import OnOverwrite
 from .ledger.seen_files import Portion
-from .ledger.sifting import OnOverwrite
 from .ledger_source import FilesSource, LedgerEnumerator
 
 Wanted = Callable[[pa.Array], pa.Array]
@@ -69,7 +69,7 @@ class OfflineEnumerator(LedgerEnumerator):
         self._wanted = wanted
         changes = [self._chosen(batch) for batch in state.changes]
         self.ledger = Ledger(_KEEPS_ALL, replace(state, changes=changes))
-        self.came_back: list[FileSplit] = []
+        self.returned: list[FileSplit] = []
         """Assigned, and not read by those they were assigned to: pending again."""
 
     def _chosen(self, changes: pa.RecordBatch) -> pa.RecordBatch:
@@ -90,9 +90,9 @@ class OfflineEnumerator(LedgerEnumerator):
         """
         pending = [changes_of(_renamed(part, renamed)) for part in self.ledger.pending.frozen()]
         self.ledger = Ledger(_KEEPS_ALL, FileState(pending))
-        self.came_back = [
+        self.returned = [
             split._replace(file=split.file._replace(path=renamed(split.file.path)))
-            for split in self.came_back
+            for split in self.returned
         ]
         for files, ends in seen:
             self.count_as_seen(_renamed(files, renamed), ends, now)
@@ -130,13 +130,13 @@ class OfflineEnumerator(LedgerEnumerator):
     @override
     def add_splits_back(self, splits: Sequence[FileSplit], reader: int) -> None:
         wanted = [split for split in splits if self._is_wanted(split.file)]
-        self.came_back += wanted
+        self.returned += wanted
         self.ledger.put_back(wanted)
 
     @override
-    def found_instead(self, old: FileVersion, new: FileVersion) -> None:
+    def file_replaced(self, old: FileVersion, new: FileVersion) -> None:
         if self._is_wanted(old):
-            super().found_instead(old, new)
+            super().file_replaced(old, new)
 
     def _is_wanted(self, file: FileVersion) -> bool:
         return self._wanted is None or bool(self._wanted(pa.array([file.path]))[0].as_py())

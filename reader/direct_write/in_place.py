@@ -20,7 +20,7 @@ from ..files.formats.blocks import reading
 from ..files.formats.parquet.logical_types import LogicalTypes
 from ..files.io.source_file import SourceFile
 from ..files.reader import FileSplitReader
-from ..files.values.spark_metadata import rebase_functions
+from ..files.values.calendar_rebase import rebase_functions
 from .field_ids import is_list
 from .partitioning import partition_text
 from .statistics import leaves, statistics_of
@@ -47,7 +47,7 @@ class InPlaceReader(FileSplitReader):
     def _batches(self, split: FileSplit) -> Iterator[tuple[pa.RecordBatch, Decoded]]:
         path = split.file.path
         self._remainder = None
-        way = self._way_of(split)
+        way = self._plan_for(split)
         # For its error only: a new column has to stop the query before the task commits.
         self._watch.format_for(split.file, way.file_format, way.data)
         stored = SourceFile(split.file, self._options.storage_options)

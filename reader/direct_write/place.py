@@ -12,7 +12,7 @@ from typing import Any
 
 from ...checkpoint_meta.storage.contract import Draft
 from ...checkpoint_meta.storage.hdfs_storage import SCHEME
-from ...checkpoint_meta.storage.open_storage import open_storage, takes_whole_files
+from ...checkpoint_meta.storage.open_storage import open_storage, supports_drafts
 from ...checkpoint_meta.storage.providers import BY_SCHEME
 from ...checkpoint_meta.storage.storage_errors import patiently
 from ...errors import OptionError
@@ -30,7 +30,7 @@ class Place:
             OptionError: a file system on which no file can be created whole or not at all.
         """
         # Before it is opened: a file system that cannot be written to may not be installed either.
-        if not takes_whole_files(url, storage_options):
+        if not supports_drafts(url, storage_options):
             raise OptionError(
                 f"{option}: data files cannot be written there",
                 url,

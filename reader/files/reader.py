@@ -71,7 +71,7 @@ _REQUESTS = 20
 
 
 @dataclass(frozen=True)
-class _Way:
+class _ReadPlan:
     """A plan for reading files with the same columns in their paths."""
 
     data: pa.Schema
@@ -127,7 +127,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._columns = FileColumns(whole, options, file_column)
         self._fitter = ColumnFitter(whole, options.time_zone or "UTC")
         self._pruning = FilePruning(schema, options)
-        self._ways: dict[frozenset[str], _Way] = {}
+        self._plans: dict[frozenset[str], _ReadPlan] = {}
         self._budget = context.budget
         self._goes_on = goes_on
         # Of the split that was read last.
@@ -141,7 +141,7 @@ class FileSplitReader(SplitReader[FileSplit]):
     def _read(self, splits: Sequence[FileSplit]) -> Iterator[Item]:
         # A replay must return the same rows again: its split cannot be returned any more.
         may_return = self._context.may_return and not self._context.must_finish
-        read_alone = self._held_back if may_return else self._decoded
+        read_alone = self._read_buffered if may_return else self._decoded
         retracts = [split.replaces == RETRACTS for split in splits]
         if any(retracts):
             yield from (SplitFinished(s.split_id, 0) for s in compress(splits, retracts))
@@ -171,20 +171,20 @@ class FileSplitReader(SplitReader[FileSplit]):
         file_format = format_of(split.file, self._way(names).file_format)
         return names if file_format.may_pack(split.file) else None
 
-    def _way_of(self, split: FileSplit) -> _Way:
+    def _plan_for(self, split: FileSplit) -> _ReadPlan:
         return self._way(frozenset(self._columns.partition(split.file.path)))
 
-    def _way(self, path_columns: frozenset[str]) -> _Way:
-        if path_columns not in self._ways:
+    def _way(self, path_columns: frozenset[str]) -> _ReadPlan:
+        if path_columns not in self._plans:
             # Files as rows have a column called path, which is no partition.
             made_here = path_columns | self._made_here
             data = pa.schema([f for f in self._schema if f.name not in made_here])
-            self._ways[path_columns] = _Way(
+            self._plans[path_columns] = _ReadPlan(
                 data,
                 make_format(self._options, data, self._known),
                 Predicate.of_options(self._options, data),
             )
-        return self._ways[path_columns]
+        return self._plans[path_columns]
 
     def _packed(self, run: Sequence[FileSplit]) -> list[Item] | None:
         """All of a run from one parse; None if it has to be read file by file to know more."""
@@ -194,7 +194,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             kept = [split for split in run if self._pruning.may_match(split.file)]
             if not kept:
                 return [SplitFinished(s.split_id, 0, s.length) for s in run]
-            way = self._way_of(kept[0])
+            way = self._plan_for(kept[0])
             storage = self._options.storage_options
             bodies = contents([split.file for split in kept], storage)
             for split, body in zip(kept, bodies, strict=True):
@@ -246,7 +246,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             batch = kept.drop_columns(["_origin"])
         return self._fitter.fit(batch, splits[0].file.path), rows
 
-    def _held_back(self, split: FileSplit) -> Iterator[Item]:
+    def _read_buffered(self, split: FileSplit) -> Iterator[Item]:
         """No row before the whole split is known to be good, so that it can be returned."""
         most = 4 * self._options.batch_bytes
         with closing(Spool(most)) as spool, closing(Spool(most)) as left_out:
@@ -368,7 +368,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             return
         until = self._context.until.get(split.split_id)
         split = with_sample(split, until, may_end=self._budget.is_limited or self._goes_on)
-        way, row = self._way_of(split), 0
+        way, row = self._plan_for(split), 0
 
         def finish(decoded: Decoded, row: int) -> pa.RecordBatch:
             rows = [decoded.batch.num_rows]

@@ -107,7 +107,7 @@ class Fork:
                 "files_seen": len(enumerator.ledger.seen),
                 "pending_splits": len(pending),
                 "pending_bytes": pending.bytes,
-                "assigned_and_pending_again": len(enumerator.came_back),
+                "assigned_and_pending_again": len(enumerator.returned),
                 "left_out_splits": len(everything.ledger.pending) - len(pending),
                 "left_out_files": len(enumerator.ledger.seen) - len(everything.ledger.seen),
                 "quarantined_splits": state.returned_splits.quarantined_total,

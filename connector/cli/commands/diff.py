@@ -10,7 +10,7 @@ import typer
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.files.file_columns import became_pending, flags_in, ranges_in
 from ....errors import StateCorruptError
-from ...views.state_view import StateView, fields, look_at
+from ...views.state_view import StateView, fields, with_view
 from ..answer import Answer
 from ..arguments import ViewArguments
 from ..state_argument import check_is_of_files, checkpoint_named, no_checkpoint
@@ -76,4 +76,4 @@ def diff(
 
     Lists what was found and what was assigned between them.
     """
-    return listed(look_at(arguments.opened(), lambda view: difference(view, before, after)))
+    return listed(with_view(arguments.opened(), lambda view: difference(view, before, after)))

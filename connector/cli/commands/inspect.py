@@ -14,7 +14,7 @@ from ....checkpoint_meta.documents.layout import checkpoint_object
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...views.amounts import counted
 from ...views.splits import assigned_splits
-from ...views.state_view import StateView, look_at
+from ...views.state_view import StateView, with_view
 from ..answer import Answer, Rows, formatted
 from ..arguments import ViewArguments
 from ..state_argument import checkpoint_named
@@ -107,6 +107,6 @@ def inspect(
 
     This is its header, its assignments and its reader commits.
     """
-    details = look_at(arguments.opened(), lambda view: inspected(view, checkpoint))
+    details = with_view(arguments.opened(), lambda view: inspected(view, checkpoint))
     columns = ("path", "start", "end", "reader", "state", "rows", "reason")
     return Answer(details, [inspected_lines(details), Rows(details["splits"], columns)])

@@ -10,13 +10,19 @@ from typing import Annotated
 import typer
 
 from ...query.spark_checkpoint import under_way_in_spark
-from ...views.state_view import look_at
+from ...views.state_view import with_view
 from ..answer import Answer, Rows
 from ..arguments import EventTimeArguments, FileOrderArguments, OrderArguments, ViewArguments
 from ..reprocess.batch_reread import reread_batch, sink_of
 from ..reprocess.known_files import in_event_time
 from ..reprocess.reprocess_log import recorded_orders, submit_order
-from ..reprocess.reprocess_plan import forgotten, requeued, retracted, rewound, waived
+from ..reprocess.reprocess_plan import (
+    plan_forget,
+    plan_requeue,
+    plan_retract,
+    plan_rewind,
+    plan_waive,
+)
 from ..state_argument import parsed_storage_options
 
 Quarantined = Annotated[
@@ -66,7 +72,9 @@ def requeue(
     return submit_order(
         order,
         "requeue",
-        lambda view: requeued(view, order.matching, in_state, in_range, quarantined=quarantined),
+        lambda view: plan_requeue(
+            view, order.matching, in_state, in_range, quarantined=quarantined
+        ),
         event_time=times.event_time,
         skip_missing=skip_missing,
         replaces=replace,
@@ -92,7 +100,7 @@ def rewind(
     return submit_order(
         order,
         "rewind",
-        lambda view: rewound(view, order.matching, to, to_time),
+        lambda view: plan_rewind(view, order.matching, to, to_time),
         skip_missing=skip_missing,
         replaces=replace,
     )
@@ -106,7 +114,7 @@ def forget(order: FileOrderArguments, quarantined: Quarantined = False) -> Answe
     return submit_order(
         order,
         "forget",
-        lambda view: forgotten(view, order.matching, quarantined=quarantined),
+        lambda view: plan_forget(view, order.matching, quarantined=quarantined),
     )
 
 
@@ -116,7 +124,7 @@ def retract(order: FileOrderArguments) -> Answer:
     These versions of the files are not read again; a later version is, as onOverwrite says. The
     query removes the rows when it starts. It needs writeFileColumn.
     """
-    return submit_order(order, "retract", lambda view: retracted(view, order.matching))
+    return submit_order(order, "retract", lambda view: plan_retract(view, order.matching))
 
 
 def waive(order: FileOrderArguments) -> Answer:
@@ -131,7 +139,9 @@ def waive(order: FileOrderArguments) -> Answer:
     return submit_order(
         order,
         "waive",
-        lambda view: waived(view, order.matching, under_way_in_spark(view.store, options), options),
+        lambda view: plan_waive(
+            view, order.matching, under_way_in_spark(view.store, options), options
+        ),
     )
 
 
@@ -170,5 +180,5 @@ def orders(arguments: ViewArguments) -> Answer:
     ordered it, when and why, and whether it is done.
     """
     columns = ["order", "action", "state", "created", "who", "files", "released", "rows", "reason"]
-    table = look_at(arguments.opened(), recorded_orders)
+    table = with_view(arguments.opened(), recorded_orders)
     return Answer(table, [Rows(table, columns)])

@@ -16,7 +16,7 @@ from ....checkpoint_meta.storage.storage_errors import may_pass
 from ....errors import OptionError, not_installed
 from ...host.wording import as_flags
 from ..answer import Answer, show
-from ..output import Ended, Exit, complain, plainly, told, write_json_log
+from ..output import Exit, ExitWith, complain, errors_as_messages, told, write_json_log
 from ..run_arguments import Call, RunArguments
 from ..run_call import call_of, in_place
 
@@ -35,7 +35,7 @@ def run(arguments: RunArguments) -> None:
     Ends with 0; with 1 if a person is needed; with 2 if the call or the file is wrong; and with 75
     to be tried again: another run is at work, or a store does not answer.
     """
-    with plainly(Exit.FOUND, lambda text: as_flags(text, arguments.checkpoint)):
+    with errors_as_messages(Exit.FOUND, lambda text: as_flags(text, arguments.checkpoint)):
         arguments = in_place(arguments)
         call = call_of(arguments)
         if call.process.log_format == "json":
@@ -88,7 +88,7 @@ def _end(failures: Mapping[str, BaseException]) -> None:
         raise failures[""]
     if failures:
         can_wait = all(map(may_pass, failures.values()))
-        raise Ended(Exit.BUSY if can_wait else Exit.FOUND)
+        raise ExitWith(Exit.BUSY if can_wait else Exit.FOUND)
 
 
 class Printer:

@@ -26,7 +26,7 @@ from ...views.files_as_of import FilesAsOf
 from ...views.protocol import checkpoints_in_flight
 from ...views.quarantine import quarantined_splits
 from ...views.run_text import run_text
-from ...views.state_view import StateView, look_at
+from ...views.state_view import StateView, with_view
 from ..answer import Answer
 from ..arguments import ViewArguments
 from ..output import Exit
@@ -40,7 +40,7 @@ def status_of(
     store: StateStore, storage_options: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
     """Return what `sluice status --json` prints."""
-    status = look_at(store, _status)
+    status = with_view(store, _status)
     batch, runs = newest_batch(store, storage_options), last_runs(store)
     run = runs[0] if runs else None
     status["batch"] = batch and asdict(batch)

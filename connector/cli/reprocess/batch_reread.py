@@ -16,7 +16,7 @@ from ...host.run import target_of
 from ...query.spark_checkpoint import batch_under_way
 from ...views.amounts import counted
 from ...views.state_view import StateView
-from .reprocess_plan import Chosen
+from .reprocess_plan import OrderPlan
 
 HasBatch = Callable[[str, int, Sequence[str]], bool | None]
 """From a lineage, a checkpoint and data files of the batch; None if it is unknown."""
@@ -68,7 +68,7 @@ def _above(path: str) -> Iterator[str]:
 
 def reread_batch(
     view: StateView, storage_options: Mapping[str, Any], has_batch: HasBatch
-) -> Chosen:
+) -> OrderPlan:
     """The batch in flight, as far as its readers have committed it.
 
     Raises:
@@ -87,7 +87,7 @@ def reread_batch(
         )
     commits = [commit for link in batch for commit in link.commits.values()]
     if not commits:
-        return Chosen()
+        return OrderPlan()
     if any(link.counted for link in batch):
         raise OptionError(
             "reread: a part of the batch is counted already",
@@ -126,4 +126,4 @@ def reread_batch(
         for split in splits_of(link.checkpoint, reader, FileSplitSerializer())
     ]
     rows = sum(sum(commit.rows) for commit in commits)
-    return Chosen(splits, rewound_to=newest.ref, rows=rows, data_files=len(paths), is_batch=True)
+    return OrderPlan(splits, rewound_to=newest.ref, rows=rows, data_files=len(paths), is_batch=True)

@@ -42,7 +42,7 @@ def path_filter(pattern: str) -> Callable[[str], bool]:
     return lambda path: compiled.match(path) is not None
 
 
-class FilesOfInterest:
+class SelectedFiles:
     """As of the newest checkpoint of one look; only paths that are of interest."""
 
     def __init__(

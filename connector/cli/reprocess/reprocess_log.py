@@ -24,7 +24,7 @@ from ..offline_edit import Plan, edit
 from ..output import Exit
 from ..state_argument import parsed_storage_options
 from .file_check import as_present
-from .reprocess_plan import Chosen, check_file_column, replacing
+from .reprocess_plan import OrderPlan, check_file_column, replacing
 
 _SHOWN = 10
 """First ranges that a person sees."""
@@ -48,7 +48,7 @@ ORDERS = pa.schema(
 def submit_order(
     arguments: OrderArguments,
     action: Action,
-    choose: Callable[[StateView], Chosen],
+    choose: Callable[[StateView], OrderPlan],
     *,
     event_time: str = "",
     skip_missing: bool = False,
@@ -99,7 +99,7 @@ def _published(order: Order, view: StateView) -> dict[str, Any]:
 
 
 def _order(
-    arguments: OrderArguments, action: Action, view: StateView, chosen: Chosen, matching: str
+    arguments: OrderArguments, action: Action, view: StateView, chosen: OrderPlan, matching: str
 ) -> Order:
     serializer = FileSplitSerializer()
     batch = serializer.serialize(list(chosen.splits))
@@ -126,7 +126,7 @@ def _order(
     )
 
 
-def _report(action: Action, chosen: Chosen, *, show_all: bool) -> dict[str, Any]:
+def _report(action: Action, chosen: OrderPlan, *, show_all: bool) -> dict[str, Any]:
     first = chosen.splits[:_SHOWN]
     if show_all:
         # A person checks what a pattern finds in paths by looking at every one of them.
@@ -151,7 +151,7 @@ def _report(action: Action, chosen: Chosen, *, show_all: bool) -> dict[str, Any]
     }
 
 
-def _notes(action: Action, chosen: Chosen) -> Iterator[str]:
+def _notes(action: Action, chosen: OrderPlan) -> Iterator[str]:
     if not chosen:
         yield (
             "no reader has committed anything of the batch: the next start reads it under its "

@@ -35,11 +35,11 @@ from ...views.state_view import StateView
 from ..state_argument import checkpoint_as_of, checkpoint_named, no_checkpoint
 from ..view_filter import check_state
 from .file_check import unreadable
-from .known_files import FilesOfInterest, path_filter
+from .known_files import SelectedFiles, path_filter
 
 
 @dataclass(frozen=True)
-class Chosen:
+class OrderPlan:
     """The splits that an order would name."""
 
     splits: Sequence[FileSplit] = ()
@@ -65,14 +65,14 @@ class Chosen:
         return bool(self.splits or self.released or self.is_batch)
 
 
-def requeued(
+def plan_requeue(
     view: StateView,
     pattern: str,
     in_state: str,
     in_range: Callable[[str], bool] | None = None,
     *,
     quarantined: bool,
-) -> Chosen:
+) -> OrderPlan:
     """Quarantined splits, or files as far as they were taken: what of it is not pending anyway.
 
     Args:
@@ -93,7 +93,7 @@ def requeued(
         )
     if in_state:
         check_state("files", in_state)
-    files = FilesOfInterest(view, pattern, in_range)
+    files = SelectedFiles(view, pattern, in_range)
     if quarantined and not in_state:
         # A version that was found later is read by itself.
         newest = files.newest_versions({s.file.path for s in files.quarantined.values()})
@@ -113,7 +113,7 @@ def requeued(
     return _read_again(files, byte_ranges_of(rows))
 
 
-def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
+def plan_rewind(view: StateView, pattern: str, to: str, to_time: str) -> OrderPlan:
     """All that was assigned after a checkpoint."""
     if bool(to) == bool(to_time):
         raise OptionError(
@@ -124,7 +124,7 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
             "To list the checkpoints, run: sluice checkpoints",
         )
     ref = checkpoint_named(view, to) if to else checkpoint_as_of(view, "--to-time", to_time)
-    files = FilesOfInterest(view, pattern)
+    files = SelectedFiles(view, pattern)
     if ref not in {link.ref for link in files.chain}:
         found = f"{ref}, which is not on the chain of this query"
         raise no_checkpoint(view, found, "a checkpoint that the query has resumed from")
@@ -133,19 +133,19 @@ def rewound(view: StateView, pattern: str, to: str, to_time: str) -> Chosen:
     # Of a file that was replaced meanwhile only the newest version can be read.
     wanted = [s for s in assigned if growing_mark(s.file.etag) or newest[s.file.path] == s.file]
     chosen = _read_again(files, byte_ranges_of(wanted))
-    return Chosen(chosen.splits, chosen.released, chosen.left_out, ref)
+    return OrderPlan(chosen.splits, chosen.released, chosen.left_out, ref)
 
 
-def replacing(view: StateView, chosen: Chosen) -> Chosen:
+def replacing(view: StateView, chosen: OrderPlan) -> OrderPlan:
     """Return the files that were chosen, each from its start: with rows of all of it others go."""
     paths = {split.file.path for split in chosen.splits}
-    files = FilesOfInterest(view, chosen=paths.__contains__)
+    files = SelectedFiles(view, chosen=paths.__contains__)
     newest = files.newest_versions(paths).values()
     splits = [FileSplit(file, 0, end) for file, end in newest if end > 0]
     return replace(chosen, splits=splits, released=sorted({*chosen.released, *files.quarantined}))
 
 
-def retracted(view: StateView, pattern: str) -> Chosen:
+def plan_retract(view: StateView, pattern: str) -> OrderPlan:
     """All known files, whatever became of them."""
     if not pattern:
         raise OptionError(
@@ -155,10 +155,10 @@ def retracted(view: StateView, pattern: str) -> Chosen:
             "--matching",
             "To remove the rows of all files, add --matching '*'.",
         )
-    files = FilesOfInterest(view, pattern)
+    files = SelectedFiles(view, pattern)
     versions = files.newest_versions()
     gone = [retraction_of(path) for path, (file, _) in versions.items() if not file.is_gone]
-    return Chosen(gone, list(files.quarantined))
+    return OrderPlan(gone, list(files.quarantined))
 
 
 def check_file_column(store: StateStore, command: str) -> None:
@@ -178,7 +178,7 @@ def check_file_column(store: StateStore, command: str) -> None:
         )
 
 
-def forgotten(view: StateView, pattern: str, *, quarantined: bool) -> Chosen:
+def plan_forget(view: StateView, pattern: str, *, quarantined: bool) -> OrderPlan:
     """Return what is pending, or with `quarantined` what was given up on."""
     if not (pattern or quarantined):
         raise OptionError(
@@ -188,19 +188,19 @@ def forgotten(view: StateView, pattern: str, *, quarantined: bool) -> Chosen:
             "--matching, --quarantined, or both",
             "To discard all pending files, add --matching '*'.",
         )
-    files = FilesOfInterest(view, pattern)
+    files = SelectedFiles(view, pattern)
     if not quarantined:
         # A checkpoint that was cut ahead of Spark may never be taken up: then this is pending.
         pending, begun = splits_of(files.pending), splits_of(files.under_way)
         note = {"only if its batch has not begun": len(begun)} if begun else {}
-        return Chosen([*pending, *begun], left_out=note)
+        return OrderPlan([*pending, *begun], left_out=note)
     given_up = files.quarantined
-    return Chosen(splits_of(byte_ranges_of(given_up.values())), list(given_up))
+    return OrderPlan(splits_of(byte_ranges_of(given_up.values())), list(given_up))
 
 
-def waived(
+def plan_waive(
     view: StateView, pattern: str, ref: CheckpointRef | None, options: Mapping[str, Any]
-) -> Chosen:
+) -> OrderPlan:
     """Choose what a batch under way was to read and cannot: gone or replaced files.
 
     Args:
@@ -230,10 +230,12 @@ def waived(
                 splits.append(split)
                 rows[split] = commit.rows[index] if commit else 0
     lost = unreadable(splits, options)
-    return Chosen(lost, rewound_to=link.ref, rows=sum(rows[split] for split in lost))
+    return OrderPlan(lost, rewound_to=link.ref, rows=sum(rows[split] for split in lost))
 
 
-def _read_again(files: FilesOfInterest, wanted: ByteRanges, released: Sequence[str] = ()) -> Chosen:
+def _read_again(
+    files: SelectedFiles, wanted: ByteRanges, released: Sequence[str] = ()
+) -> OrderPlan:
     chosen = splits_of(wanted)
     # What is under way is read when the query starts in any case; an order would read it a second
     # time.
@@ -249,7 +251,7 @@ def _read_again(files: FilesOfInterest, wanted: ByteRanges, released: Sequence[s
     ]
     back = [files.quarantined[each] for each in covered]
     pending_again = byte_ranges_of([*splits, *back])
-    return Chosen(splits_of(pending_again), sorted({*released, *covered}), left_out)
+    return OrderPlan(splits_of(pending_again), sorted({*released, *covered}), left_out)
 
 
 def _count(why: str, chosen: Sequence[FileSplit], left: Sequence[FileSplit]) -> dict[str, int]:

@@ -56,7 +56,7 @@ def flush(seen: SeenFiles, tails: Sequence[Tail], attachments: Attachments) -> N
     rows = [piece.rows() for tail in tails for piece in tail.pieces]
     written = attachments.publish(*_objects(write_keys(keys), write_files(_joined(rows))))
     seen.flushed(tails, Run(keys, written))
-    give_back()
+    release_free_memory()
 
 
 def _joined(rows: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -85,7 +85,7 @@ def merge(seen: SeenFiles, group: Sequence[Run], attachments: Attachments) -> No
     # The old runs stay until no base refers to them, so a crash here loses nothing.
     written = attachments.publish(*objects)
     seen.merged(group, Run(keys, written))
-    give_back()
+    release_free_memory()
 
 
 def _files_of(runs: Sequence[Run], attachments: Attachments) -> Iterator[bytes]:
@@ -159,7 +159,7 @@ class FrozenLedger(FrozenState):
         return {attachment.name for run in runs for attachment in run.attachments}
 
 
-def give_back() -> None:
+def release_free_memory() -> None:
     """Gives free memory back to the system where the C library can (glibc); some milliseconds."""
     pa.default_memory_pool().release_unused()
     with suppress(OSError, AttributeError):

@@ -45,9 +45,7 @@ from ..discovery.api import FoundFiles, joined
 from .byte_ranges import ByteRanges, byte_ranges_of, splits_of, splits_without
 from .file_state import FileState
 from .index_merge import FrozenLedger, MergePolicy, flush, merge, mergeable
-from .pending import FileOrder, PendingRanges, RangeOrder
-from .seen_files import Portion, SeenFiles
-from .sifting import (
+from .new_files import (
     OnOverwrite,
     WholeRecords,
     first_unread,
@@ -56,6 +54,8 @@ from .sifting import (
     version_rows,
     where,
 )
+from .pending import FileOrder, PendingRanges, RangeOrder
+from .seen_files import Portion, SeenFiles
 from .statistics_times import StatisticsTimes
 
 _SECOND = 1_000_000
@@ -78,7 +78,7 @@ class LedgerPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
+class NewFiles:
     """The new files of a listing, ready to be entered."""
 
     ranges: pa.RecordBatch
@@ -97,7 +97,7 @@ class Sifted:
 
 
 class Ledger:
-    """Under the coordinator's lock, but for `sift`."""
+    """Under the coordinator's lock, but for `select_new`."""
 
     def __init__(self, policy: LedgerPolicy, state: FileState | None = None) -> None:
         state = state or FileState()
@@ -115,7 +115,7 @@ class Ledger:
         self._ordered: set[FileVersion] = set()
         """Files that orders made pending: what readers send back must not double them."""
         self._learned: set[FileVersion] = set()
-        """Files that became known by an order, maybe since the last `sift`: the next one knows."""
+        """Files that became known by an order, maybe since the last `select_new`."""
         self._has_unread = False
         """Files are known since the snapshot before of which `_changes` does not tell."""
         self.flushes_all = False
@@ -124,7 +124,9 @@ class Ledger:
 
     # Found ----------------------------------------------------------------------------------
 
-    def sift(self, listing: Sequence[FoundFiles], now: int, *, wanted: bool = True) -> Sifted:
+    def select_new(
+        self, listing: Sequence[FoundFiles], now: int, *, wanted: bool = True
+    ) -> NewFiles:
         """Select what is new in `listing`. On any thread, one call at a time with `enter` after it.
 
         Args:
@@ -166,7 +168,7 @@ class Ledger:
         replaced: Sequence[FileVersion] = ()
         if self._policy.on_overwrite.reads_whole and changed.any():
             replaced = [split.file for split in splits_in(where(ranges, changed[rows][read]))]
-        return Sifted(
+        return NewFiles(
             self.pending.sort(ranges),
             keys,
             Portion(files, ends, now),
@@ -175,8 +177,8 @@ class Ledger:
             replaced,
         )
 
-    def enter(self, sifted: Sifted) -> None:
-        """Make what `sift` has found known and pending."""
+    def enter(self, sifted: NewFiles) -> None:
+        """Make what `select_new` has found known and pending."""
         if sifted.replaced:
             # The version that waits is gone from the store, and reading it would only fail.
             self._withdraw_unread(sifted.replaced)
@@ -213,7 +215,7 @@ class Ledger:
             }
         )
 
-    def found_instead(self, old: FileVersion, new: FileVersion, now: int) -> None:
+    def file_replaced(self, old: FileVersion, new: FileVersion, now: int) -> None:
         """A reader met `new` where it was to read `old`: pending, unless a listing was faster."""
         # If a listing was faster, the version that it has entered is pending already.
         if self._current([FileSplit(old, 0, old.size)]):
@@ -301,7 +303,7 @@ class Ledger:
         pending = self.pending.of_paths({split.file.path for split in splits})
         return splits_without(splits, byte_ranges_of(pending))
 
-    def _without_learned(self, sifted: Sifted) -> Sifted:
+    def _without_learned(self, sifted: NewFiles) -> NewFiles:
         """An order has said what becomes of them, and that they are known."""
         splits = splits_in(sifted.ranges)
         if self._wants_versions:

@@ -23,7 +23,7 @@ from ....checkpoint_meta.files.file_columns import (
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ..discovery.selection.event_times import FileTimes
 from .byte_ranges import ByteRanges, byte_ranges_of, splits_without
-from .sifting import where
+from .new_files import where
 
 _WINDOW = 1024
 """Most rows of a chunk that are objects at a time."""

@@ -15,7 +15,7 @@ from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
 from pyspark_sluice.connector.query.owner import Owner, owner_of
 from pyspark_sluice.connector.views.catalog import table_of
 from pyspark_sluice.connector.views.protocol import checkpoints_in_flight
-from pyspark_sluice.connector.views.state_view import look_at
+from pyspark_sluice.connector.views.state_view import with_view
 
 _WAITING: Final = ("pending", "assigned", "unfinished", "returned")
 """States of files that are not read to their end."""
@@ -84,7 +84,7 @@ def figures_of(store: StateStore) -> Figures:
     readers = table_of(store, "readers")
     batches = _batches(checkpoints, readers, _Backlog(files))
     quarantine = table_of(store, "quarantine").to_pylist()
-    in_flight = look_at(store, lambda view: checkpoints_in_flight(view.chain()))
+    in_flight = with_view(store, lambda view: checkpoints_in_flight(view.chain()))
     return Figures(
         store.location,
         batches,

@@ -86,10 +86,10 @@ def span_of(first: int, last: int, each: Fraction) -> TimeSpan:
 def opened_at_end(file: FileVersion, options: ReaderOptions) -> Iterator[pa.NativeFile]:
     """`file` for reading its footer: one read, unless the footer is long."""
     with SourceFile(file, options.storage_options).opened() as source:
-        yield pa.PythonFile(AsFile(_FromEnd(source, file.size), file.size), mode="r")
+        yield pa.PythonFile(AsFile(_TailCache(source, file.size), file.size), mode="r")
 
 
-class _FromEnd(RandomAccess):
+class _TailCache(RandomAccess):
     def __init__(self, source: RandomAccess, size: int) -> None:
         self._source = source
         self._start = max(0, size - TAIL)

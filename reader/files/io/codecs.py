@@ -107,7 +107,7 @@ class StoredFile:
         It begins at byte `start`: with a stream or frame, or else in the middle of a stream with a
         decoder that knows how, and with bytes that it is given before the others.
         """
-        raw = _Raw(self.source, start)
+        raw = _FileStream(self.source, start)
         if self.codec is Compression.NONE:
             yield raw
             return
@@ -130,7 +130,7 @@ class StoredFile:
 
     def until(self, end: int) -> StoredFile:
         """The same file as if it ended at byte `end`."""
-        return replace(self, source=_Until(self.source, end))
+        return replace(self, source=_TruncatedFile(self.source, end))
 
     def broken(self, position: int, err: Exception) -> MalformedDataError:
         """The error for compressed bytes that do not decompress."""
@@ -145,7 +145,7 @@ class StoredFile:
         )
 
 
-class _Until:
+class _TruncatedFile:
     """A file that ends earlier."""
 
     def __init__(self, source: RandomAccess, end: int) -> None:
@@ -159,7 +159,7 @@ class _Until:
 
 
 def _blocks(
-    codec: Compression, raw: _Raw, head: bytes, begun: tuple[Decoder, bytes] | None
+    codec: Compression, raw: _FileStream, head: bytes, begun: tuple[Decoder, bytes] | None
 ) -> Iterator[bytes]:
     if begun is not None:
         return _members(raw, _MEMBERS[codec], *begun)
@@ -179,7 +179,7 @@ def _blocks(
     return _hadoop_blocks(raw, _snappy_part)
 
 
-class _Raw(io.RawIOBase):
+class _FileStream(io.RawIOBase):
     """The stored bytes in order."""
 
     def __init__(self, source: RandomAccess, start: int) -> None:
@@ -213,7 +213,7 @@ _MEMBERS: dict[Compression, Callable[[], Any]] = {
 
 
 def _members(
-    raw: _Raw, start: Callable[[], Any], decoder: Decoder | None = None, rest: bytes = b""
+    raw: _FileStream, start: Callable[[], Any], decoder: Decoder | None = None, rest: bytes = b""
 ) -> Iterator[bytes]:
     """One or several compressed streams in a row, through decoders of the standard library's kind.
 
@@ -239,7 +239,7 @@ def _members(
             yield content
 
 
-def _hadoop_blocks(raw: _Raw, decode: Callable[[bytes], bytes]) -> Iterator[bytes]:
+def _hadoop_blocks(raw: _FileStream, decode: Callable[[bytes], bytes]) -> Iterator[bytes]:
     """Big-endian length of a block, then its parts, each with its compressed length."""
     while head := raw.read(4):
         if len(head) < 4:
@@ -279,7 +279,7 @@ def _lz4_part(compressed: bytes) -> bytes:
     return data
 
 
-def _snappy_frames(raw: _Raw) -> Iterator[bytes]:
+def _snappy_frames(raw: _FileStream) -> Iterator[bytes]:
     while head := raw.read(4):
         if len(head) < 4:
             raise EOFError("the data ends in the middle of a frame")
@@ -316,7 +316,7 @@ class _Content:
     def __init__(
         self,
         blocks: Iterator[bytes],
-        raw: _Raw,
+        raw: _FileStream,
         broken: Callable[[int, Exception], MalformedDataError],
     ) -> None:
         self._blocks, self._raw, self._broken = blocks, raw, broken

@@ -20,7 +20,7 @@ from .compressed.cut_places import CutPlaces
 from .compressed.splittable_codecs import entered
 from .file_kinds import HEAD, another_kind
 from .memory_bounds import too_long
-from .pace import Pace
+from .request_sizer import RequestSizer
 from .source_file import RandomAccess, SourceFile
 from .whole_records import Content, Limit, records
 
@@ -188,7 +188,7 @@ def _in_place(split: FileSplit, source: RandomAccess, width: int, step: int) -> 
 def _between(source: RandomAccess, position: int, end: int, largest: int) -> Iterator[bytes]:
     # What follows a split is read for the end of one record, which is mostly near; and a slow store
     # gives little at a time, so that a limit on seconds holds.
-    pace = Pace(_AT_FIRST, largest)
+    pace = RequestSizer(_AT_FIRST, largest)
     while position < end:
         length = min(pace.bytes, end - position)
         with pace.request(length):

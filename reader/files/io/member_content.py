@@ -30,7 +30,7 @@ def content_in_order(
     """The content of a member that comes in order; on disk if its format reads it in another."""
     in_order = options.file_format in LINE_FORMATS and not (options.multi_line or options.wholetext)
     if in_order and codec_of(path, options.compression) is Compression.NONE:
-        return _InOrder(stream, path, size)
+        return _ForwardOnly(stream, path, size)
     copy = tempfile.SpooledTemporaryFile(STEP, prefix="sluice-member-")  # noqa: SIM115
     stack.enter_context(copy)
     shutil.copyfileobj(stream, copy, STEP)
@@ -82,7 +82,7 @@ class InMemory:
         """Do nothing: nothing is open."""
 
 
-class _InOrder(_Seekable):
+class _ForwardOnly(_Seekable):
     """A member that is read from its beginning on. Its first bytes can be read again."""
 
     @override

@@ -25,7 +25,7 @@ from ....checkpoint_meta.storage.storage_errors import AnotherVersion, BeyondThe
 from ....checkpoint_meta.storage.urls import is_local, local_name
 from ....errors import FileChangedError
 from .file_version import DirectoryMark, changed, check, check_local, naming
-from .pace import Pace, PacedOptions
+from .request_sizer import RequestSizer, SizedRequestOptions
 
 
 class RandomAccess(Protocol):
@@ -187,9 +187,9 @@ def newer_generation(file: FileVersion, storage_options: Mapping[str, Any]) -> s
     return newer
 
 
-def paced(storage: Mapping[str, Any], seconds: float) -> PacedOptions:
+def paced(storage: Mapping[str, Any], seconds: float) -> SizedRequestOptions:
     """Storage options that request so little at once that an answer takes about this long."""
-    return PacedOptions(storage, Pace(_LEAST_PART, PART, _LEAST_PART, seconds))
+    return SizedRequestOptions(storage, RequestSizer(_LEAST_PART, PART, _LEAST_PART, seconds))
 
 
 def contents(files: Sequence[FileVersion], storage: Mapping[str, Any]) -> list[bytes]:
@@ -269,7 +269,9 @@ class _Remote(_CheckedFile):
     def __init__(self, file: FileVersion, options: Mapping[str, Any]) -> None:
         super().__init__(file)
         self._storage, self._name = open_storage(file.path, options)
-        self._pace = options.pace if isinstance(options, PacedOptions) else Pace(PART, PART)
+        self._pace = (
+            options.pace if isinstance(options, SizedRequestOptions) else RequestSizer(PART, PART)
+        )
         self._start = 0
         self._data = b""
         self._checked: FileStatus | None = None

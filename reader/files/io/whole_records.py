@@ -20,7 +20,7 @@ from ....checkpoint_meta.storage.urls import is_local, local_name
 from ....errors import FileChangedError
 from .codecs import Stream
 from .file_version import mark_at, naming, replaced
-from .pace import SLOW
+from .request_sizer import SLOW
 
 _STEP = 64 * 1024
 """Bytes that are searched at a time for the last separator of a file, from its end."""
@@ -83,7 +83,7 @@ def records(
     Raises:
         Exception: a record is longer than `limit` says; its own error.
     """
-    held, began = _Held(separator, limit, begun=is_first), time.monotonic()
+    held, began = _RecordBuffer(separator, limit, begun=is_first), time.monotonic()
     for data in content.own:
         held.add(data)
         # Not long after a limit on seconds is reached its reader gets to know.
@@ -104,7 +104,7 @@ def records(
         yield held.taken(held.ends)
 
 
-class _Held:
+class _RecordBuffer:
     """Content that was not given out yet."""
 
     def __init__(self, separator: bytes, limit: Limit, *, begun: bool) -> None:

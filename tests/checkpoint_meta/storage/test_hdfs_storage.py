@@ -226,8 +226,8 @@ def test_of_a_file_and_of_an_empty_directory_nothing_is_listed(storage, root):
     storage.create(f"{root}/d/a", b"x")
     storage.delete(f"{root}/d/a")
     storage.create(f"{root}/b", b"x")
-    assert [page.is_there for page in storage.pages(f"{root}/b/")] == [False]
-    assert [page.is_there for page in storage.pages(f"{root}/d/")] == [False]
+    assert [page.exists for page in storage.pages(f"{root}/b/")] == [False]
+    assert [page.exists for page in storage.pages(f"{root}/d/")] == [False]
     assert storage.exists(f"{root}/d/")
     with pytest.raises(FileNotFoundError):
         list(storage.pages(f"{root}/c/"))

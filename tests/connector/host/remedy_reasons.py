@@ -53,7 +53,7 @@ FOLLOWED: Mapping[str, Sequence[str]] = {
     "tests/connector/host/test_remedies.py": [
         "spark_checkpoint.py: the checkpoint of the qu",
         "tree_discovery.py: the bucket of the path d",
-        "sifting.py: a file that was read has",
+        "new_files.py: a file that was read has",
         "new_columns.py: the file has no column o",
         "file_version.py: the file was deleted bet",
     ],
@@ -233,8 +233,8 @@ REASONS: Mapping[str, Sequence[str]] = {
         "whole_records.py: cannot resume reading a",
         "reader.py: file cannot be decoded",
         "row_filter.py: filter: a column has a c",
-        "spark_metadata.py: dates and timestamps of",
-        "spark_metadata.py: the calendar of dates or",
+        "calendar_rebase.py: dates and timestamps of",
+        "calendar_rebase.py: the calendar of dates or",
     ],
     "tables that others have changed: tests/tables has each, and the batch is added later": [
         "batch_order.py: it is not known which ba",

@@ -17,7 +17,7 @@ from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
-from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
+from pyspark_sluice.enumerator.files.ledger.new_files import OnOverwrite
 from pyspark_sluice.tests.enumerator.files.bench import (
     Bench,
     Listed,

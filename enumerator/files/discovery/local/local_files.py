@@ -154,7 +154,7 @@ class LocalFiles:
         """Look at everything again."""
         self._left_out = SkipCache()
 
-    def judged(
+    def classify(
         self,
         pieces: Iterable[Leaves],
         ledger: KnownFiles,
@@ -243,7 +243,7 @@ class LocalFiles:
         changed = np.fromiter((one.status.st_ctime_ns // 1000 for one in entries), np.int64)
         now = time.time_ns()
         paths = [one.path for one in entries]
-        codes = self._rules.criteria.judged(paths, sizes, modified, now // 1000, changed)
+        codes = self._rules.criteria.classify(paths, sizes, modified, now // 1000, changed)
         keep: list[int] = []
         for at, (one, code) in enumerate(zip(entries, codes.tolist(), strict=True)):
             # What is known is not judged again, but a version that is still being written has to

@@ -56,7 +56,7 @@ class LocalTree(Tree):
             # The path is one file: a name in a directory of which nothing else is looked at.
             directory, name = os.path.split(base)
             visit = Visit(directory, status, 0, is_base=True)
-            yield self._files.judged([Leaves(visit, [name], is_last=False)], ledger, skips)
+            yield self._files.classify([Leaves(visit, [name], is_last=False)], ledger, skips)
             return
         workers = 1 if self._cache.is_local(status) else _WORKERS
         pieces: list[Leaves] = []
@@ -73,7 +73,7 @@ class LocalTree(Tree):
         few = len(ledger) <= _MOST_COMPARED and all(
             self._cache.is_local(piece.visit.status) for piece in pieces
         )
-        listing = self._files.judged(pieces, ledger, skips, counts_changed=few)
+        listing = self._files.classify(pieces, ledger, skips, counts_changed=few)
         for piece in pieces:
             visit = piece.visit
             if visit.record_before is not None:

@@ -32,7 +32,7 @@ def file_page(storage: Storage, name: str) -> Page:
     try:
         return Page.of({name: storage.stat(name)})
     except FileNotFoundError:
-        return Page.of({}, is_there=False)
+        return Page.of({}, exists=False)
 
 
 class RemoteFiles:
@@ -56,7 +56,7 @@ class RemoteFiles:
         self._ready.clear()
         self._folders.clear()
 
-    def judged(
+    def classify(
         self,
         page: Page,
         level: int,
@@ -84,7 +84,7 @@ class RemoteFiles:
         modified = np.array(page.modified, np.int64)[at]
         asked = [paths[one] for one in at.tolist()]
         now = time.time_ns() // 1000
-        codes = self._rules.criteria.judged(asked, sizes, modified, now)
+        codes = self._rules.criteria.classify(asked, sizes, modified, now)
         # What is known is not judged again, but a version that is still being written has to wait.
         codes[mask[at] & (codes != SETTLING)] = 0
         self._judge_markers(page, at, mask[at], codes)
@@ -177,7 +177,7 @@ class RemoteFiles:
         if not self._storage.is_flat or name < marker < page.names[-1] or marker in self._absent:
             # It would be on this page, or has been asked for.
             return False
-        is_there = file_page(self._storage, marker).is_there
+        is_there = file_page(self._storage, marker).exists
         if not self._marker.is_per_file:
             (self._ready if is_there else self._absent).add(marker)
         return is_there

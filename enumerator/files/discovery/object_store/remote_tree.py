@@ -64,8 +64,8 @@ class RemoteTree(Tree):
         is_there = False
         try:
             for page, level in in_pool([first], self._list, _WORKERS):
-                is_there = is_there or page.is_there
-                yield self.judge.judged(page, level, ledger, skips)
+                is_there = is_there or page.exists
+                yield self.judge.classify(page, level, ledger, skips)
         except (FileNotFoundError, NotADirectoryError) as error:
             # An emptied prefix is no error, a bucket that is gone is one.
             if self.storage.has_directories or not self.storage.exists(
@@ -94,7 +94,7 @@ class RemoteTree(Tree):
         if not self.scope.depth:
             page = file_page(self.storage, self._root.rstrip("/"))
             if page.names:
-                yield self.judge.judged(page, -1, ledger, skips)
+                yield self.judge.classify(page, -1, ledger, skips)
                 return
         # After a restart the known files say that the path was there once.
         expected = not self.storage.has_directories and (self._was_there or len(ledger) > 0)
@@ -112,7 +112,7 @@ class RemoteTree(Tree):
     def _level(self, task: _NameRange) -> Iterator[tuple[Page, int] | More[_NameRange]]:
         # A wildcard's directories are chosen before anything below them is listed.
         for page in self.storage.pages(task.prefix, folders=True):
-            yield Page.of({}, page.folders, is_there=page.is_there), task.level
+            yield Page.of({}, page.folders, exists=page.exists), task.level
             yield from self._folders(page, task)
 
     def _directory(self, task: _NameRange) -> Iterator[tuple[Page, int] | More[_NameRange]]:

@@ -194,7 +194,7 @@ class NotificationDiscovery(Discovery):
         skips = SkipCounter(marks_names=True)
         listings = [
             # What the counter has is deleted at once, and a known file waits for its checkpoint.
-            tree.judge.judged(page, -1, ledger, skips, counts_changed=False)
+            tree.judge.classify(page, -1, ledger, skips, counts_changed=False)
             for tree in self._trees
             if _covers(tree, name)
         ]

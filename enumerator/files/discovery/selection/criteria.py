@@ -31,7 +31,7 @@ class PlaceBounds:
     end: int | str | None
     times: EventTimes
 
-    def judged(self, paths: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def classify(self, paths: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """For each file whether it is before the start, and whether it is at or after the end.
 
         Raises:
@@ -74,7 +74,7 @@ class PlaceBounds:
         Raises:
             SourceUnavailable: the path names no time, and a bound is one.
         """
-        before, after = self.judged([path])
+        before, after = self.classify([path])
         return not (before[0] or after[0])
 
     def _is_before(self, path: str, bound: int | str) -> bool:
@@ -201,7 +201,7 @@ class Criteria:
     place: PlaceBounds | None = None
     """Files between these bounds are taken."""
 
-    def judged(
+    def classify(
         self,
         paths: Sequence[str],
         sizes: NDArray[np.int64],
@@ -237,7 +237,7 @@ class Criteria:
         if self.modified_before is not None:
             rules.append((modified >= self.modified_before, REASONS.index("modifiedBefore")))
         if self.place is not None:
-            before, after = self.place.judged(paths)
+            before, after = self.place.classify(paths)
             rules += [(before, REASONS.index("startAt")), (after, REASONS.index("endAt"))]
         if self.max_age is not None:
             rules.append((now - modified > self.max_age, REASONS.index("maxFileAge")))

@@ -24,10 +24,10 @@ from .....errors import not_installed
 from ...evolution.type_growth import retyped
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
+from ...values.calendar_rebase import rebase_functions
 from ...values.convert import ColumnNames
 from ...values.map_nested import UUID, leaves_of, on_columns
 from ...values.rows import batch_of, gc_paused
-from ...values.spark_metadata import rebase_functions
 from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
 from ..blocks import BlockFormat, malformed, reading
 from .container import MAGIC, Header, decompressor, encoded, first_block, raw_blocks, read_header

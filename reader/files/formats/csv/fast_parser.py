@@ -18,7 +18,7 @@ from ...values.numbers import decimals
 from ...values.rows import batch_of, columns_of
 from ...values.strings import has_lone_return, is_utf8
 from ...values.times.temporal import Temporal
-from .quote_check import Marks, doubles_quotes, has_blank_line
+from .quote_check import DelimiterBitmap, doubles_quotes, has_blank_line
 
 _types = pa.types
 # Spark takes any case. The exact path reads the rare spellings, which Arrow refuses.
@@ -81,7 +81,7 @@ class CsvFast:
         options = self._options
         if not self.is_possible or options.comment or options.line_sep not in ("", "\n"):
             return None, 0
-        marks, end = Marks(data, options.sep, options.quote), len(data)
+        marks, end = DelimiterBitmap(data, options.sep, options.quote), len(data)
         lines = _with_feeds(data, line_break, marks)
         if lines is None:
             return None, 0
@@ -97,7 +97,12 @@ class CsvFast:
         ), end
 
     def parse(
-        self, data: bytes, names: Sequence[str], *, lines: bool, marks: Marks | None = None
+        self,
+        data: bytes,
+        names: Sequence[str],
+        *,
+        lines: bool,
+        marks: DelimiterBitmap | None = None,
     ) -> pa.RecordBatch | None:
         """Return all records; None if it refuses. `lines` is true where a record cannot span lines.
 
@@ -110,7 +115,7 @@ class CsvFast:
         options = self._options
         if not is_utf8(data):
             data, marks = data.decode("utf-8", "replace").encode(), None
-        marks = marks or Marks(data, options.sep, options.quote)
+        marks = marks or DelimiterBitmap(data, options.sep, options.quote)
         if not marks.are_trusted(options, lines=lines):
             return None
         if self._blanks is not None:
@@ -203,7 +208,7 @@ class CsvFast:
         return self._temporal.column(column, kind)
 
 
-def _with_feeds(data: bytes, line_break: str, marks: Marks) -> bytes | None:
+def _with_feeds(data: bytes, line_break: str, marks: DelimiterBitmap) -> bytes | None:
     """Return `data` with line feeds for line breaks; None if a lone CR or LF is something else."""
     if line_break == "\n":
         return None if b"\r" in data else data

@@ -18,7 +18,7 @@ from typing_extensions import override
 from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...evolution.type_growth import merged
-from ...io.compressed.cut_places import KNOWN
+from ...io.compressed.cut_places import KNOWN_CONTENT_BYTES
 from ...io.lines import line_blocks, without_mark
 from ...options import ReaderOptions
 from ...values.text_types import TextTypes, text_leaf
@@ -142,12 +142,13 @@ class CsvFormat(RecordFormat, TextParser):
         if begin is None:
             return
         for block in line_blocks(split, self.options, self._block_bytes, self.context.cut_places):
-            if block.since and begin > KNOWN:
+            if block.since and begin > KNOWN_CONTENT_BYTES:
                 where = f"{split.file.path}, byte {begin} of its content"
                 raise malformed(
                     where,
                     "the first record",
-                    f"one within {KNOWN} bytes of a compressed file, after the header and skipRows",
+                    f"one within {KNOWN_CONTENT_BYTES} bytes of a compressed file, after the "
+                    "header and skipRows",
                 )
             left = 0 if block.since else begin - block.position
             skipped = min(max(0, left), len(block.data))

@@ -22,7 +22,7 @@ def doubles_quotes(options: ReaderOptions) -> bool:
     return bool(options.quote) and options.escape == options.quote
 
 
-class Marks:
+class DelimiterBitmap:
     """The positions of quotes, separators, line breaks and blanks in a block of whole records."""
 
     def __init__(self, data: bytes, sep: str, quote: str) -> None:

@@ -105,7 +105,7 @@ class LongSeparatorScanner(Scanner):
             if self._char > " ":
                 break
         if not self._is_separator(keep=False):
-            self._literally(blanks, self._char)
+            self._take_unescaped_quote(blanks, self._char)
 
     @override
     def _is_cut_off(self) -> bool:

@@ -190,7 +190,7 @@ class Scanner:
         else:
             if self._before == rules.quote:
                 self._is_odd = True
-                self._literally("", char)
+                self._take_unescaped_quote("", char)
                 return False
             if self._before == rules.escape != NO_CHARACTER:
                 self._value.append(rules.escape)
@@ -209,10 +209,10 @@ class Scanner:
             if self._char > " " or self._char == self._sep:
                 break
         if self._char != self._sep:
-            self._literally(blanks, self._char)
+            self._take_unescaped_quote(blanks, self._char)
 
     # `CsvParser.handleUnescapedQuote` with `STOP_AT_DELIMITER`.
-    def _literally(self, blanks: str, char: str) -> None:
+    def _take_unescaped_quote(self, blanks: str, char: str) -> None:
         """A quote that closes nothing: the field is what is there, up to its separator."""
         quote = self._rules.quote
         self._value = [quote, *self._value, quote, blanks, char]

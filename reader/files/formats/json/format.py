@@ -47,7 +47,7 @@ from ..records.unknown_fields import UnknownFields
 from .fast_parsers import FastRecords, parseable, rows_by_file
 from .inference import type_of_texts
 from .json_rows import JsonRows, Records
-from .record_path import ROOT, Odd, records_at
+from .record_path import ROOT, NotPlainJson, records_at
 from .strict_json import NotJson, trees
 
 _PIECE = 256 * 1024
@@ -108,7 +108,7 @@ class JsonFormat(RecordFormat, TextParser):
                 except NewColumnsSeen as seen:
                     more = chain([data], (each for each, _ in blocks))
                     raise self.all_new_columns(seen, more) from None
-        except Odd as err:
+        except NotPlainJson as err:
             record = TextRecord(0, len(err.text), err.text)
             refused = self._rows.refused(str(err))
             yield self._kept(refused, [record], Origin((file,), (0,), err.position))
@@ -187,7 +187,7 @@ def json_texts(file: FileVersion, options: ReaderOptions, limit: int) -> Iterato
     """Yield the texts of the records in the first `limit` bytes, a block at a time."""
     if options.record_path:
         # What cannot be read is named, or dropped, when it is its turn.
-        with suppress(Odd):
+        with suppress(NotPlainJson):
             for data, _ in _records_at_path(file, options, min(BLOCK_BYTES, limit)):
                 yield data.split(b"\n")
                 limit -= len(data)
@@ -207,7 +207,7 @@ def _records_at_path(
 ) -> Iterator[tuple[bytes, Origin]]:
     try:
         yield from records_at(options.record_path, file, content(file, options, step), options)
-    except Odd as err:
+    except NotPlainJson as err:
         if options.mode is ParseMode.FAILFAST:
             where = f"{file.path}, byte {err.position}"
             raise malformed(where, str(err), JsonRows.expected) from err
@@ -233,7 +233,7 @@ class Documents:
             MalformedDataError: the document is malformed, under `FAILFAST`, or too large.
         """
         done = 0
-        with suppress(Odd):
+        with suppress(NotPlainJson):
             for parsed in self._by_element(file):
                 yield parsed
                 done += parsed.batch.num_rows
@@ -242,7 +242,7 @@ class Documents:
 
     def _by_element(self, file: FileVersion) -> Iterator[Parsed]:
         if self._whole:
-            raise Odd("a document that is one record")
+            raise NotPlainJson("a document that is one record")
         options, rows = self._options, self._rows
         step = min(BLOCK_BYTES, options.batch_bytes)
         parser = _ElementParser(file, rows, self._fast)
@@ -306,7 +306,7 @@ class _ElementParser(TextParser):
         # The fast parsers pass over blank lines, as an element without content would be.
         count = data.count(b"\n") + (not data.endswith(b"\n"))
         if cut is not None and cut.parsed.batch.num_rows != count:
-            raise Odd("an element that is not a record")
+            raise NotPlainJson("an element that is not a record")
         return cut
 
     @override
@@ -321,7 +321,7 @@ class _ElementParser(TextParser):
         try:
             read = self._rows.read([record.text for record in whole], where, elements=True)
         except NotJson as err:
-            raise Odd(str(err)) from err
+            raise NotPlainJson(str(err)) from err
         for at, problem in read.problems.items():
             place = where(at).removeprefix(f"{self._path}, ")
             self.problem = self.problem or f"{problem}, in the element at {place}"

@@ -2,7 +2,7 @@
 
 Content comes in pieces that are cut anywhere. Quotes and brackets are counted over whole pieces at
 once, without parsing, so that neither a document nor its records are held as objects. This is exact
-for JSON that is well formed; what might not be is `Odd`.
+for JSON that is well formed; what might not be is `NotPlainJson`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FEEDS = bytes.maketrans(b"\n\r", b"  ")
 _NO_CONTENT = re.compile(rb"\n[ \t]*\n")
 
 
-class Odd(ValueError):
+class NotPlainJson(ValueError):
     """The content has no records at the path, or not certainly."""
 
     def __init__(self, problem: str, position: int = 0, text: bytes = b"") -> None:
@@ -59,7 +59,8 @@ def records_at(
     """Yield the records that end in each piece, a line each, with where they come from.
 
     Raises:
-        Odd: the content is something else, or ends otherwise. Earlier records may be out by then.
+        NotPlainJson: the content is something else, or ends otherwise. Earlier records may be out
+            by then.
         MalformedDataError: a record is longer than `maxRecordBytes`.
     """
     scanner = _Scanner(path)
@@ -67,7 +68,7 @@ def records_at(
         problem = None
         try:
             scanner.scan(piece)
-        except Odd as err:
+        except NotPlainJson as err:
             problem = err
         if scanner.parts:
             places, parts = zip(*scanner.parts, strict=True)
@@ -75,13 +76,13 @@ def records_at(
             yield b"\n".join(parts), _Records((file,), (0,), 0, 0, begins, places)
         if problem:
             text = bytes(scanner.text[: problem.position + 1 - scanner.begin])
-            raise Odd(str(problem), scanner.begin, text)
+            raise NotPlainJson(str(problem), scanner.begin, text)
         if len(scanner.text) > options.max_record_bytes:
             where = f"byte {scanner.begin}"
             raise too_long(file.path, where, options, what="element of a document")
     rest = bytes(scanner.text) + scanner.escape
     if scanner.depth or rest.strip() or (path == ROOT and not scanner.has_array):
-        raise Odd("a document that does not end", scanner.begin, rest)
+        raise NotPlainJson("a document that does not end", scanner.begin, rest)
 
 
 class _Scanner:
@@ -102,7 +103,7 @@ class _Scanner:
         """What the document, and its array, have so far."""
 
     def scan(self, piece: bytes) -> None:
-        """Take the next piece of the content; raises `Odd` at the first byte that is not plain."""
+        """Take the next piece; raises `NotPlainJson` at the first byte that is not plain."""
         data, self.escape, self.parts = self.escape + piece, b"", []
         plain = without_escapes(data)
         # The piece was cut within an escape, whose second byte comes with the next one.
@@ -138,7 +139,7 @@ class _Scanner:
         elif len(separators) and start + separators[-1] >= self.begin:
             self._take(start + int(separators[-1]))
         if problem:
-            raise Odd(problem, start + end)
+            raise NotPlainJson(problem, start + end)
         if len(raw):
             self.depth, self._in_string = int(depth[-1]), bool(inside[-1])
 
@@ -147,13 +148,13 @@ class _Scanner:
             return
         if depth == 1:
             if self._path == ROOT and self.has_array:
-                raise Odd("text after the array", at)
+                raise NotPlainJson("text after the array", at)
             self._drop(at)
             self.has_array = False
         elif not self._leads(self.text[since - self.begin : at - self.begin], depth):
             return
         if bracket != ("[" if depth == self._level else "{"):
-            raise Odd(f"a document without an array at recordPath={self._path}", at)
+            raise NotPlainJson(f"a document without an array at recordPath={self._path}", at)
         self._on_path = depth
         if depth == self._level:
             self._drop(at + 1)
@@ -170,12 +171,12 @@ class _Scanner:
         if self._on_path != depth + 1:
             return
         if bracket != ("]" if depth == self._level - 1 else "}"):
-            raise Odd(f"{bracket!r} without an opening bracket", at)
+            raise NotPlainJson(f"{bracket!r} without an opening bracket", at)
         # An array without elements may hold blanks, but no comma.
         if bracket == "]" and (self._has_record or self.text[: at - self.begin].strip(b" \t")):
             self._take(at)
         elif depth == 0 and not self.has_array:
-            raise Odd(f"a document without an array at recordPath={self._path}", at)
+            raise NotPlainJson(f"a document without an array at recordPath={self._path}", at)
         self._on_path = depth
 
     def _take(self, end: int) -> None:
@@ -187,7 +188,7 @@ class _Scanner:
             self._has_record = True
         self._drop(end + 1)
         if gap:
-            raise Odd("an element without content", end + 1)
+            raise NotPlainJson("an element without content", end + 1)
 
     def _drop(self, until: int) -> bytes:
         dropped = bytes(self.text[: until - self.begin])

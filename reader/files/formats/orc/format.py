@@ -20,10 +20,10 @@ from .....errors import SchemaMismatchError
 from ...evolution.type_growth import SPARK_TYPES, noted_type, retyped
 from ...io.memory_bounds import held_at_most, too_long
 from ...options import ReaderOptions
+from ...values.calendar_rebase import hybrid_calendar
 from ...values.column_fitter import ColumnFitter
 from ...values.map_nested import Change, Path, is_within, map_nested, on_columns
 from ...values.rows import in_place_of, only_rows
-from ...values.spark_metadata import hybrid_calendar
 from ...values.times.zones import Zone, zone_of
 from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
 from ..blocks import BlockFormat, in_bounds, malformed, opened, reading, starting_in

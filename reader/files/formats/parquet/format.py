@@ -18,9 +18,9 @@ from .....checkpoint_meta.storage.urls import is_local
 from .....errors import OptionError
 from ...options import ReaderOptions
 from ...row_filter import Predicate, Range
+from ...values.calendar_rebase import rebase_functions
 from ...values.map_nested import Change, Path, is_within, on_columns
 from ...values.rows import only_rows
-from ...values.spark_metadata import rebase_functions
 from ..api import NO_CONTEXT, Block, FormatContext, TimeSpan, contiguous
 from ..blocks import (
     MAX_ROWS,

@@ -20,7 +20,7 @@ from .....checkpoint_meta.files.file_split import FileSplit
 from ..codecs import FAULTS, StoredFile
 from ..source_file import RandomAccess
 from ..whole_records import Content
-from .cut_places import NEAR
+from .cut_places import NEAR_START_BYTES
 
 _BLOCK, _END = 0x314159265359, 0x177245385090
 _WINDOW = 1 << 20
@@ -50,7 +50,7 @@ def content_of(split: FileSplit, stored: StoredFile) -> Content:
         yield from (content for _, content in blocks)
 
     position = 0 if split.start == 0 else None
-    if 0 < split.start <= NEAR:
+    if 0 < split.start <= NEAR_START_BYTES:
         before = takewhile(lambda one: one[0] < 8 * split.start, _named(stored, 0, size))
         position = sum(len(content) for _, content in before)
     return Content(own(), beyond(), position)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 FOLDER = "points"
 
-NEAR = 1024 * 1024
+NEAR_START_BYTES = 1024 * 1024
 """Where a split begins is known in the content if it is within so many compressed bytes."""
 
-KNOWN = 900 * 1024
+KNOWN_CONTENT_BYTES = 900 * 1024
 """Content within so many bytes is in a split of which that is known."""
 
 

@@ -14,7 +14,7 @@ from .....checkpoint_meta.files.file_split import FileSplit
 from ..codecs import StoredFile
 from ..source_file import RandomAccess
 from ..whole_records import Content
-from .cut_places import NEAR
+from .cut_places import NEAR_START_BYTES
 
 _FRAME = b"\x28\xb5\x2f\xfd"
 _STEP = 1024 * 1024
@@ -30,7 +30,7 @@ def content_of(split: FileSplit, stored: StoredFile) -> Content:
 
     own = between(split.start, stored.until(split.end))
     position = None
-    if split.start <= NEAR:
+    if split.start <= NEAR_START_BYTES:
         position = sum(len(data) for data in between(0, stored.until(split.start)))
     return Content(own, between(split.end, stored), position)
 

@@ -83,7 +83,7 @@ class Ledger(KnownPaths):
 
 def enter_new(discovery, ledger):
     """One pass into a ledger of the enumerator; how many new files there are."""
-    portions = [ledger.sift([files], 0) for files in discovery.listing(ledger.seen)]
+    portions = [ledger.select_new([files], 0) for files in discovery.listing(ledger.seen)]
     for sifted in portions:
         ledger.enter(sifted)
     return sum(sifted.new for sifted in portions)

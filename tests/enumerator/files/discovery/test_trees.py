@@ -16,7 +16,7 @@ from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, GrowingMa
 from pyspark_sluice.checkpoint_meta.storage.storage_errors import RefusedRequest
 from pyspark_sluice.checkpoint_meta.storage.urls import shown_path
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
-from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
+from pyspark_sluice.enumerator.files.ledger.new_files import OnOverwrite
 from pyspark_sluice.errors import MissingPathError, OptionError, SluiceError, SourceUnavailable
 from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.tests.enumerator.files.bench import Bench, Listed, file, whole

@@ -17,9 +17,9 @@ from pyspark_sluice.enumerator.files.ledger import pending as pending_ranges
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.index_merge import MergePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.new_files import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder, FileOrder, PendingRanges
 from pyspark_sluice.enumerator.files.ledger.seen_files import SeenFiles
-from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
 from pyspark_sluice.errors import FileChangedError
 from pyspark_sluice.tests.enumerator.files.bench import document, file, folded, found, times
 
@@ -34,7 +34,7 @@ def seen_in(state):
 
 
 def enter(ledger, *files, wanted=True):
-    sifted = ledger.sift([found(files)], 1, wanted=wanted)
+    sifted = ledger.select_new([found(files)], 1, wanted=wanted)
     ledger.enter(sifted)
     return sifted
 

@@ -12,7 +12,7 @@ from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files.ledger.byte_ranges import byte_ranges_of
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.ledger import Ledger, LedgerPolicy
-from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
+from pyspark_sluice.enumerator.files.ledger.new_files import OnOverwrite
 from pyspark_sluice.tests.enumerator.files.bench import document, folded, found
 
 pytestmark = pytest.mark.slow
@@ -41,7 +41,7 @@ def bytes_of(splits):
 
 
 def enter(ledger, *files):
-    ledger.enter(ledger.sift([found(files)], 1))
+    ledger.enter(ledger.select_new([found(files)], 1))
 
 
 class Model:
@@ -143,7 +143,7 @@ def test_a_replaced_file_that_is_ordered_again_is_not_found_a_second_time():
     enter(ledger, FILES[0])
     ledger.pending.take(None)
     newer = FILES[0]._replace(modified=99, size=8)
-    in_hand = ledger.sift([found([newer])], 1)
+    in_hand = ledger.select_new([found([newer])], 1)
     ledger.requeue([FileSplit(newer, 0, 8)], 1)
     ledger.enter(in_hand)
     assert byte_ranges_of(ledger.pending) == {newer: [(0, 8)]}
@@ -158,7 +158,7 @@ def test_a_replaced_file_that_is_ordered_again_is_not_found_a_second_time():
 
 def test_a_file_that_is_forgotten_before_it_is_found_stays_forgotten():
     ledger = Ledger(LedgerPolicy())
-    in_hand = ledger.sift([found([FILES[0]])], 1)
+    in_hand = ledger.select_new([found([FILES[0]])], 1)
     ledger.forget([FileSplit(FILES[0], 0, SIZE)], 1)
     ledger.enter(in_hand)
     enter(ledger, FILES[0])

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyspark_sluice.reader.files.formats.avro.schema import decimals
-from pyspark_sluice.reader.files.formats.csv.quote_check import Marks
+from pyspark_sluice.reader.files.formats.csv.quote_check import DelimiterBitmap
 from pyspark_sluice.reader.files.formats.json.json_values import base64_of
 from pyspark_sluice.reader.files.values.strings import is_utf8
 
@@ -54,7 +54,7 @@ def _is_regular(text: str, *, lines: bool) -> bool:
 
 @given(LONG, st.booleans())
 def test_quotes_are_judged_as_by_a_look_at_each(text, lines):
-    marks = Marks(text.encode(), ",", '"')
+    marks = DelimiterBitmap(text.encode(), ",", '"')
     assert marks.is_regular(double=True, lines=lines) == _is_regular(text, lines=lines)
 
 
@@ -62,15 +62,15 @@ def test_quotes_are_judged_as_by_a_look_at_each(text, lines):
 def test_the_last_line_feed_outside_of_quotes_is_found(text):
     within = _state_of_quotes(text)
     ends = [n + 1 for n, c in enumerate(text) if c == "\n" and not within[n]]
-    assert Marks(text.encode(), ",", '"').end_of_last("\n") == max(ends, default=0)
+    assert DelimiterBitmap(text.encode(), ",", '"').end_of_last("\n") == max(ends, default=0)
 
 
 @given(LONG)
 def test_marks_that_are_cut_are_those_of_the_text_before(text):
-    marks = Marks(text.encode(), ",", '"')
+    marks = DelimiterBitmap(text.encode(), ",", '"')
     end = marks.end_of_last("\n")
     marks.cut(end)
-    alone = Marks(text.encode()[:end], ",", '"')
+    alone = DelimiterBitmap(text.encode()[:end], ",", '"')
     assert marks.has_quotes == alone.has_quotes
     assert marks.has_doubtful_numbers() == alone.has_doubtful_numbers()
     for double in (False, True):
@@ -81,7 +81,7 @@ def test_marks_that_are_cut_are_those_of_the_text_before(text):
 
 @given(LONG)
 def test_no_number_with_a_blank_next_to_it_is_trusted(text):
-    marks = Marks(text.encode(), ",", "")
+    marks = DelimiterBitmap(text.encode(), ",", "")
     fields = text.replace("\r", "\n").replace("\n", ",").split(",")
     blanks = any(field != field.strip(" \t") for field in fields)
     assert marks.has_doubtful_numbers() == (blanks or "0x" in text)

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
-from pyspark_sluice.enumerator.files.ledger.sifting import OnOverwrite
+from pyspark_sluice.enumerator.files.ledger.new_files import OnOverwrite
 from pyspark_sluice.errors import SourceUnavailable
 from pyspark_sluice.tests.enumerator.files.bench import Bench
 from pyspark_sluice.tests.patience import wait_until

@@ -207,9 +207,9 @@ def test_a_remote_file_dated_in_the_future_waits_under_a_name_of_its_own():
 
 def test_a_file_system_without_times_is_refused_where_times_are_asked_for():
     unknown = np.array([-1])
-    assert Criteria().judged(["a"], np.array([1]), unknown, 0).tolist() == [0]
+    assert Criteria().classify(["a"], np.array([1]), unknown, 0).tolist() == [0]
     with pytest.raises(SourceUnavailable, match="without modification times"):
-        Criteria(settle_time=1).judged(["a"], np.array([1]), unknown, 0)
+        Criteria(settle_time=1).classify(["a"], np.array([1]), unknown, 0)
 
 
 def test_a_directory_that_sparks_file_sink_writes_to_is_refused_and_one_above_it_is_not(tree):

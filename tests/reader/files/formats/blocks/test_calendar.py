@@ -14,8 +14,8 @@ from pyarrow import orc
 
 from pyspark_sluice.errors import SchemaMismatchError
 from pyspark_sluice.reader.files.testing import read_rows, version
-from pyspark_sluice.reader.files.values import spark_metadata as under_test
-from pyspark_sluice.reader.files.values.spark_metadata import HybridCalendar
+from pyspark_sluice.reader.files.values import calendar_rebase as under_test
+from pyspark_sluice.reader.files.values.calendar_rebase import HybridCalendar
 from pyspark_sluice.tests.reader.files.formats.blocks.block_files import (
     format_of,
     rows_of,

@@ -20,7 +20,7 @@ from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
 from pyspark_sluice.reader.files.formats.records import record_format
 from pyspark_sluice.reader.files.io.compressed import bzip2
-from pyspark_sluice.reader.files.io.compressed.cut_places import KNOWN
+from pyspark_sluice.reader.files.io.compressed.cut_places import KNOWN_CONTENT_BYTES
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.testing import cut, read, read_rows, version, whole
 
@@ -122,7 +122,7 @@ def test_lines_of_any_text_are_left_out_at_any_cut_of_the_file(
 
 @pytest.mark.parametrize("options", [{}, HEADER], ids=str)
 def test_they_are_left_out_once_in_a_compressed_file_that_is_cut(tmp_path, monkeypatch, options):
-    monkeypatch.setattr(bzip2, "NEAR", 1000)
+    monkeypatch.setattr(bzip2, "NEAR_START_BYTES", 1000)
     path, draw = tmp_path / "a.csv.bz2", Random(1).randbytes
     records = [
         re.sub("n[0-9]+", lambda _: draw(150).hex(), line) for line in _records(options, 3000)
@@ -132,7 +132,7 @@ def test_they_are_left_out_once_in_a_compressed_file_that_is_cut(tmp_path, monke
     usual = {"file_format": "csv", "skip_rows": len(lines), **options}
     table, _ = read(cut(path, [900, 100_000, 300_000]), SCHEMA, **usual)
     assert table.column("id").to_pylist() == list(range(3000))
-    path.write_bytes(bz2.compress(b"x" * KNOWN + b"\n" + _text(records, {}), 1))
+    path.write_bytes(bz2.compress(b"x" * KNOWN_CONTENT_BYTES + b"\n" + _text(records, {}), 1))
     usual["skip_rows"] = 1
     assert len(read_rows([path], SCHEMA, **usual)) == 3000
     with pytest.raises(MalformedDataError, match=r"a\.csv\.bz2, byte 92160\d .*skipRows"):

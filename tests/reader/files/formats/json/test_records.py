@@ -12,7 +12,7 @@ from pyspark_sluice.checkpoint_meta.files.file_split import FileVersion
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.errors import MalformedDataError, OptionError
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
-from pyspark_sluice.reader.files.formats.json.record_path import Odd, records_at
+from pyspark_sluice.reader.files.formats.json.record_path import NotPlainJson, records_at
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
@@ -71,7 +71,7 @@ def cut_at(path, content, size):
                     assert source.locate(begin) == (0, f"/in/a.json, byte {data.index(record)}")
                     records.append(record.decode())
                 offset += len(line) + 1
-    except Odd as odd:
+    except NotPlainJson as odd:
         return records, odd
     return records, None
 

@@ -13,7 +13,7 @@ SLOW: Final = 0.25
 """Seconds after which records of a slow store are given out, however few they are."""
 
 
-class Pace:
+class RequestSizer:
     """Bytes of the next request: twice as many after a quick answer, fewer after a slow one."""
 
     def __init__(self, first: int, most: int, least: int = 1, seconds: float = SLOW) -> None:
@@ -34,9 +34,9 @@ class Pace:
             self.bytes = min(self._most, 2 * self.bytes)
 
 
-class PacedOptions(Secret):
+class SizedRequestOptions(Secret):
     """Storage options with the pace of one reader, which all of its files share."""
 
-    def __init__(self, values: Mapping[str, Any], pace: Pace) -> None:
+    def __init__(self, values: Mapping[str, Any], pace: RequestSizer) -> None:
         super().__init__(values)
         self.pace = pace
