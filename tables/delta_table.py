@@ -93,7 +93,9 @@ class DeltaSink(TableSink):
         if not scheme or scheme == "file":
             return None
         config = client_config(scheme, self._storage_options)
-        options = {name: str(value) for name, value in config.store.items()}
+        # By itself delta-rs asks a store that does not answer for three minutes.
+        options = {"retry_timeout": "15s"}
+        options |= {name: str(value) for name, value in config.store.items()}
         if config.connections.get("allow_http"):
             options["allow_http"] = "true"
         return options

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import pyarrow as pa
 
 from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark, BatchOrigin, TableInput
-from ..checkpoint_meta.storage.storage_errors import delays
+from ..checkpoint_meta.storage.storage_errors import PATIENCE, delays
 from ..errors import TableError
 from ..reader.direct_write.field_ids import TABLE_COLUMNS, from_text
 from ..reader.direct_write.table_fit import check_fit
@@ -123,7 +123,7 @@ class TableSink(ABC):
 
     def add(self, batch: WrittenBatch) -> None:
         """See `__call__`."""
-        pauses = delays(0.05)
+        pauses, began = delays(0.05), time.monotonic()
         checked = False
         for _ in range(_TRIES):
             try:
@@ -155,11 +155,14 @@ class TableSink(ABC):
                         "into another table.",
                     ) from error
                 conflict = error
+                # Another writer may be first many times; a store that is away is given up sooner.
+                if isinstance(error, OSError) and time.monotonic() - began > PATIENCE:
+                    break
                 time.sleep(next(pauses))
         raise TableError(
             f"a batch could not be added to the {self.format} table",
             self._name,
-            f"{type(conflict).__name__}: {conflict}, after {_TRIES} tries",
+            f"{type(conflict).__name__}: {conflict}, after up to {_TRIES} tries",
             "a commit without a conflict, or with one that a retry resolves",
             "Nothing is lost: the query adds the batch when you start it again.",
         ) from conflict

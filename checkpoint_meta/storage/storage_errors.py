@@ -175,7 +175,7 @@ T = TypeVar("T")
 LONGEST_DELAY: Final = 8.0
 """Seconds between two tries at most."""
 
-_LONGEST: Final = 25.0
+PATIENCE: Final = 25.0
 """Seconds of tries and pauses after which there is no new try."""
 
 FINAL: Final = (
@@ -270,7 +270,7 @@ def patiently(
         except FINAL:
             raise
         except OSError as error:
-            if is_final(error) or time.monotonic() - began > _LONGEST:
+            if is_final(error) or time.monotonic() - began > PATIENCE:
                 raise
             sleep(next(pauses))
     # The last attempt, of which every error is the caller's.

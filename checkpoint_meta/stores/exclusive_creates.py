@@ -16,6 +16,7 @@ from typing import Any, Final
 from ...errors import StateError
 from ..storage.contract import PROBE, Storage
 from ..storage.open_storage import open_storage
+from ..storage.storage_errors import may_pass
 from .contract import RetryingStateStore, StateStore
 from .open_store import StorageStateStore
 
@@ -61,15 +62,20 @@ def race(store: StateStore, writers: int = _AT_ONCE) -> str:
     Raises:
         AssertionError: not exactly one writer has created it.
     """
-    name = probe_name()
+    name, is_away = probe_name(), False
     try:
         with ThreadPoolExecutor(writers) as pool:
             outcomes = list(pool.map(lambda at: created(store, name, b"%d" % at), range(writers)))
         content = store.read(name)
+    except StateError as error:
+        is_away = may_pass(error)
+        raise
     finally:
-        # Where nothing may be deleted, it stays, and listings leave out its name.
-        with contextlib.suppress(StateError):
-            store.delete(name)
+        # Where nothing may be deleted, it stays, and listings leave out its name. A store that is
+        # away is not waited for again.
+        if not is_away:
+            with contextlib.suppress(StateError):
+                store.delete(name)
     winners = [at for at, won in enumerate(outcomes) if won]
     assert len(winners) == 1, f"{len(winners)} of {writers} learned that they had created it"
     assert content == b"%d" % winners[0], "the object has the content of a writer that did not win"

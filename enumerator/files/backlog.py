@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...checkpoint_meta.files.file_columns import numbers_in
-from ...checkpoint_meta.storage.storage_errors import is_final
+from ...checkpoint_meta.storage.storage_errors import PATIENCE, is_final
 from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import Journal
 from .ledger.pending import PendingRanges
@@ -86,6 +86,7 @@ class ListingStats:
         self._last: Mapping[str, Any] = {}
         self._failed = ""
         self._failures = self._in_a_row = 0
+        self._began = time.monotonic()
 
     def found(self, new: int) -> None:
         """A part of a pass has brought so many files that were not known."""
@@ -119,7 +120,9 @@ class ListingStats:
         self._in_a_row += 1
         # Permissions and names are not repaired by waiting, unless they were right a moment ago.
         final = isinstance(error, FileChangedError) or (is_final(error) and not has_worked)
-        if error is not None and (final or self._in_a_row >= attempts):
+        # Who starts a query learns within a minute that the input is away.
+        is_away = not has_worked and time.monotonic() - self._began > PATIENCE
+        if error is not None and (final or is_away or self._in_a_row >= attempts):
             if isinstance(error, SluiceError):
                 raise error
             raise SourceUnavailable(

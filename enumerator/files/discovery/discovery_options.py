@@ -141,5 +141,6 @@ class DiscoveryOptions(BaseModel):
         5,
         gt=0,
         description="The query fails after this many failed listings in a row; the waits between "
-        "them are 0.6 s, then three times as long each time, at most 30 s.",
+        "them are 0.6 s, then three times as long each time, at most 30 s. The first listing is "
+        "not repeated after 25 s.",
     )
