@@ -71,6 +71,9 @@ class SluiceError(Exception):
     """True if the same call may succeed later without a person, as `run` found out: another run is
     at work, or a store does not answer."""
 
+    lacks_input = False
+    """True if no file is there yet from which the columns could be inferred."""
+
     def __init__(
         self, what: str, where: str = "", found: str = "", expected: str = "", remedy: str = ""
     ) -> None:
@@ -122,11 +125,11 @@ class StateNotSharedError(StateError):
 class FencedError(SluiceError):
     """A newer incarnation has taken over this state directory; this one must stop."""
 
+    may_pass = True
+
 
 class QueryRunningError(FencedError):
     """Another run of this query is at work, or may be; this one has claimed and read nothing."""
-
-    may_pass = True
 
 
 class SourceUnavailable(SluiceError):

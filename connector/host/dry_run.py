@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...checkpoint_meta.storage.urls import hadoop_path
 from ...checkpoint_meta.stores.open_store import open_store
+from ...errors import OptionError
 from ..options.model import parse_options
 from ..query.driver import StreamDriver
 from ..source.rehearsal import Rehearsal, checked_schema
@@ -39,7 +40,12 @@ def planned_batch(texts: Mapping[str, str], target: SinkTarget) -> PlannedBatch 
     place = open_store(hadoop_path(options.checkpoint_location or ""), options.storage_options)
     log = BatchLog(Rehearsal(place))
     state = Rehearsal(open_state(options))
-    schema, inferred = checked_schema(options, target.sink, state)
+    try:
+        schema, inferred = checked_schema(options, target.sink, state)
+    except OptionError as error:
+        if error.lacks_input:
+            return None
+        raise
     driver = StreamDriver(texts, canonical(schema), inferred=inferred, rehearsal=state)
     try:
         loop = BatchLoop(log, driver)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import logging
 import mmap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,6 +42,8 @@ from .worker_pool import WorkerPool
 _SMALL_BATCH: Final = 16 * 1024 * 1024
 """Bytes that the host reads itself sooner than a process would have started."""
 
+
+log = logging.getLogger(__name__)
 
 Sink = Callable[[FileBatch, int], None]
 
@@ -334,7 +337,18 @@ class EmbeddedRun:
         last, waits_until = "", time.monotonic() + self._terms.patience
         while True:
             patience = max(0.0, waits_until - time.monotonic())
-            query = self._query(replace(self._terms, patience=patience), wait)
+            try:
+                query = self._query(replace(self._terms, patience=patience), wait)
+            except OptionError as error:
+                if not error.lacks_input:
+                    raise
+                # As usual at the first start of a timer: this is not the caller's to mend.
+                log.warning("%s: no file with content is there yet", error.where)
+                self.last_look = time.time()
+                if self._every is None:
+                    return
+                wait(self._every)
+                continue
             self._current, self._options = query, query.options
             try:
                 yield from self._until_evolved(query, wait)

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from ...checkpoint_meta.documents.run_summary import RunSummary
 from ...checkpoint_meta.storage.storage_errors import may_pass
+from ...errors import FencedError, QueryRunningError
 from ..query.start_check import StartTerms
 from .embedded_query import EmbeddedRun, Sink, Stopped
 from .run import checked_with_target
@@ -155,8 +156,7 @@ class _Thread(Thread):
     def run(self) -> None:
         while True:
             self._run_once()
-            is_over = self.error is None or self.feed.every is None or not may_pass(self.error)
-            if is_over or self.stop.is_set():
+            if self.feed.every is None or not _goes_on_after(self.error) or self.stop.is_set():
                 break
             self.waits = True
             self._feeds.send(self._feeds.end_if_all_wait)
@@ -197,3 +197,10 @@ class _Thread(Thread):
     def _tell(self, what: str, *arguments: object) -> None:
         for watcher in self._feeds.watchers:
             getattr(watcher, what)(self._key, *arguments)
+
+
+def _goes_on_after(error: BaseException | None) -> bool:
+    """True if the feed is tried again by itself."""
+    # Who has taken over means it: only the next start of this process may ask for the state again.
+    is_superseded = isinstance(error, FencedError) and not isinstance(error, QueryRunningError)
+    return may_pass(error) and not is_superseded

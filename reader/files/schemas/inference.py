@@ -42,13 +42,15 @@ def inferred_schema(files: Iterable[FileVersion], options: ReaderOptions) -> pa.
     """
     sample = _sample(files, options)
     if not sample and not options.schema_hints:
-        raise OptionError(
+        error = OptionError(
             "no schema was passed, and there is no file to infer it from",
             options.loaded_path,
             "no file with content",
             'one file at least, or .schema("id long, name string") before .load()',
             "Start the query when the first file exists, or pass a schema.",
         )
+        error.lacks_input = True
+        raise error
     schema = found_columns(sample, options)
     if not format_class(options.file_format).says_columns:
         schema = pa.schema(list(without_nulls(pa.struct(list(schema)))))

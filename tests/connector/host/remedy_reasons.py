@@ -63,6 +63,7 @@ FOLLOWED: Mapping[str, Sequence[str]] = {
     ],
     "tests/connector/host/test_run.py": [
         "schema_evolution.py: the data has {}, and the",
+        "and there is no file to infer it from",
     ],
     "tests/connector/host/test_two_starts.py": [
         "epochs.py: another query has taken",

@@ -327,13 +327,6 @@ DATA = [
         wrong=["filter=id => 2"],
     ),
     Remedy(
-        "and there is no file to infer it from",
-        {},
-        rows=[(1,)],
-        follow={"1.json": ONE},
-        says="Start the query when the first file exists",
-    ),
-    Remedy(
         "the files have no record to infer it from",
         {"1.json": "\n"},
         {"2.json": ONE},

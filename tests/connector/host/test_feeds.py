@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.tests.connector.host.feeds import Feeds
 from pyspark_sluice.tests.patience import wait_until
 
@@ -79,6 +80,15 @@ def test_two_processes_run_feeds_of_one_file_and_a_second_start_of_one_ends_with
 
 
 @pytest.mark.slow
+def test_a_feed_whose_state_was_taken_over_ends_and_its_process_with_75(feeds):
+    feeds.land("a", "1.json", 1)
+    with feeds.started("--only", "a", "--every", "1s") as process:
+        assert process.stdout.readline().startswith("a: batch 0")
+        assert main(["take-over", str(feeds.root / "checkpoint/a"), "--yes"]) == 0
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors.startswith("a: FencedError: ")) == (75, True), errors
+
+
 def test_a_store_that_does_not_answer_is_75_for_a_run_and_for_a_check(feeds, dead_port):
     storage = STORAGE.format(name="b", port=dead_port)
     feeds.write(b=storage)

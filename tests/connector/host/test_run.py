@@ -71,6 +71,21 @@ def test_a_dry_run_shows_the_first_batch_and_leaves_no_trace(query):
     assert query.run_here("--dry-run")[1] == "nothing new\n"
 
 
+def test_without_a_schema_an_empty_directory_is_nothing_new_until_a_file_is_there(query):
+    assert query.run_here("--dry-run", schema="")[:2] == (0, "nothing new\n")
+    with query.start("--every", "1s", schema="") as process:
+        assert f"{query.source}: no file with content is there yet" in process.stderr.readline()
+        query.land("0.json", range(10))
+        assert process.stdout.readline().startswith("batch 0: 1 split, 10 rows")
+        process.terminate()
+        assert process.wait(60) == 0
+    assert query.in_table() == query.landed
+
+
+def test_a_run_without_a_schema_over_an_empty_directory_ends_with_0(query):
+    assert query.run(schema="")[:2] == (0, "run finished: nothing new\n")
+
+
 def test_sigterm_ends_after_the_batch_and_a_waiting_run_at_once(query):
     query.land("0.json", range(10))
     process = query.start("--every", "1s")
