@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from ...checkpoint_meta.documents.run_summary import RunSummary
 from ...errors import OptionError, not_installed
-from ..session.query_figures import QueryFigures, families
+from ..session.query_figures import FINISHED, QueryFigures, families
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -36,8 +37,9 @@ _SOURCE: Final = "0"
 class Metrics:
     """Watches feeds, and has their newest figures whenever Prometheus asks."""
 
-    def __init__(self) -> None:
-        self._lock = Lock()
+    def __init__(self, finished: Mapping[str, float]) -> None:
+        """`finished` says of feeds when a run before last ended without an error."""
+        self._lock, self._finished = Lock(), finished
         self._feeds: dict[str, QueryFigures] = {}
         self._runs: dict[str, EmbeddedRun] = {}
 
@@ -45,10 +47,7 @@ class Metrics:
         """A run begins, of which the figures are asked from now on."""
         feed = name or run.checkpoint
         with self._lock:
-            figures = self._feeds.get(name)
-            if figures is None:
-                figures = QueryFigures(feed, feed, run.last_look, labels={"feed": feed})
-                self._feeds[name] = figures
+            figures = self._figures_of(name, feed, run.last_look)
             figures.ended, figures.last_success = None, run.last_look
             self._runs[name] = run
 
@@ -68,12 +67,17 @@ class Metrics:
         """Keep the last figures, and the error."""
         with self._lock:
             # Also a feed that could not begin has an error.
-            feed = self._feeds.setdefault(
-                name, QueryFigures(name, name, time.time(), labels={"feed": name})
-            )
+            feed = self._figures_of(name, name, time.time())
             self._take(name, feed)
             self._runs.pop(name, None)
             feed.terminated(None if error is None else type(error).__name__, time.time())
+
+    def _figures_of(self, name: str, feed: str, now: float) -> QueryFigures:
+        if name not in self._feeds:
+            figures = QueryFigures(feed, feed, now, labels={"feed": feed})
+            figures.last_finished = self._finished.get(feed)
+            self._feeds[name] = figures
+        return self._feeds[name]
 
     def _take(self, name: str, feed: QueryFigures) -> None:
         run = self._runs.get(name)
@@ -108,7 +112,7 @@ def exported(arguments: ProcessArguments) -> Iterator[Metrics | None]:
     except ImportError as error:
         what = "metrics cannot be exported to Prometheus"
         raise not_installed(what, "", "prometheus-client", "prometheus") from error
-    metrics, registry = Metrics(), CollectorRegistry()
+    metrics, registry = Metrics(_finished_in(arguments.metrics_file)), CollectorRegistry()
     registry.register(metrics)
     server, is_over = None, Event()
     if arguments.metrics_port is not None:
@@ -134,6 +138,19 @@ def exported(arguments: ProcessArguments) -> Iterator[Metrics | None]:
         if server is not None:
             server.shutdown()
             server.server_close()
+
+
+def _finished_in(path: str) -> Mapping[str, float]:
+    """When feeds last finished, as the process before has written it; empty without such a file."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    finished: dict[str, float] = {}
+    # A file of something else is replaced in any case.
+    with suppress(OSError, ValueError, KeyError):
+        for family in text_string_to_metric_families(Path(path).read_text(encoding="utf-8")):
+            samples = (sample for sample in family.samples if sample.name == FINISHED)
+            finished |= {sample.labels["feed"]: sample.value for sample in samples}
+    return finished
 
 
 def _write_on(registry: Any, path: str, is_over: Event) -> None:

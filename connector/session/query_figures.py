@@ -54,6 +54,9 @@ class Sample(NamedTuple):
     kind: Literal["gauge", "counter"] = "gauge"
 
 
+FINISHED: Final = "sluice_last_finished_timestamp_seconds"
+
+
 @dataclass
 class QueryFigures:
     """One query by its name; a run that is started under the same name takes it over."""
@@ -64,6 +67,9 @@ class QueryFigures:
     """Time at which a trigger last ended, with or without a batch; the start counts as one."""
 
     ended: float | None = None
+    last_finished: float | None = None
+    """Time at which a run last ended without an error."""
+
     last_batch: float | None = None
     last_error: tuple[str, float] | None = None
     failures: int = 0
@@ -109,7 +115,9 @@ class QueryFigures:
     def terminated(self, exception: str | None, now: float) -> None:
         """The run has ended; with an exception it has failed."""
         self.ended = now
-        if exception is not None:
+        if exception is None:
+            self.last_finished = now
+        else:
             self.failures += 1
             self.last_error = (error_name(exception), now)
 
@@ -122,6 +130,8 @@ class QueryFigures:
         yield Sample("sluice_batches_total", label, self.batches, "counter")
         if self.last_batch is not None:
             yield Sample("sluice_last_batch_timestamp_seconds", label, self.last_batch)
+        if self.last_finished is not None:
+            yield Sample(FINISHED, label, self.last_finished)
         if self.last_error is not None:
             error, when = self.last_error
             yield Sample("sluice_last_error_timestamp_seconds", {**label, "error": error}, when)

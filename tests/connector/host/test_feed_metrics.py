@@ -22,6 +22,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pyspark_sluice.connector.session.query_figures import QueryFigures
 from pyspark_sluice.tests.connector.host.feeds import Feeds
+from pyspark_sluice.tests.connector.session.prometheus_rules import Scrapes, alerts_of
+from pyspark_sluice.tests.connector.session.test_alerts import RULES
 from pyspark_sluice.tests.patience import wait_until
 
 
@@ -52,6 +54,24 @@ def test_a_file_has_the_figures_of_each_feed_also_of_one_that_fails(feeds, tmp_p
     assert found["sluice_backlog_splits", "a"][0] == 0
     # It came by a rename: what was written first is gone.
     assert [path.name for path in tmp_path.glob("*.prom*")] == ["sluice.prom"]
+
+
+def test_a_run_that_never_came_fires_an_alert_and_a_run_that_failed_does_not_hide_it(
+    feeds, tmp_path
+):
+    file = tmp_path / "sluice.prom"
+    feeds.land("a", "1.json", 1)
+    assert feeds.run("--metrics-file", str(file))[0] == 0
+    finished = samples(file.read_text())["sluice_last_finished_timestamp_seconds", "a"][0]
+    (feeds.directory("a") / "2.json").write_text("{broken\n")
+    assert feeds.run("--metrics-file", str(file))[0] == 1
+    assert samples(file.read_text())["sluice_last_finished_timestamp_seconds", "a"][0] == finished
+    (alert,) = (each for each in alerts_of(RULES) if each.name == "SluiceRunOverdue")
+    scrapes = Scrapes()
+    for hours, fires in ((1, []), (3, ["a", "b", "c"])):
+        scrapes.scrape(finished + 3600 * hours, file.read_text())
+        found = alert.firing(scrapes, finished + 3600 * hours)
+        assert sorted(dict(labels)["feed"] for labels in found) == fires
 
 
 def test_a_file_that_cannot_be_written_stops_no_feed(feeds, tmp_path, caplog):

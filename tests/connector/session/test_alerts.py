@@ -174,6 +174,7 @@ def test_each_trouble_fires_its_alert_and_a_healthy_day_none(name, tmp_path, mon
 def test_rules_and_dashboard_use_only_metrics_that_a_query_has(tmp_path):
     with _monitored(tmp_path, {}) as query:
         query.query.data.rename(query.query.data.with_name("away"))
+        query.end()
         query.end(SourceUnavailable("gone", "", "", "", ""))
         query.wait(TICK)
     scraped = {dict(labels)["__name__"] for labels in query.scrapes.taken[-1][1]}
