@@ -17,7 +17,7 @@ from pyspark_sluice.connector.cli.app import app_of
 from pyspark_sluice.connector.cli.commands.runbook import sections_about
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.errors import FencedError, OptionError, without_history
-from pyspark_sluice.tests.pages import blocks, pages, user_pages
+from pyspark_sluice.tests.pages import pages, user_pages
 from pyspark_sluice.tests.repository import ROOT
 
 RUNBOOK = "docs/runbook.md"
@@ -99,23 +99,6 @@ def test_the_list_of_dependencies_for_a_zip_file_is_that_of_the_package():
     (named,) = re.findall(r"for the same interpreter: (.+?)\.", text)
     # Tasks do without the command line.
     assert set(re.split(r", | and ", named)) == needed - {"pydantic-settings", "typer", "rich"}
-
-
-PRIVATE = re.compile(
-    r"\b(outstanding|acknowledge[ds]?|goals?|busy machine|earlier version|older releases|seed \d+"
-    r"|two to three times|whole workers)\b|\([0-9a-f]{7,8}\)"
-)
-
-
-def test_pages_for_users_have_one_word_for_one_thing_and_no_notes_of_the_laboratory():
-    found = []
-    for page in user_pages():
-        # What is quoted from a program has the program's words.
-        text = page.read_text(encoding="utf-8")
-        for block in blocks(page):
-            text = text.replace(block.code, "")
-        found += [f"{page.name}: {match.group()}" for match in PRIVATE.finditer(text)]
-    assert found == []
 
 
 def test_one_figure_for_one_speed():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import inspect
 import pydoc
-from pathlib import Path
 
 import pytest
 
@@ -86,12 +85,3 @@ def test_help_shows_each_public_name():
     assert "DefaultSource = class SluiceDataSource" in words
     assert "__getattr__" not in text
     assert {"errors", "tables", "__version__"} < set(dir(pyspark_sluice))
-
-
-def test_every_public_docstring_is_a_sentence():
-    # Its first line names what it is about: a fragment ("Of the task.") reads as nothing in help().
-    for name, shown in PUBLIC.items():
-        first = str(inspect.getdoc(shown)).partition("\n")[0]
-        assert first.endswith((".", ":")), name
-        assert len(first.split()) > 4, name
-    assert Path(inspect.getfile(pyspark_sluice)).name == "__init__.py"

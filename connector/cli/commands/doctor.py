@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
@@ -13,9 +14,8 @@ from ....checkpoint_meta.storage.urls import absolute, join
 from ....checkpoint_meta.stores.exclusive_creates import race
 from ....checkpoint_meta.stores.open_store import open_store
 from ....enumerator.files.discovery.tree_discovery import all_files
-from ....errors import StateMissingError
+from ....errors import SluiceError, StateMissingError
 from ...options.model import parse_options
-from ...query.spark_checkpoint import lacks_metadata
 from ...source.discovery import make_listing
 from ...views.amounts import counted
 from ..answer import Answer
@@ -75,15 +75,15 @@ def doctor(arguments: DoctorArguments) -> Generator[str, None, Answer]:
 
 
 def _findings(arguments: DoctorArguments) -> Iterator[Finding]:
-
     options = parsed_options(arguments.option or ())
     storage = parsed_storage_options(arguments.storage_options)
     for check in (*interpreter_checks(), *_place_checks(arguments, options, storage)):
         yield check.finding()
     if arguments.master or arguments.spark:
         place = ""
-        if arguments.state:
-            place = _place_of(arguments)
+        # A place that cannot be used is a finding already.
+        with suppress(SluiceError):
+            place = arguments.state and _place_of(arguments)
         yield from executor_findings(arguments.master or "local[2]", place, storage)
 
 
@@ -99,13 +99,6 @@ def _place_checks(
         elsewhere = "Repair access, or keep state in a place that has it (stateLocation)."
         look = partial(_writable, partial(_place_of, arguments), storage, to_read=False)
         yield Check("state from the driver", good, elsewhere, look)
-        yield Check(
-            "Spark's checkpoint",
-            "the id of the query, without which Spark 4.2 and newer do not start it",
-            "Put the file back from a copy; or prepare a new query with `sluice fork`, which "
-            "starts it after the newest checkpoint that the sink has.",
-            partial(_has_metadata, arguments, storage),
-        )
     values = {name.lower(): text for name, text in options.items()}
     written = {name: values.get(name.lower(), "") for name in _PLACES}
     kind, _, table = arguments.to.partition(":")
@@ -140,13 +133,6 @@ def _writable(place: Any, storage: Mapping[str, Any], *, to_read: bool) -> str:
     store = open_store(where, storage, to_read=to_read)
     with left_as_it_was(where):
         return f"{tried(store)}; {race(store)}"
-
-
-def _has_metadata(arguments: DoctorArguments, storage: Mapping[str, Any]) -> str:
-
-    if lacks_metadata(arguments.state, open_store(_place_of(arguments), storage), storage):
-        raise NotAsExpected("no metadata, although the query has batches")
-    return "its id, or no batches yet"
 
 
 def _first_file(given: Mapping[str, Any]) -> str:

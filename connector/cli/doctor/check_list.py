@@ -14,8 +14,8 @@ Verdict = Literal["ok", "warning", "failed"]
 class NotAsExpected(Exception):
     """A look found something else than what is expected."""
 
-    def __init__(self, found: str, way_out: str = "", verdict: Verdict = "failed") -> None:
-        """`way_out` is of this case; by default that of the check."""
+    def __init__(self, found: str, way_out: str = "", verdict: Verdict | None = None) -> None:
+        """`way_out` and `verdict` are of this case; by default those of the check."""
         super().__init__(found)
         self.way_out, self.verdict = way_out, verdict
 
@@ -47,13 +47,16 @@ class Check:
     look: Callable[[], str]
     """Returns what it found; any error is a finding."""
 
+    verdict: Verdict = "failed"
+    """Of an error."""
+
     def finding(self) -> Finding:
         """Look."""
         try:
             return Finding(self.what, "ok", self.look(), self.expected)
         except NotAsExpected as other:
-            way_out = other.way_out or self.way_out
-            return Finding(self.what, other.verdict, str(other), self.expected, way_out)
+            found, verdict = str(other), other.verdict or self.verdict
+            return Finding(self.what, verdict, found, self.expected, other.way_out or self.way_out)
         except Exception as error:  # noqa: BLE001 - each client and Spark have errors of their own
             found = str(error) if isinstance(error, SluiceError | AssertionError) else repr(error)
-            return Finding(self.what, "failed", found, self.expected, self.way_out)
+            return Finding(self.what, self.verdict, found, self.expected, self.way_out)

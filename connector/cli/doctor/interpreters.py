@@ -39,12 +39,9 @@ print(json.dumps(found))
 
 
 def interpreter_checks() -> Iterator[Check]:
-    """This interpreter, those that Spark starts, and Java."""
-    untested = "This version has not been tested."
-    yield Check("python", "Python 3.11 to 3.13", untested, _this_python)
-    yield Check(
-        "packages", "the releases that pyspark-sluice needs", "Install these releases.", _packages
-    )
+    """The packages of this interpreter, the interpreters that Spark starts, and Java."""
+    tested = "Python 3.11 to 3.13, Spark 4.0 to 4.3, and the releases that pyspark-sluice needs"
+    yield Check("packages", tested, "Install these releases.", _packages)
     configured = interpreters_before()
     driver = configured.get("PYSPARK_DRIVER_PYTHON") or configured.get("PYSPARK_PYTHON")
     # PYSPARK_DRIVER_PYTHON is for the driver alone; tasks are started with the other one.
@@ -54,23 +51,17 @@ def interpreter_checks() -> Iterator[Check]:
     yield Check("python of Spark", finds, install, partial(_sees_source, driver or sys.executable))
     if worker and worker != driver:
         yield Check("python of tasks", finds, install, partial(_sees_source, worker))
-    first = shutil.which("python3")
-    if not driver and not (first and is_same_environment(first)):
+    first = shutil.which("python3") or "python3"
+    if not driver and not is_same_environment(first):
         # What spark-submit, notebooks and programs that import Spark first would run.
         activate = (
             "Import pyspark_sluice before the session is created, activate the environment, or set "
             "PYSPARK_PYTHON."
         )
-        yield Check("python3 of the PATH", finds, activate, partial(_of_the_path, first, activate))
+        look = partial(_sees_source, first, activate)
+        yield Check("python3 of the PATH", finds, activate, look, "warning")
     runtime = f"Install a Java {_LEAST_JAVA} runtime, or set JAVA_HOME to one."
     yield Check("java", f"Java {_LEAST_JAVA} or newer", runtime, _java)
-
-
-def _this_python() -> str:
-    found = f"{platform.python_version()} at {sys.executable}"
-    if not (3, 11) <= sys.version_info[:2] <= (3, 13):
-        raise NotAsExpected(found, verdict="warning")
-    return found
 
 
 def _version_of(text: str) -> tuple[int, ...]:
@@ -91,21 +82,23 @@ def _packages() -> str:
             found[name] = "not installed"
     if old := [n for n in least if _version_of(found[n]) < _version_of(least[n])]:
         raise NotAsExpected(", ".join(f"{n} {found[n]}, not {least[n]} or newer" for n in old))
-    if _version_of(found["pyspark"])[:2] > (4, 3):
-        tested = "Spark 4.0 to 4.3 is tested."
-        raise NotAsExpected(f"pyspark {found['pyspark']}", tested, "warning")
-    return ", ".join(f"{name} {version}" for name, version in found.items())
+    python = platform.python_version()
+    versions = f"Python {python}, " + ", ".join(f"{name} {found[name]}" for name in least)
+    if sys.version_info[:2] > (3, 13) or _version_of(found["pyspark"])[:2] > (4, 3):
+        raise NotAsExpected(versions, "This release has not been tested.", "warning")
+    return versions
 
 
-def _sees_source(python: str) -> str:
+def _sees_source(python: str, way_out: str = "") -> str:
     asked = _asked(python)
     if isinstance(asked, str):
-        way_out = "Correct PYSPARK_PYTHON or PYSPARK_DRIVER_PYTHON."
+        way_out = way_out or "Correct PYSPARK_PYTHON or PYSPARK_DRIVER_PYTHON."
         raise NotAsExpected(f"{python} cannot be run: {asked}", way_out)
     found = f"{python}, Python {'.'.join(map(str, asked['version']))}"
     if "error" in asked:
-        way_out = "Install what the message names for that interpreter."
-        raise NotAsExpected(f"{found}: {asked['error']}", way_out if "package" in asked else "")
+        if "package" in asked:
+            way_out = way_out or "Install what the message names for that interpreter."
+        raise NotAsExpected(f"{found}: {asked['error']}", way_out)
     if not asked["sees"]:
         way_out = "pip install . instead of -e, or pyspark_sluice.register(spark)."
         raise NotAsExpected(f"{found}: imported, not listed", way_out, "warning")
@@ -113,15 +106,6 @@ def _sees_source(python: str) -> str:
         way_out = "Driver and executors need the same Python version: set PYSPARK_PYTHON."
         raise NotAsExpected(found, way_out, "warning")
     return f"{found}, {asked['package']}"
-
-
-def _of_the_path(python: str | None, way_out: str) -> str:
-    try:
-        if python is None:
-            raise NotAsExpected("none")
-        return _sees_source(python)
-    except NotAsExpected as other:
-        raise NotAsExpected(str(other), way_out, "warning") from None
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:

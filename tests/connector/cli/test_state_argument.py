@@ -77,15 +77,13 @@ def test_what_sparks_log_refers_to_is_looked_for(query, capsys):
     assert main(["verify", query.state]) == 0
 
 
-def test_verify_and_doctor_notice_that_spark_s_metadata_is_missing(query, capsys):
+def test_verify_notices_that_spark_s_metadata_is_missing(query, capsys):
     write_offsets(query, [offset(query, 1)])
     assert main(["verify", str(query.location)]) == 0
     (query.location / "metadata").unlink()
     capsys.readouterr()
     assert main(["verify", str(query.location)]) == 1
     assert "metadata  Spark's file of the query's id" in capsys.readouterr().out
-    assert main(["doctor", str(query.location)]) == 1
-    assert "no metadata, although the query has batches" in capsys.readouterr().out
 
 
 def test_spark_s_log_says_what_is_missing_where_no_checkpoint_is_left(query, capsys):

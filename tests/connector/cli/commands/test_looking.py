@@ -206,17 +206,3 @@ def test_the_runbook_is_a_page_in_pipes_and_a_document_for_programs(capsys):
     text = told(capsys, "runbook", "FencedError").out
     assert text.startswith("#")
     assert run(capsys, "runbook", "FencedError") == {"sections": text.rstrip("\n") + "\n"}
-
-
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_each_argument_and_option_is_explained_in_sentences(name):
-    explained = [given.help for given in COMMANDS[name].params if given.name != "help"]
-    assert all(explained)
-    verbs = {text.split()[0] for text in explained}
-    assert verbs <= {
-        "Also", "Announce", "Check", "Compare", "Continue", "Count", "Create", "Decode", "Find",
-        "Give", "Go", "Keep", "Leave", "Let", "Make", "Permit", "Print", "Read", "Replace",
-        "Report", "Run", "Search", "Select", "Serve", "Show", "Start", "Stop", "Store", "Use",
-        "Wait", "Write",
-    }  # fmt: skip
-    assert [text for text in explained if not text.endswith((".", "..."))] == []
