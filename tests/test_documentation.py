@@ -94,11 +94,15 @@ def _prose(text):
             yield number, line
 
 
-def test_every_option_is_on_one_of_the_two_pages_once_and_there_are_at_most_a_hundred():
+def test_every_option_is_on_one_of_the_two_pages_once_and_at_most_a_hundred_are_our_own():
     options_table = tool("options_table")
     shown = [name for names in options_table.groups().values() for name in names]
     assert sorted([*shown, *options_table.EXPERT]) == sorted(options_table.visible())
-    assert len(shown) <= 100
+    of_spark = options_table.OF_SPARK
+    assert of_spark <= {*options_table.visible()}
+    own = len({*options_table.visible()} - of_spark)
+    assert own <= 100
+    assert f"{own} are of Sluice" in (ROOT / "docs/options.md").read_text()
 
 
 def test_the_options_without_effect_are_in_one_sentence():

@@ -26,7 +26,7 @@ class OptionTypes(TypedDict, total=False):
     # All names of options, as in the reference and as in Python.
 """
 _WIDTH = 100
-_AUTO = ("parallelism", "open_cost_bytes")
+_AUTO = ("parallelism",)
 
 
 def source() -> str:

@@ -181,7 +181,7 @@ def _default(field: FieldInfo) -> str:
     if field.alias == "fileFormat":  # The readers below have a default; a query has not.
         return "required"
     if value is None:
-        return "`auto`" if field.alias in ("parallelism", "openCostBytes") else ""
+        return "`auto`" if field.alias == "parallelism" else ""
     if value is PydanticUndefined:  # An empty list or object.
         return ""
     if isinstance(value, Enum):
@@ -205,10 +205,9 @@ def _with_unit(number: int, units: dict[str, int]) -> str:
 
 
 EXPERT = [
-    *("checkpoints_ahead", "open_cost_bytes", "batch_bytes", "max_pending_files", "fresh_share"),
+    *("checkpoints_ahead", "batch_bytes", "fresh_share"),
     *("discovery_timeout", "discovery_attempts", "max_split_attempts", "log_level"),
     *("clean_source_while_retained", "retain_checkpoints_for", "keep_file_rows"),
-    "alignment_idle_timeout",
     *("infer_sample_files", "infer_sample_bytes", "max_new_columns", "write_sort_by"),
     *("max_bad_record_share", "write_compression"),
     *("source", "source_options", "format_options", "starting_state", "available_now"),
@@ -216,6 +215,21 @@ EXPERT = [
     *("wildcard_col_name", "row_validation_xsd_path", "datetime_rebase_mode", "int96_rebase_mode"),
 ]
 """Options that hardly any query needs; they have a page of their own."""
+
+OF_SPARK = frozenset(
+    (
+        *("sep", "quote", "escape", "comment", "header", "enforce_schema", "empty_value"),
+        *("nan_value", "positive_inf", "negative_inf", "null_value", "line_sep", "encoding"),
+        *("ignore_leading_white_space", "ignore_trailing_white_space", "multi_line", "wholetext"),
+        *("char_to_escape_quote_escaping", "single_variant_column", "allow_comments"),
+        *("allow_unquoted_field_names", "allow_single_quotes", "allow_non_numeric_numbers"),
+        *("row_tag", "attribute_prefix", "value_tag", "exclude_attribute", "ignore_namespace"),
+        *("ignore_surrounding_spaces", "column_name_of_corrupt_record", "wildcard_col_name"),
+        *("date_format", "timestamp_format", "timestamp_ntz_format", "row_validation_xsd_path"),
+        *("datetime_rebase_mode", "int96_rebase_mode"),
+    )
+)
+"""Options of Spark's readers, which have Spark's names and meaning."""
 
 _BY_FORMAT = {
     "CSV": ("csv",),

@@ -45,7 +45,6 @@ WITHOUT_EFFECT = ("prefersDecimal", "ignoreNullFields", "dropFieldIfAllNull", "r
 SPARK: tuple[KnownName, ...] = (
     KnownName("inferSchema", "inferColumnTypes"),
     KnownName("maxPartitionBytes", "maxSplitBytes", "As spark.sql.files.maxPartitionBytes."),
-    KnownName("openCostInBytes", "openCostBytes", "As spark.sql.files.openCostInBytes."),
     KnownName(
         "latestFirst",
         "fileOrder",

@@ -9,9 +9,7 @@ class OptionTypes(TypedDict, total=False):
     acceptUnrelatedFiles: bool
     accept_unrelated_files: bool
     alignmentGroup: str
-    alignmentIdleTimeout: int | str
     alignment_group: str
-    alignment_idle_timeout: int | str
     allowComments: bool
     allowNonNumericNumbers: bool
     allowSingleQuotes: bool
@@ -134,7 +132,6 @@ class OptionTypes(TypedDict, total=False):
     maxFileAge: int | str
     maxFilesPerTrigger: int
     maxNewColumns: int
-    maxPendingFiles: int
     maxRecordBytes: int | str
     maxRowsPerTrigger: int
     maxSplitAttempts: int
@@ -146,7 +143,6 @@ class OptionTypes(TypedDict, total=False):
     max_file_age: int | str
     max_files_per_trigger: int
     max_new_columns: int
-    max_pending_files: int
     max_record_bytes: int | str
     max_rows_per_trigger: int
     max_split_attempts: int
@@ -174,8 +170,6 @@ class OptionTypes(TypedDict, total=False):
     on_missing_event_time: Literal["fail", "mtime"]
     on_overwrite: Literal["ignore", "reprocess", "replace", "fail", "appendTail"]
     on_split_error: Literal["fail", "return"]
-    openCostBytes: int | str
-    open_cost_bytes: int | str
     parallelism: int | str
     path: str
     pathGlobFilter: str

@@ -88,12 +88,10 @@ OF_EVERY_SOURCE: Final = (
 
 OF_FILES: Final = (
     *_rules(
-        "max_event_time_skew on_late_file event_time_column on_missing_event_time "
-        "alignment_group alignment_idle_timeout",
+        "max_event_time_skew on_late_file event_time_column on_missing_event_time alignment_group",
         "file_order",
         (FileOrder.EVENT_TIME,),
     ),
-    Rule("alignment_idle_timeout", "alignment_group"),
     Rule("event_time_unit", "event_time_column"),
     *_rules("dead_letter_queue_url", "discovery_mode", ("notifications",)),
     *_rules("queue_url", "discovery_mode", ("notifications", "journal")),

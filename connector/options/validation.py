@@ -195,12 +195,9 @@ def instant_in(time_zone: str, text: str) -> int:
 _BATCHES = (
     "max_files_per_trigger max_bytes_per_trigger max_rows_per_trigger max_batch_duration "
     "fresh_share file_order max_event_time_skew on_late_file "
-    "event_time_column event_time_unit on_missing_event_time alignment_group "
-    "alignment_idle_timeout"
+    "event_time_column event_time_unit on_missing_event_time alignment_group"
 )
-_PROGRESS = (
-    "include_existing_files on_overwrite on_split_error max_split_attempts max_pending_files"
-)
+_PROGRESS = "include_existing_files on_overwrite on_split_error max_split_attempts"
 _QUEUE = "discovery_mode queue_url dead_letter_queue_url"
 _CHECKPOINTS = (
     "available_now bad_records_path starting_state allow_unread_batches checkpoints_ahead "

@@ -65,6 +65,12 @@ _TARGET_BYTES = 128 * 1024 * 1024
 _LEAST_BYTES_OF_WRITERS = 8 * 1024 * 1024
 
 # Some 30 microseconds at the speed of decoding: what a packed local file costs.
+_MAX_PENDING = 1_000_000
+"""Listing pauses while so many files wait: what bounds the memory of a first listing."""
+
+_ALIGNMENT_PATIENCE = 300.0
+"""Seconds for which a source that has nothing to read holds the others of its group back."""
+
 _OPEN_COST_LOCAL = 8 * 1024
 
 # A request or two to an object store (Spark's openCostInBytes).
@@ -118,7 +124,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         return FilePolicy(
             options.discovery_interval / 1000,
             options.discovery_attempts,
-            max_pending=options.max_pending_files,
+            max_pending=_MAX_PENDING,
             include_existing=options.include_existing_files,
             fresh_share=options.fresh_share,
             event_time=event_time,
@@ -143,7 +149,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             open_store(state_root(options), options.storage_options),
             options.alignment_group,
             options.source_name,
-            options.alignment_idle_timeout / 1000,
+            _ALIGNMENT_PATIENCE,
         )
         return Alignment(positions, options.discovery_interval / 1000)
 
@@ -170,10 +176,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
 
     def spreader(self) -> SplitSpreader:
         """Spreads splits over readers."""
-        cost = self.options.open_cost_bytes
-        if cost is None:
-            paths = loaded_paths(self.options.path)
-            cost = _OPEN_COST_LOCAL if all(p.is_local for p in paths) else _OPEN_COST_REMOTE
+        paths = loaded_paths(self.options.path)
+        cost = _OPEN_COST_LOCAL if all(p.is_local for p in paths) else _OPEN_COST_REMOTE
         writes = bool(self.options.write_to) and self.options.write_copy == "always"
         least = _LEAST_BYTES_OF_WRITERS if writes else 0
         return SplitSpreader(_TARGET_BYTES, cost, driver_cores(), least)

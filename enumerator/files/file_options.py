@@ -86,13 +86,6 @@ class EventTimeOptions(BaseModel):
         "later than the earliest pending file of another one. No checkpoint is planned ahead. See "
         "[Aligning sources](aligning-sources.md).",
     )
-    alignment_idle_timeout: Milliseconds = Field(
-        300_000,
-        gt=0,
-        description="With alignmentGroup: how long a source that has nothing to read holds the "
-        "others back. In an AvailableNow run it does not hold them back.",
-        json_schema_extra={"unit": "milliseconds"},
-    )
     start_at: str = Field(
         "",
         description="Read only files from here on: an event time such as 2026-01-02T03:00:00, or "
@@ -125,12 +118,6 @@ class LedgerOptions(BaseModel):
         description="Share of each batch that is reserved, while there is a backlog, for the "
         "files at the end of fileOrder (with mtime the newest): of its bytes if bytes are "
         "limited, otherwise of its files.",
-    )
-    max_pending_files: int = Field(
-        1_000_000,
-        gt=0,
-        description="Listing pauses while this many files wait to be read; this limits the memory "
-        "of a first listing.",
     )
     include_existing_files: bool = Field(
         True,
@@ -243,14 +230,6 @@ class EnumeratorOptions(DiscoveryOptions, LedgerOptions, EventTimeOptions):
         128 * 1024 * 1024,
         gt=0,
         description="Largest split; larger files are split if their format allows it.",
-        json_schema_extra=_BYTES,
-    )
-    open_cost_bytes: Annotated[ByteSize | None, BeforeValidator(_auto)] = Field(
-        None,
-        ge=0,
-        description="Cost of opening a file, as additional bytes; used to distribute splits among "
-        "readers. auto: 8k on local paths, where small files are read together, otherwise 4m as "
-        "in Spark.",
         json_schema_extra=_BYTES,
     )
     on_split_error: Literal["fail", "return"] = Field(

@@ -25,7 +25,6 @@ VALUES = {
     "cleanSourceRetention": "8 days",
     "sourceArchiveDir": "/old",
     "maxSplitBytes": "64m",
-    "openCostBytes": "2m",
 }
 TOGETHER = {
     "cleanSource": {"sourceArchiveDir": "/old"},

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import StructType
 
+from pyspark_sluice.connector.source import file_source
 from pyspark_sluice.connector.source.file_source import driver_cores
 from pyspark_sluice.tests.connector.stream import LONG_AGO
 
@@ -60,9 +61,10 @@ def test_a_batch_has_as_many_tasks_as_the_parallelism_says(begin):
     assert len(partitions) == 3
 
 
-def test_a_batch_has_as_many_tasks_as_its_bytes_want_after_one_that_wanted_many(begin):
+def test_a_batch_has_as_many_tasks_as_its_bytes_want_after_one_that_wanted_many(begin, monkeypatch):
     # As if each file were half of what a reader is meant to read; no core is idle at the end.
-    stream = begin(maxFilesPerTrigger="12", openCostBytes="64m")
+    monkeypatch.setattr(file_source, "_OPEN_COST_LOCAL", 64 * 1024 * 1024)
+    stream = begin(maxFilesPerTrigger="12")
     stream.land(*(f"{number:02}.json" for number in range(17)))
     cores = driver_cores()
     for files, by_size in ((12, 7), (5, 3)):

@@ -20,6 +20,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.connector.query import driver
+from pyspark_sluice.connector.source import file_source
 from pyspark_sluice.errors import SluiceError, StateError
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.tests.connector.stream import LONG_AGO
@@ -159,8 +160,9 @@ def test_a_listing_that_fails_is_tried_as_often_as_the_option_says(begin, tmp_pa
     assert Failing.listings == 2
 
 
-def test_listing_pauses_while_the_maximum_of_files_is_pending(begin):
-    stream = begin(maxPendingFiles="10", maxFilesPerTrigger="1")
+def test_listing_pauses_while_the_maximum_of_files_is_pending(begin, monkeypatch):
+    monkeypatch.setattr(file_source, "_MAX_PENDING", 10)
+    stream = begin(maxFilesPerTrigger="1")
     stream.land(*(f"{number}.json" for number in range(20)))
     rows = stream.batch()
     stream.land(*(f"{number}.json" for number in range(20, 25)))

@@ -34,11 +34,6 @@ BY_FSSPEC = {**NOTIFICATIONS, "storageOptions": '{"client": "fsspec"}'}
             "eventTimePattern: found, but no option uses times in paths",
         ),
         ({"alignmentGroup": "shop"}, "alignmentGroup: found with fileOrder=mtime"),
-        ({"alignmentIdleTimeout": "2m"}, "alignmentIdleTimeout: found with fileOrder=mtime"),
-        (
-            {"alignmentIdleTimeout": "2m", "fileOrder": "eventTime"},
-            "alignmentIdleTimeout: found without alignmentGroup",
-        ),
         (
             {"eventTimePattern": "{yyyy}"},
             "eventTimePattern: found, but no option uses times in paths",
@@ -169,7 +164,7 @@ IN_BATCHES_TOO = {
     "ignored_path_segment_regex", "modified_after", "modified_before", "min_file_size",
     "max_file_age", "settle_time", "ready_marker", "full_listing_interval", "discovery_interval",
     "start_at", "end_at", "event_time_pattern", "discovery_timeout", "discovery_attempts",
-    "parallelism", "max_split_bytes", "open_cost_bytes",
+    "parallelism", "max_split_bytes",
 }  # fmt: skip
 """Which files there are, how they are spread over tasks, and what names the query."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_sluice.connector.source import file_source
 from pyspark_sluice.tests.connector.stream import Stream
 from pyspark_sluice.tests.patience import wait_until
 
@@ -59,9 +60,10 @@ def clicks_until(query, count):
     return clicks
 
 
-@pytest.mark.effect_of("alignmentGroup", "alignmentIdleTimeout")
-def test_a_source_waits_for_another_until_that_is_idle_and_says_so(query):
-    clicks, orders = query.begin(alignmentIdleTimeout="5s", maxFilesPerTrigger="1")
+@pytest.mark.effect_of("alignmentGroup")
+def test_a_source_waits_for_another_until_that_is_idle_and_says_so(query, monkeypatch):
+    monkeypatch.setattr(file_source, "_ALIGNMENT_PATIENCE", 5.0)
+    clicks, orders = query.begin(maxFilesPerTrigger="1")
     clicks.land(*map(hour, range(1, 7)))
     orders.land(hour(1))
     assert clicks_until(query, 2) == [0, 1]
