@@ -28,6 +28,7 @@ from ..checkpoint_meta.documents.reader_commit import (
     about,
 )
 from ..checkpoint_meta.documents.serializer import VersionedSerializer
+from ..checkpoint_meta.documents.written_file import Removal
 from ..errors import ProtocolError, SluiceError
 from .acknowledgement import Outcome, Replay
 from .api import (
@@ -41,7 +42,7 @@ from .api import (
     SplitT,
 )
 from .budget import RemainingBudget
-from .written_files import NO_FILE, Recording, RowsWriter, rows_about
+from .written_files import Recording, RowsWriter, rows_about
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,9 @@ class DirectWrite(Generic[SplitT]):
     begin: Callable[[Assignment[SplitT]], RowsWriter]
     described: Callable[[pa.Schema], Mapping[str, Any]]
     """Spark's JSON of the struct with the columns of the rows in the files; goes into commits."""
+
+    removals: Callable[[Assignment[SplitT]], Sequence[Removal]] = lambda _: ()
+    """Rows of earlier batches that leave the table, as the assignment alone says."""
 
     looks: bool = False  # see `TABLE_LOOKS`
 
@@ -150,8 +154,8 @@ class ReaderTask(Generic[SplitT]):
         # With a commit nothing is written again: its files are there, and durable.
         counted = earlier or run.write(self.writes)
         self._check_claim(assignment)
-        files = counted.written_files or ([NO_FILE] if self.writes.looks else ())
-        yield from rows_about(files, assignment.checkpoint, assignment.reader, assignment.origin)
+        origin, looks = assignment.origin, self.writes.looks
+        yield from rows_about(counted, assignment.checkpoint, origin, looks=looks)
 
     def _check_claim(self, assignment: Assignment[SplitT]) -> None:
         if assignment.claim:
@@ -185,6 +189,8 @@ class _Run(Generic[SplitT]):
             )
 
     def write(self, writes: DirectWrite[SplitT]) -> ReaderCommit:
+        # First: what cannot be removed is an error before a row is written.
+        removals = writes.removals(self.assignment)
         writer, steps = writes.begin(self.assignment), self._steps()
         try:
             while True:
@@ -204,7 +210,11 @@ class _Run(Generic[SplitT]):
                 self.recording.discard()
             raise
         # If this fails, the commit may be there, so its files have to stay.
-        update = {"written_files": files, "written_schema": writes.described(writer.schema)}
+        update = {
+            "written_files": files,
+            "written_schema": writes.described(writer.schema),
+            "removals": removals,
+        }
         counted = self._publish(mine.model_copy(update=update))
         own = {file.path for file in files}
         if own.isdisjoint(file.path for file in counted.written_files or ()):

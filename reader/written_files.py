@@ -5,6 +5,7 @@ Under a direct write the stream has a row for each data file instead.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, Protocol
 
@@ -12,7 +13,8 @@ import pyarrow as pa
 
 from ..checkpoint_meta.documents.batch_mark import BatchMark
 from ..checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity
-from ..checkpoint_meta.documents.written_file import BadRecordsFile, WrittenFile
+from ..checkpoint_meta.documents.reader_commit import ReaderCommit
+from ..checkpoint_meta.documents.written_file import BadRecordsFile, Removal, WrittenFile
 from .api import LeftOut
 
 
@@ -55,6 +57,7 @@ SCHEMA: Final = pa.schema(
         ("bytes", pa.int64()),
         ("partition", pa.map_(pa.string(), pa.string())),
         ("statistics", pa.string()),
+        ("removals", pa.string()),
         ("checkpoint", pa.int64()),
         ("reader", pa.int32()),
         ("lineage", pa.string()),
@@ -64,6 +67,7 @@ SCHEMA: Final = pa.schema(
 )
 """The columns of the stream.
 
+In `removals` is JSON, in the first row of a reader, of the rows that leave the table; else nothing.
 The last three are for the sink: the query, the checkpoint of the file, and its `BatchOrigin`.
 """
 
@@ -78,13 +82,25 @@ NO_FILE: Final = WrittenFile(path="", rows=0, bytes=0, statistics="")
 _AT_ONCE = 10_000
 
 
+def removals_to_text(removals: Sequence[Removal]) -> str:
+    """Removals as text for a column; empty without any."""
+    return json.dumps([each.model_dump(mode="json") for each in removals]) if removals else ""
+
+
+def removals_from_text(text: str) -> Sequence[Removal]:
+    """The inverse of `removals_to_text`."""
+    return [Removal.model_validate(each) for each in json.loads(text)] if text else ()
+
+
 def rows_about(
-    files: Sequence[WrittenFile], checkpoint: CheckpointIdentity, reader: int, origin: str
+    commit: ReaderCommit, checkpoint: CheckpointIdentity, origin: str, *, looks: bool
 ) -> Iterator[pa.RecordBatch]:
     """The rows about the files of one reader commit, in their order.
 
-    `origin` is the text of the batch's `BatchOrigin`.
+    `origin` is the text of the batch's `BatchOrigin`. `looks`: there is a row in any case.
     """
+    has_row = looks or bool(commit.removals)
+    files = commit.written_files or ([NO_FILE] if has_row else [])
     for start in range(0, len(files), _AT_ONCE):
         some = files[start : start + _AT_ONCE]
         columns = {
@@ -93,8 +109,11 @@ def rows_about(
             "bytes": [file.bytes for file in some],
             "partition": [list(file.partition.items()) for file in some],
             "statistics": [file.statistics for file in some],
+            "removals": [
+                removals_to_text(() if start + row else commit.removals) for row in range(len(some))
+            ],
             "checkpoint": [checkpoint.ref.checkpoint] * len(some),
-            "reader": [reader] * len(some),
+            "reader": [commit.reader] * len(some),
             "lineage": [checkpoint.lineage] * len(some),
             "mark": [str(BatchMark.of(checkpoint))] * len(some),
             "origin": [origin] * len(some),

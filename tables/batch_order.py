@@ -24,6 +24,15 @@ class TableMark:
     digest: str
     """`digest_of` its files, or the first digits of it."""
 
+    is_by_files: bool = False
+    """True if only the names of its files say so: what was removed with them does not count."""
+
+    has_removals: bool = False
+    """True if its commit also took rows of earlier batches out; said of batches in a history."""
+
+    takes_back: bool = False
+    """True if its commit took later batches out, and added nothing; likewise."""
+
     is_certain: bool = True
     """False if later batches may be in files that others have written."""
 
@@ -44,7 +53,8 @@ def mark_by_files(paths: Iterable[str], lineage: str) -> TableMark | None:
     newest = max(batches, key=lambda mark: mark.checkpoint, default=NO_BATCH)
     if newest == NO_BATCH and is_certain:
         return None
-    return TableMark(newest, digest_of(batches.get(newest, ())), is_certain)
+    digest = digest_of(batches.get(newest, ()))
+    return TableMark(newest, digest, is_by_files=True, is_certain=is_certain)
 
 
 def inputs_by_files(
@@ -64,17 +74,17 @@ def batches_in(
 ) -> Iterator[tuple[TableMark, Sequence[str]]]:
     """The batches that a table has by the marks of its commits, each with the files it added.
 
-    Both the newest first. A mark of a commit that added nothing was set when batches were removed.
+    Both the newest first.
     """
     last: BatchMark | None = None
     for mark, files in marks:
         if last is not None and mark.batch != last:
             continue
-        if files:
+        if not mark.takes_back:
             yield mark, files
         elif mark.batch == NO_BATCH:
             return
-        last = None if files else mark.batch
+        last = mark.batch if mark.takes_back else None
 
 
 def has_batch(newest: TableMark | None, batch: WrittenBatch, table: str) -> bool:
@@ -91,6 +101,8 @@ def has_batch(newest: TableMark | None, batch: WrittenBatch, table: str) -> bool
         return False
     is_there = newest.batch == batch.mark != NO_BATCH
     if is_there and batch.digest.startswith(newest.digest):
+        return True
+    if is_there and newest.is_by_files and batch.digest_of_files.startswith(newest.digest):
         return True
     is_unknown = not previous.checksum and newest.batch.checkpoint <= previous.checkpoint
     if newest.batch == previous or (is_unknown and previous.checkpoint):

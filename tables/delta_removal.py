@@ -27,6 +27,9 @@ _FEATURES: Final = {
 }
 """Features of tables under which a commit that only removes files needs nothing else."""
 
+REMOVAL: Final = "DELETE"
+"""The operation of such a commit."""
+
 _PLAIN: Final = re.compile(r"[\w.=/-]+", re.ASCII)
 """Paths that the log has as they are; it escapes other characters."""
 
@@ -57,7 +60,7 @@ def remove_files(
         raise _not_removed(name, problem or "files of these batches are not in the table any more")
     now = int(time.time() * 1000)
     actions: list[Mapping[str, Any]] = [
-        {"commitInfo": {"timestamp": now, "operation": "DELETE", "operationParameters": {}}},
+        {"commitInfo": {"timestamp": now, "operation": REMOVAL, "operationParameters": {}}},
         *(
             {"txn": {"appId": application, "version": version, "lastUpdated": now}}
             for application, version in mark.items()

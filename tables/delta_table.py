@@ -13,12 +13,14 @@ import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from typing_extensions import override
 
 from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark, TableInput
+from ..checkpoint_meta.documents.written_file import Removal
 from ..checkpoint_meta.storage.client_options import client_config
 from ..checkpoint_meta.storage.open_storage import open_storage
 from ..checkpoint_meta.storage.providers import BY_SCHEME
@@ -32,7 +34,8 @@ from ..reader.direct_write.table_fit import check_values, has_rules, with_demand
 from .batch_order import TableMark, batches_in, inputs_by_files, mark_by_files, not_retained
 from .compaction import one_compaction
 from .delta_history import DeltaHistory
-from .delta_removal import remove_files
+from .delta_predicate import predicate_of
+from .delta_removal import REMOVAL, remove_files
 from .delta_types import both
 from .table_sink import TableSink
 from .written_batch import WrittenBatch
@@ -213,7 +216,11 @@ class DeltaSink(TableSink):
         try:
             for commit in self._history.commits(table.version()):
                 if names[0] in commit.transactions:
-                    mark = _mark([commit.transactions[name] for name in names])
+                    mark = replace(
+                        _mark([commit.transactions[name] for name in names]),
+                        has_removals="predicate" in commit.parameters,
+                        takes_back=commit.operation == REMOVAL,
+                    )
                     yield mark, [path.rpartition("/")[2] for path in commit.added]
         except FileNotFoundError as error:
             raise not_retained(self._name, str(error)) from error
@@ -338,9 +345,26 @@ class DeltaSink(TableSink):
         return Schema.from_json(json.dumps(whole))
 
     @override
+    def check_removal(self, column: str) -> None:
+        table = self._read()
+        if table is not None and _is_append_only(table):
+            raise self._append_only()
+
+    def _append_only(self) -> TableError:
+        return TableError(
+            "rows of files cannot be replaced or removed in this table",
+            self._name,
+            "delta.appendOnly=true",
+            "a table without that property",
+            "Remove the property (ALTER TABLE ... UNSET TBLPROPERTIES ('delta.appendOnly')), or "
+            "leave onOverwrite and onDelete as they are by default.",
+        )
+
+    @override
     def _commit(self, table: DeltaTable | None, batch: WrittenBatch) -> None:
         if table is None:
-            self._create(batch)
+            if batch.files:
+                self._create(batch)
             return
         partitions = list(table.metadata().partition_columns)
         if any(set(file.partition) != set(partitions) for file in batch.files):
@@ -356,8 +380,11 @@ class DeltaSink(TableSink):
         columns = with_demands(pa.schema(schema_before.to_arrow()), self._name)
         for file in batch.files:
             check_values(file.partition, columns)
-        schema = self._with(as_json, batch.schemas)
+        schema = self._with(as_json, [*batch.schemas, *map(_key_column, batch.removals[:1])])
         grows = schema != schema_before
+        if batch.removals:
+            self._replace(table, batch, schema if grows else None)
+            return
         filter_column = _plain_column(schema_before, partitions)
         if grows and (filter_column is None or _needs_feature(schema, schema_before)):
             # A commit of its own: a crash after it leaves a table that has the columns already.
@@ -371,6 +398,30 @@ class DeltaSink(TableSink):
             schema,
             partition_by=partitions,
             partition_filters=[(filter_column, "in", [])] if grows and filter_column else None,
+            commit_properties=_identity(batch, table.version() + 1),
+        )
+
+    def _replace(self, table: DeltaTable, batch: WrittenBatch, grown: Schema | None) -> None:
+        """Take rows out and add those of the batch in one commit, which delta-rs writes again.
+
+        Never by actions of removal: those of a file with a deletion vector remove nothing, and next
+        to a compaction its rows would be there twice.
+        """
+        from deltalake import WriterProperties, write_deltalake
+
+        if _is_append_only(table):
+            raise self._append_only()
+        if grown is not None:
+            # A commit of its own: a crash after it leaves a table that has the columns already.
+            table.alter.add_columns([*grown.fields], commit_properties=_without_retries())
+        columns = pa.schema(table.schema().to_arrow()).remove_metadata()
+        write_deltalake(
+            # The table that was compared: a commit since then by this query is a conflict.
+            table,
+            batch.rows(columns),
+            mode="overwrite",
+            predicate=predicate_of(batch.removals, columns),
+            writer_properties=WriterProperties(compression="ZSTD"),
             commit_properties=_identity(batch, table.version() + 1),
         )
 
@@ -394,6 +445,14 @@ def _rules(table: DeltaTable, fields: Sequence[Any]) -> list[str]:
     for path, field in _columns(fields):
         rules += [f"{name} of {'.'.join(path)}" for name in _RULES if name in field["metadata"]]
     return rules
+
+
+def _is_append_only(table: DeltaTable) -> bool:
+    return table.metadata().configuration.get("delta.appendOnly") == "true"
+
+
+def _key_column(removal: Removal) -> pa.Schema:
+    return pa.schema([(removal.column, pa.string())])
 
 
 def _plain_column(schema: Schema, partitions: Sequence[str]) -> str | None:

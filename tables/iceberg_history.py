@@ -101,6 +101,11 @@ def inputs_in(properties: Mapping[str, str]) -> Iterator[tuple[str, TableInput]]
             yield from ((lineage, TableInput.parse(text)) for text in json.loads(texts))
 
 
+def removals_property(lineage: str) -> str:
+    """The property of the snapshot of a batch that took rows of earlier batches out."""
+    return f"{MARK}{lineage}.removals"
+
+
 def added_in(snapshot: Snapshot, io: FileIO) -> Iterator[str]:
     """Yield the paths of the data files that a snapshot added."""
     for manifest in snapshot.manifests(io):

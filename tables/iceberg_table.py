@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
@@ -37,9 +38,11 @@ from .iceberg_history import (
     input_property,
     inputs_in,
     mark_in,
+    removals_property,
     snapshot_property,
     summary_of,
 )
+from .iceberg_removal import delete_rows
 from .table_sink import TableSink
 from .written_batch import WrittenBatch
 
@@ -75,13 +78,15 @@ class IcebergSink(TableSink):
             ServerError,
             ServiceUnavailableError,
             TooManyRequestsError,
+            ValidationException,
         )
 
         # `CommitStateUnknownException` is a lost answer: the next look at the table says whether it
         # counts.
         # A catalog that is overloaded or away (429, 503, 500) is asked again.
         away = ServerError, ServiceUnavailableError, TooManyRequestsError
-        return CommitFailedException, CommitStateUnknownException, *away, OSError
+        conflicts = CommitFailedException, CommitStateUnknownException, ValidationException
+        return *conflicts, *away, OSError
 
     @override
     def opened(self) -> Table:
@@ -130,6 +135,13 @@ class IcebergSink(TableSink):
         for oldest in self._snapshots.ancestors():
             mark = mark_in(oldest.summary, lineage)
             if mark is not None:
+                summary: Any = oldest.summary
+                mark = replace(
+                    mark,
+                    has_removals=summary.get(removals_property(lineage)) is not None,
+                    # See `remove`; a batch is an append.
+                    takes_back=summary.operation.value != "append",
+                )
                 yield mark, [written_name(path) for path in added_in(oldest, table.io)]
         # pyiceberg says of a snapshot whose parent has expired that it has none.
         if oldest is not None and oldest.sequence_number != 1:
@@ -165,6 +177,10 @@ class IcebergSink(TableSink):
             ) from error
 
     @override
+    def check_removal(self, column: str) -> None:
+        return
+
+    @override
     def _commit(self, table: Table, batch: WrittenBatch) -> None:
         if any(file.partition for file in batch.files):
             raise TableError(
@@ -184,8 +200,13 @@ class IcebergSink(TableSink):
             self._add_columns(transaction, batch, never_null)
             keep_names(transaction, names, batch)
             files = data_files(transaction, batch, self._name)
+            of_snapshot = summary
+            if batch.removals:
+                # First: it must leave the new rows.
+                delete_rows(transaction, batch.removals)
+                of_snapshot = {**summary, removals_property(batch.lineage): "true"}
             # Not `add_files`: it looks through all files of the table, however many.
-            with transaction.update_snapshot(summary).merge_append() as append:
+            with transaction.update_snapshot(of_snapshot).merge_append() as append:
                 for file in files:
                     append.append_data_file(file)
             _set_mark(transaction, summary, batch.lineage, append.snapshot_id)
@@ -215,7 +236,8 @@ class IcebergSink(TableSink):
         from pyiceberg.exceptions import ValidationError
 
         try:
-            for schema in batch.schemas:
+            keys = [pa.schema([(each.column, pa.string())]) for each in batch.removals[:1]]
+            for schema in [*batch.schemas, *keys]:
                 with transaction.update_schema() as update:
                     # pyiceberg makes a required column optional for files that allow nulls.
                     update.union_by_name(with_promises(schema, never_null))

@@ -121,8 +121,24 @@ class TableSink(ABC):
         """
         return
 
+    def check_removal(self, column: str) -> None:
+        """Check that rows of files can be removed, which `column` names; asked before any batch.
+
+        Raises:
+            TableError: they cannot.
+        """
+        raise TableError(
+            "rows of files cannot be replaced or removed in this table",
+            self._name,
+            self.format,
+            f"a Delta or Iceberg table, which has the column {column}",
+            "Write into such a table, or leave onOverwrite and onDelete as they are by default.",
+        )
+
     def add(self, batch: WrittenBatch) -> None:
         """See `__call__`."""
+        if batch.before is not None and not self._has_newest(batch):
+            self.add(batch.before)
         pauses, began = delays(0.05), time.monotonic()
         checked = False
         for _ in range(_TRIES):
@@ -132,7 +148,7 @@ class TableSink(ABC):
                 table = self.opened()
                 if self._has(table, batch):
                     return
-                if not batch.files:
+                if batch.is_empty:
                     return
                 try:
                     # Only for a batch that is not in the table: once it is, its files may have been
@@ -166,6 +182,10 @@ class TableSink(ABC):
             "a commit without a conflict, or with one that a retry resolves",
             "Nothing is lost: the query adds the batch when you start it again.",
         ) from conflict
+
+    def _has_newest(self, batch: WrittenBatch) -> bool:
+        newest = self.newest(self.opened(), batch.lineage)
+        return newest is not None and newest.batch == batch.mark
 
     def look(self, lineage: str, origin: BatchOrigin) -> None:
         """Check that the table has what comes before a query's next batch.

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark, BatchOrigin
-from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
+from ..checkpoint_meta.documents.written_file import FileName, Removal, WrittenFile
 from ..checkpoint_meta.files.file_split import FileVersion
 from ..checkpoint_meta.storage.contract import Storage
 from ..checkpoint_meta.storage.open_storage import open_storage
@@ -23,6 +23,7 @@ from ..errors import FileChangedError, FileVanishedError, TableError
 from ..reader.direct_write.field_ids import without_field_ids
 from ..reader.direct_write.statistics import Path, leaves, null_count
 from ..reader.files.io.source_file import SourceFile
+from ..reader.written_files import removals_from_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +40,7 @@ class WrittenBatch:
     """Names the query."""
 
     mark: BatchMark
-    """Names the batch in the table: the newest checkpoint with files; NO_BATCH without a file."""
+    """Names the batch in the table: the newest checkpoint that changes it; NO_BATCH without one."""
 
     origin: BatchOrigin
     """What comes before it."""
@@ -47,6 +48,12 @@ class WrittenBatch:
     storage_options: Mapping[str, Any]
     _typical: Sequence[WrittenFile]
     """Files that cover all schemas of the batch."""
+
+    removals: Sequence[Removal] = ()
+    """Rows that leave the table in the commit that adds the files."""
+
+    before: WrittenBatch | None = None
+    """What comes first: rows that it adds may be among those that are removed."""
 
     @classmethod
     def of(
@@ -57,7 +64,7 @@ class WrittenBatch:
         Raises:
             TableError: the rows are not about data files, or those of one query.
         """
-        missing = set(WrittenFile.model_fields) - set(frame.columns)
+        missing = {*WrittenFile.model_fields, "removals"} - set(frame.columns)
         if missing:
             raise TableError(
                 "the table sink received rows that do not come from writeTo",
@@ -83,12 +90,14 @@ class WrittenBatch:
         if isinstance(frame, FileBatch) and frame.lineage:
             text = frame.origin
         fields = WrittenFile.model_fields
-        files = [
-            (WrittenFile(**{name: row[name] for name in fields}), BatchMark.parse(row["mark"]))
-            for row in rows
-            if row["path"]
-        ]
-        return cls.of_files(files, lineage, BatchOrigin.parse(text), storage_options)
+        files: list[tuple[WrittenFile, BatchMark]] = []
+        removals: list[tuple[Removal, BatchMark]] = []
+        for row in rows:
+            mark = BatchMark.parse(row["mark"])
+            if row["path"]:
+                files.append((WrittenFile(**{name: row[name] for name in fields}), mark))
+            removals += [(removal, mark) for removal in removals_from_text(row["removals"])]
+        return cls.of_files(files, lineage, BatchOrigin.parse(text), storage_options, removals)
 
     @classmethod
     def without_files(
@@ -104,17 +113,34 @@ class WrittenBatch:
         lineage: str,
         origin: BatchOrigin,
         storage_options: Mapping[str, Any],
+        removals: Sequence[tuple[Removal, BatchMark]] = (),
     ) -> WrittenBatch:
-        """The batch of these files, each with the mark of its checkpoint."""
+        """The batch of these files and removals, each with the mark of its checkpoint."""
+        # With asynchronous progress tracking, one batch of Spark's may span several checkpoints.
+        marks = {mark.checkpoint: mark for _, mark in (*files, *removals)}
+        mark = marks[max(marks)] if marks else NO_BATCH
+        before = None
+        if removals and len(marks) > 1:
+            earlier_files = [pair for pair in files if pair[1] != mark]
+            earlier = [pair for pair in removals if pair[1] != mark]
+            before = cls.of_files(earlier_files, lineage, origin, storage_options, earlier)
+            files = [pair for pair in files if pair[1] == mark]
+            removals = [pair for pair in removals if pair[1] == mark]
+            origin = BatchOrigin(before.mark, origin.reads)
         # A reader has one schema for all files that it writes. Files that were there before may
         # each have their own part of the columns.
         typical = {_writer_of(file): file for file, _ in files}
         # The rows of a repeated batch may come in another order; digest and manifest must not
         # change.
         ordered = sorted((file for file, _ in files), key=lambda file: file.path)
-        # With asynchronous progress tracking, one batch of Spark's may span several checkpoints.
-        mark = max((mark for _, mark in files), key=lambda mark: mark.checkpoint, default=NO_BATCH)
-        return cls(ordered, lineage, mark, origin, storage_options, list(typical.values()))
+        of_mark = [removal for removal, _ in removals]
+        others = list(typical.values())
+        return cls(ordered, lineage, mark, origin, storage_options, others, of_mark, before)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if it changes nothing in the table."""
+        return not self.files and not self.removals
 
     @property
     def previous(self) -> BatchMark:
@@ -123,8 +149,13 @@ class WrittenBatch:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the list of files: 64 hex digits, the same for the same files."""
-        return digest_of([file.path for file in self.files])
+        """A digest of files and removals: 64 hex digits, the same for the same ones."""
+        return digest_of((file.path for file in self.files), self.removals)
+
+    @property
+    def digest_of_files(self) -> str:
+        """What a table says that only has the names of its files."""
+        return digest_of(file.path for file in self.files)
 
     @cached_property
     def schemas(self) -> Sequence[pa.Schema]:
@@ -181,6 +212,11 @@ class WrittenBatch:
     def opened(self, file: WrittenFile) -> AbstractContextManager[pa.NativeFile]:
         """A file of the batch, for reading."""
         return SourceFile(_version(file), self.storage_options).native()
+
+    def rows(self, schema: pa.Schema) -> pa.RecordBatchReader:
+        """The rows of the files in these columns, null where a file has no such column."""
+        rows = (rows for file in self.files for rows in _rows_of(self, file, schema))
+        return pa.RecordBatchReader.from_batches(schema, rows)
 
     def footer_of(self, file: WrittenFile) -> pq.FileMetaData:
         """The footer of a file."""
@@ -251,11 +287,12 @@ def _version(file: WrittenFile) -> FileVersion:
     return FileVersion(file.path, file.bytes, -1)
 
 
-def digest_of(paths: Iterable[str]) -> str:
-    """A digest of data files; of those that readers named, the directory does not count."""
+def digest_of(paths: Iterable[str], removals: Sequence[Removal] = ()) -> str:
+    """A digest of data files and removals; the directory of files of readers does not count."""
     # Only their names: a table lists its files relative to itself.
-    names = (path.rpartition("/")[2] if FileName.parse(path) else path for path in paths)
-    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()
+    names = [path.rpartition("/")[2] if FileName.parse(path) else path for path in paths]
+    keys = [f"-{key}" for removal in removals for key in removal.keys]
+    return hashlib.sha256("\n".join([*sorted(names), *sorted(keys)]).encode()).hexdigest()
 
 
 def _writer_of(file: WrittenFile) -> object:
@@ -301,8 +338,7 @@ class FileBatch:
         schema = pa.unify_schemas(batch.schemas, promote_options="permissive")
         for name in batch.files[0].partition:
             schema = schema.append(pa.field(name, pa.string()))
-        rows = (rows for file in batch.files for rows in _rows_of(batch, file, schema))
-        return pa.RecordBatchReader.from_batches(schema, rows)
+        return batch.rows(schema)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows for pandas, polars, DuckDB and others: Arrow's PyCapsule interface."""
@@ -315,7 +351,12 @@ def _rows_of(batch: WrittenBatch, file: WrittenFile, schema: pa.Schema) -> Itera
             columns = [
                 rows.column(field.name).cast(field.type)
                 if field.name in rows.schema.names
-                else pa.repeat(pa.scalar(file.partition.get(field.name), field.type), len(rows))
+                else pa.repeat(_value(file.partition.get(field.name), field.type), len(rows))
                 for field in schema
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _value(text: str | None, kind: pa.DataType) -> pa.Scalar:
+    """A partition value."""
+    return pa.scalar(text, pa.string()).cast(kind)

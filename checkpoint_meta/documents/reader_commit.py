@@ -37,7 +37,7 @@ from .layout import (
 )
 from .serializer import VersionedSerializer, read_columns
 from .visibility_check import look_again
-from .written_file import BadRecordsFile, WrittenFile
+from .written_file import BadRecordsFile, Removal, WrittenFile
 
 T = TypeVar("T")
 
@@ -138,6 +138,9 @@ class ReaderCommit(_OfAttempt):
 
     written_schema: Mapping[str, Any] | None = None
     """Spark's JSON of the struct of these rows, partition columns included."""
+
+    removals: Sequence[Removal] = ()
+    """Rows of earlier batches that leave the table with this commit."""
 
     bad_records: Sequence[BadRecordsFile] = ()
     """Files of records and files that were left out of the rows, where those are recorded."""

@@ -9,7 +9,7 @@ epoch exist twice, and only the digits tell them apart.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,6 +41,19 @@ class WrittenFile(BaseModel):
 
     statistics: str
     """JSON as in an add action of Delta: numRecords, minValues, maxValues, nullCount."""
+
+
+class Removal(BaseModel):
+    """Inputs whose earlier rows leave the table in the commit that adds the files."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True, extra="allow")
+
+    column: str
+    """The column of the table that has the key of each row's input."""
+
+    keys: Sequence[str]
+    values: Mapping[str, str | None] = {}
+    """Other columns that have the same value in all of these rows, as text; null for null."""
 
 
 class BadRecordsFile(BaseModel):

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.written_file import BAD_RECORDS_SUFFIX, SUFFIX, FileName
+from ...checkpoint_meta.documents.file_split import FileSplit
+from ...checkpoint_meta.documents.written_file import (
+    BAD_RECORDS_SUFFIX,
+    SUFFIX,
+    FileName,
+    Removal,
+)
+from ...checkpoint_meta.index.fingerprints import file_key
 from ...checkpoint_meta.storage.urls import absolute
-from ...errors import OptionError
+from ...errors import OptionError, SchemaMismatchError, TableError
 from ...reader.direct_write.bad_records import BadRecordsWriter
+from ...reader.direct_write.field_ids import finds_by_id
 from ...reader.direct_write.file_writer import DataFileWriter, Transform
 from ...reader.direct_write.in_place import FilesInPlace
+from ...reader.direct_write.partitioning import partition_text
 from ...reader.direct_write.place import Place
 from ...reader.direct_write.table_fit import check_fit
+from ...reader.files.evolution.new_columns import NewColumnsSeen
 from ...reader.files.evolution.type_growth import is_variant
 from ...reader.files.formats.records.record_format import METADATA
 from ...reader.files.formats.registry import attribute_of
-from ...reader.files.path_columns import with_file_column
+from ...reader.files.path_columns import FileColumns, with_file_column
 from ...reader.task import Assignment, DirectWrite
 from ...reader.written_files import TABLE_LOOKS, Recording, RowsWriter
 from ..options.model import SluiceOptions
@@ -52,6 +64,7 @@ def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[An
     """
     if not options.write_to:
         return None
+    read_schema = schema
     schema, is_in_place = written_schema(options, schema), options.write_copy == "never"
     place = Place(absolute(options.write_to), options.storage_options)
     transform = _transform(options.write_transform)
@@ -66,7 +79,48 @@ def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[An
         name = _name(assignment, SUFFIX)
         return DataFileWriter(place, name, schema, options, transform, columns)
 
-    return DirectWrite(begin, json_of, looks=task_property(TABLE_LOOKS) is not None)
+    looks = task_property(TABLE_LOOKS) is not None
+    return DirectWrite(begin, json_of, partial(_removals, options, read_schema), looks)
+
+
+def _removals(
+    options: SluiceOptions, schema: pa.Schema, assignment: Assignment[Any]
+) -> Sequence[Removal]:
+    """The rows of files that are read in place of an earlier version, and of files that are gone.
+
+    Raises:
+        TableError: nothing says which rows those are.
+    """
+    splits = [split for split in assignment.splits if isinstance(split, FileSplit)]
+    paths = [split.file.path for split in splits if split.replaces]
+    if not paths:
+        return ()
+    columns = table_columns()
+    if not options.write_file_column or columns is None:
+        raise TableError(
+            "rows of a file are to be replaced or removed, and this query cannot",
+            paths[0],
+            "no writeFileColumn" if columns is not None else "a sink without a table",
+            "a Delta or Iceberg table that has a column with the key of each row's file",
+            "Start the query with the writeFileColumn and the table of its earlier runs. In "
+            "Spark, pass tables.delta or tables.iceberg to foreachBatch, without Spark Connect.",
+        )
+    is_first = assignment.checkpoint.ref.checkpoint == assignment.batch_start + 1
+    if is_first and not len(columns) and not finds_by_id(columns):
+        return ()  # There is no table yet, and no mark of a batch that only removes rows.
+    of_path = FileColumns(schema, options)
+    groups: dict[tuple[tuple[str, str | None], ...], list[str]] = {}
+    for path in paths:
+        values: Mapping[str, pa.Scalar] = {}
+        # Of a file that is gone; one that is read has the same error there.
+        with suppress(SchemaMismatchError, NewColumnsSeen):
+            values = {} if options.write_transform else of_path.partition(path)
+        texts = tuple((name, partition_text(value)) for name, value in values.items())
+        groups.setdefault(texts, []).append(file_key(path))
+    return [
+        Removal(column=options.write_file_column, keys=sorted(keys), values=dict(values))
+        for values, keys in groups.items()
+    ]
 
 
 def written_schema(options: SluiceOptions, schema: pa.Schema) -> pa.Schema:

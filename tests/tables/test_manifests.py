@@ -13,7 +13,7 @@ from pyspark_sluice.errors import TableError
 from pyspark_sluice.reader.written_files import rows_about
 from pyspark_sluice.tables.manifests import Manifests
 from pyspark_sluice.tables.written_batch import FileBatch, WrittenBatch
-from pyspark_sluice.tests.tables.sinks import batch_of, identity_of, ids
+from pyspark_sluice.tests.tables.sinks import batch_of, commit_of, identity_of, ids
 
 
 @pytest.fixture
@@ -58,7 +58,9 @@ def test_a_manifest_that_was_confirmed_and_not_stored_is_an_error_and_written_ag
 def test_a_batch_has_files_of_one_query_only(tmp_path):
     batches = [batch_of(tmp_path, 1, ids(0), lineage=lineage * 16) for lineage in "ef"]
     rows = [
-        r for b in batches for r in rows_about(b.files, identity_of(1, lineage=b.lineage), 0, "0-")
+        row
+        for b in batches
+        for row in rows_about(commit_of(b), identity_of(1, lineage=b.lineage), "0-", looks=False)
     ]
     with pytest.raises(TableError, match="files of 2 queries"):
         WrittenBatch.of(FileBatch(pa.Table.from_batches(rows), {}), {})

@@ -20,10 +20,10 @@ from ....checkpoint_meta.documents.batch_mark import (
 from ....checkpoint_meta.documents.bootstrap_record import find_seed
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ....checkpoint_meta.documents.query_ends import recorded_ends
-from ....checkpoint_meta.documents.written_file import FileName, WrittenFile
+from ....checkpoint_meta.documents.written_file import FileName
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store
-from ....checkpoint_meta.written_batches import forked_from, written_batches
+from ....checkpoint_meta.written_batches import BatchFiles, forked_from, written_batches
 from ....errors import OptionError, StateError, TableError
 from ....tables.batch_order import TableMark, not_known
 from ....tables.iceberg_files import written_name
@@ -81,9 +81,9 @@ def checkpoint_of_table(
     while newest is None and comparison.forked is not None and comparison.forked.reads.state:
         comparison = comparison.forked
         newest = comparison.newest
-    for mark, _ in comparison.batches:
-        if mark == newest:
-            return open_store(comparison.reads.state, storage), str(mark.checkpoint)
+    for batch in comparison.batches:
+        if batch.mark == newest:
+            return open_store(comparison.reads.state, storage), str(newest.checkpoint)
     remedy = (
         "If table and checkpoint were restored to different histories, 'sluice remove-batches "
         "CHECKPOINT TABLE' removes that batch first."
@@ -96,7 +96,7 @@ def checkpoint_of_table(
         table,
         f"checkpoint {newest}" if newest else "no batch of this query",
         "a batch of one of the retained checkpoints: "
-        + ", ".join(str(mark) for mark, _ in comparison.batches[:5]),
+        + ", ".join(str(batch.mark) for batch in comparison.batches[:5]),
         remedy,
     )
 
@@ -110,8 +110,8 @@ class _Comparison:
     table: str
     storage: Mapping[str, Any]
     lineage: str
-    batches: Sequence[tuple[BatchMark, Sequence[WrittenFile]]]
-    """Batches of the checkpoint, the newest first; the last may be a mark without files."""
+    batches: Sequence[BatchFiles]
+    """Batches of the checkpoint, the newest first; the last may be a mark alone."""
 
     reads: TableInput
     forked: _Comparison | None
@@ -144,7 +144,7 @@ class _Comparison:
 
         if forked is None:
             # Rows of the query that it continues may be missing as well, and nothing says which.
-            return replace(self, batches=[(BatchMark(1), ())])
+            return replace(self, batches=[BatchFiles(BatchMark(1))])
         with suppress(StateError, FileNotFoundError):
             view = StateView(open_store(forked.state, self.storage))
             ref = CheckpointRef(forked.checkpoint, forked.epoch)
@@ -153,7 +153,9 @@ class _Comparison:
                 return self.up_to(view, ref)
         # Whether the table has its newest batch is known without that state.
         mark = BatchMark.parse(forked.batch)
-        batches = [] if mark == NO_BATCH else [(mark, ()), (BatchMark(mark.checkpoint), ())]
+        batches = (
+            [] if mark == NO_BATCH else [BatchFiles(mark), BatchFiles(BatchMark(mark.checkpoint))]
+        )
         return replace(self, lineage=forked.lineage, batches=batches)
 
     @property
@@ -184,13 +186,16 @@ class _Comparison:
     def missing(self) -> Iterator[WrittenBatch]:
         """Yield the batches after the table's newest one, newest first."""
         newest = self.newest or NO_BATCH
-        for (mark, files), (before, _) in pairwise([*self.batches, (NO_BATCH, ())]):
+        for batch, before in pairwise([*self.batches, BatchFiles(NO_BATCH)]):
+            mark = batch.mark
             if mark == newest:
                 return
-            if not files or mark.checkpoint <= newest.checkpoint:
+            if batch.is_mark or mark.checkpoint <= newest.checkpoint:
                 raise self._apart(newest, "the table's newest batch, or none, on the chain")
-            pairs, origin = [(file, mark) for file in files], BatchOrigin(before, self.reads)
-            yield WrittenBatch.of_files(pairs, self.lineage, origin, self.storage)
+            files = [(file, mark) for file in batch.files]
+            removals = [(removal, mark) for removal in batch.removals]
+            origin = BatchOrigin(before.mark, self.reads)
+            yield WrittenBatch.of_files(files, self.lineage, origin, self.storage, removals)
         if newest == NO_BATCH and self.forked is not None:
             yield from self.forked.missing()
 
@@ -200,8 +205,10 @@ class _Comparison:
             return self.forked.removal()
 
         own = {
-            mark: digest_of(file.path for file in files) if files else ""
-            for mark, files in self.batches
+            batch.mark: ""
+            if batch.is_mark
+            else digest_of((file.path for file in batch.files), batch.removals)
+            for batch in self.batches
         }
         oldest = max((mark.checkpoint for mark in own if not mark.checksum), default=0)
         left, others, names = TableMark(NO_BATCH, ""), [], []
@@ -212,6 +219,8 @@ class _Comparison:
             if is_own or mark.batch.checkpoint <= oldest:
                 left = mark
                 break
+            if mark.has_removals:
+                raise self._apart(mark.batch, "batches that removed no rows of earlier ones")
             others.append(mark.batch)
             names += [written_name(name) for name in added]
         live = {written_name(path): path for path in self.sink.files(self.opened)}
