@@ -37,7 +37,8 @@ class RemovedRows:
             texts = {removal.values[name] for removal in removals}
             kind = columns.field(name).type
             if _is_exact(kind):
-                column = pa.array(sorted(texts - {None}), pa.string()).cast(kind)
+                column = pa.array([text for text in texts if text is not None], pa.string())
+                column = column.cast(kind)
                 values[name] = sorted(column.to_pylist())
         keys = sorted({key for removal in removals for key in removal.keys})
         return cls(removals[0].column, keys, values)

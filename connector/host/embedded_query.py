@@ -149,7 +149,8 @@ class EmbeddedQuery:
             self.log.newest,
             sum(splits),
             sum(rows.column("rows").to_pylist()),
-            len(rows),
+            # A row of a batch that only removes rows is about no file.
+            sum(map(bool, rows.column("path").to_pylist())),
             sum(rows.column("bytes").to_pylist()),
             time.monotonic() - started,
         )

@@ -125,6 +125,12 @@ OF_FILES: Final = (
         ", since older files of a directory tell a lost file from a replaced one",
     ),
     Rule("write_copy", "on_overwrite", (OnOverwrite.IGNORE,), "never", _TABLE_HAS_FILES),
+    Rule(
+        "on_overwrite",
+        "write_file_column",
+        value=OnOverwrite.REPLACE,
+        reason=", the column of the table by which earlier rows are found",
+    ),
     Rule("schema_evolution_mode", "write_copy", ("always",), EvolutionMode.RESCUE),
     Rule(
         "on_overwrite",

@@ -40,6 +40,7 @@ from ...errors import OptionError, QueryRunningError, StateError, TableError
 from ...tables.table_files import TableAround, table_around
 from ...tables.table_sink import TableSink
 from ..options.model import SluiceOptions, parse_options
+from ..source.rehearsal import removes_rows
 from ..source.state_location import open_state
 from .owner import Owner, owner_of, take_over
 from .spark_checkpoint import newest_batch, newest_in_spark
@@ -203,6 +204,8 @@ class StartCheck:
         self._any_table |= recorded.any_table or (self._terms.append and not has_begun)
         if has_begun and not self._terms.new_input:
             self._check_input(recorded.input)
+        if has_begun and removes_rows(self._options) and not self._file_column(recorded):
+            raise self._no_key(recorded)
         table = self._table(recorded.table)
         identity = None if table is None else table.identity()
         if table is None or identity is None:
@@ -267,6 +270,24 @@ class StartCheck:
             "CHECKPOINT`).",
         )
 
+    def _file_column(self, recorded: QueryEnds) -> str:
+        """The column that has the key in all rows of the query; empty without one."""
+        column = self._options.write_file_column
+        is_new = not recorded.input or self._any_table
+        return column if is_new or recorded.file_column == column else ""
+
+    def _no_key(self, recorded: QueryEnds) -> OptionError:
+        earlier = f"rows with {recorded.file_column}" if recorded.file_column else "rows without"
+        return OptionError(
+            "writeFileColumn: earlier rows of this query have no such key, so that they cannot be "
+            "replaced or removed",
+            self._store.location,
+            f"writeFileColumn={self._options.write_file_column}, and {earlier}",
+            "the same column since the first batch",
+            "Start with the column of the earlier runs. If they had none, read the files into "
+            "another table, with a new checkpoint and the option from the beginning.",
+        )
+
     def _another_table(self, recorded: str, identity: str) -> TableError:
         return TableError(
             "this query writes to another table, which has its earlier rows",
@@ -306,7 +327,7 @@ class StartCheck:
         ends = QueryEnds(
             input=self._input,
             table=identity or recorded.table,
-            file_column=self._options.write_file_column,
+            file_column=self._file_column(recorded),
             any_table=self._any_table and not in_table,
         )
         if self._input and recorded != ends:

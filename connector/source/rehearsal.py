@@ -12,6 +12,8 @@ from typing_extensions import override
 from ...checkpoint_meta.storage.urls import absolute, loaded_paths
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.testing import MemoryStateStore
+from ...enumerator.files.ledger.sifting import OnOverwrite
+from ...errors import OptionError
 from ...tables.table_sink import TableSink
 from ..options.model import SluiceOptions, parse_options
 from .direct_write import written_schema
@@ -27,9 +29,24 @@ def check_rows(sink: object, options: SluiceOptions, schema: pa.Schema) -> None:
         OptionError: no data files can be written of such rows.
     """
     written = written_schema(options, schema)
+    if removes_rows(options) and not isinstance(sink, TableSink):
+        raise OptionError(
+            "onOverwrite=replace: this sink cannot remove rows of earlier batches",
+            "",
+            "a function of your own" if callable(sink) else "no table",
+            "a Delta or Iceberg table",
+            "Write into a table, or set onOverwrite=reprocess, which adds the new rows only.",
+        )
     if isinstance(sink, TableSink):
+        if removes_rows(options):
+            sink.check_removal(options.write_file_column)
         sink.check_places(_places(options))
         sink.check_fit(written, options)
+
+
+def removes_rows(options: SluiceOptions) -> bool:
+    """True if files that change take rows of earlier batches along."""
+    return options.on_overwrite is OnOverwrite.REPLACE
 
 
 def _places(options: SluiceOptions) -> list[str]:

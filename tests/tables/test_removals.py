@@ -227,8 +227,10 @@ def test_queries_that_replace_files_at_once_end_with_each_file_once(orders):
             failures.append(error)
 
     threads = [threading.Thread(target=add, args=(batch,)) for batch in batches]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert failures == []
     assert orders.rows() == [(3, "1b"), (5, "1a"), (11, "4a"), (12, "2a"), (12, "3a")]
 

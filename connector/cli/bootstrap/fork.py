@@ -144,10 +144,9 @@ class Fork:
         """Record the input and the table of the query that moves, as they are now."""
         ends = recorded_ends(self.view.store)
         if self.rewrites:
-            record_ends(
-                store,
-                ends.model_copy(update={"input": list(map(self._renamed, ends.input))}),
-            )
+            # The keys of files in the table are those of their old paths.
+            update = {"input": list(map(self._renamed, ends.input)), "file_column": ""}
+            record_ends(store, ends.model_copy(update=update))
 
     def _after(
         self, attachments: Attachments | None, wanted: Callable[[pa.Array], pa.Array] | None

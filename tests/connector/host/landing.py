@@ -73,7 +73,7 @@ STEPS: dict[str, tuple[Any, str]] = {
 }
 
 
-def run_and_die(root, step, is_done):
+def run_and_die(root, step, is_done, **options):
     """Run the query, without the rows that have no `v`, and die before or after a step."""
     owner, name = STEPS[step]
     function = getattr(owner, name)
@@ -84,4 +84,4 @@ def run_and_die(root, step, is_done):
         os.kill(os.getpid(), signal.SIGKILL)
 
     setattr(owner, name, dying)
-    Landing(root).run(filter="v IS NOT NULL")
+    Landing(root).run(**{"filter": "v IS NOT NULL", **options})

@@ -23,7 +23,7 @@ class Pipeline:
     """A landing directory, a checkpoint and a table."""
 
     def __init__(self, kind, folder, monkeypatch):
-        self.folder, self.kind = folder, kind
+        self.folder, self.kind, self.options = folder, kind, []
         self.to = f"{kind}:{folder}/table"
         if kind == "iceberg":
             for name, value in (("URI", f"sqlite:///{folder}/c.db"), ("WAREHOUSE", str(folder))):
@@ -39,7 +39,8 @@ class Pipeline:
         query = Query(self.folder, checkpoint)
         for number in numbers:
             (query.source / f"{number}.json").write_text(json.dumps({"id": number}))
-        code, _, errors = query.run_here(schema="id BIGINT", to=self.to)
+        options = [word for option in self.options for word in ("--option", option)]
+        code, _, errors = query.run_here(*options, schema="id BIGINT", to=self.to)
         assert refused in " ".join(errors.split())
         assert bool(code) == bool(refused), errors
 
@@ -133,6 +134,35 @@ def test_a_fork_at_the_table_reads_again_what_a_restored_table_lacks(pipeline):
     assert pipeline.command("fork", new, "--at-table", pipeline.to) == 0
     pipeline.run(3, checkpoint="new")
     assert pipeline.rows() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("pipeline", ["delta", "iceberg"], indirect=True)
+def test_batches_that_replaced_rows_are_added_again_and_not_removed_by_their_files(pipeline):
+    pipeline.options = ["onOverwrite=replace", "writeFileColumn=file"]
+    changed = pipeline.folder / "in/1.json"
+    pipeline.run(1, 2)
+    copy(pipeline.folder / "ck", pipeline.folder / "backup of ck")
+    copy(pipeline.log, pipeline.folder / "backup of log")
+    changed.write_text('{"id": 10}\n{"id": 11}\n')
+    pipeline.run()
+    changed.write_text('{"id": 100}\n{"id": 101}\n{"id": 102}\n')
+    pipeline.run()
+    assert pipeline.rows() == [2, 100, 101, 102]
+    copy(pipeline.folder / "ck", pipeline.folder / "newer")
+    copy(pipeline.folder / "backup of ck", pipeline.folder / "ck")
+    pipeline.run(refused="sluice remove-batches")
+    # The rows that they replaced are in no file that could stay.
+    assert pipeline.command("remove-batches", pipeline.to) > 0
+    assert pipeline.rows() == [2, 100, 101, 102]
+    copy(pipeline.folder / "newer", pipeline.folder / "ck")
+    copy(pipeline.folder / "backup of log", pipeline.log)
+    pipeline.run(3, refused="sluice add-batches")
+    new = str(pipeline.folder / "new")
+    assert pipeline.command("fork", new, "--at-table", pipeline.to) == 0
+    assert pipeline.command("add-batches", pipeline.to) == 0
+    assert pipeline.rows() == [2, 100, 101, 102]
+    pipeline.run()
+    assert pipeline.rows() == [2, 3, 100, 101, 102]
 
 
 @pytest.mark.parametrize("pipeline", ["delta", "iceberg"], indirect=True)

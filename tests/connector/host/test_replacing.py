@@ -1,0 +1,104 @@
+"""Files that change take their rows in the table along, in the embedded host."""
+
+from __future__ import annotations
+
+import signal
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.errors import OptionError, TableError
+from pyspark_sluice.tables.delta_table import DeltaSink
+from pyspark_sluice.tests.connector.host.landing import STEPS, Landing, run_and_die
+from pyspark_sluice.tests.patience import PATIENCE
+from pyspark_sluice.tests.tables.sinks import processes
+
+pytestmark = pytest.mark.slow
+
+REPLACING = {"onOverwrite": "replace", "writeFileColumn": "file"}
+
+
+@pytest.fixture
+def landing(tmp_path):
+    return Landing(tmp_path)
+
+
+def values(landing):
+    return sorted(row["v"] for row in landing.rows())
+
+
+def first_delivery(landing):
+    landing.json("1.json", {"v": 1}, {"v": 2})
+    landing.json("2.json", {"v": 3})
+    landing.run(**REPLACING)
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("step", [step for step in STEPS if step not in ("give back", "delete")])
+def test_a_kill_at_any_step_leaves_the_rows_of_a_file_in_one_version(landing, step, is_done):
+    first_delivery(landing)
+    landing.json("1.json", {"v": 10}, {"v": 20}, {"v": 30})
+    arguments = landing.data.parent, step, is_done
+    killed = processes().Process(target=run_and_die, args=arguments, kwargs=REPLACING)
+    killed.start()
+    killed.join(PATIENCE)
+    assert killed.exitcode == -signal.SIGKILL
+    for _ in range(2):
+        landing.run(**REPLACING)
+        assert values(landing) == [3, 10, 20, 30]
+    landing.json("3.json", {"v": 4})
+    landing.json("1.json", {"v": 5})
+    landing.run(**REPLACING)
+    assert values(landing) == [3, 4, 5]
+
+
+def test_sinks_and_tables_that_cannot_remove_rows_are_refused_before_the_first_batch(landing):
+    landing.json("1.json", {"v": 1})
+    only = {"onOverwrite": "replace"}
+    landing.refused("onOverwrite: found replace without writeFileColumn", error=OptionError, **only)
+    to = f"parquet:{landing.table}"
+    landing.refused("cannot be replaced or removed in this table", to=to, **REPLACING)
+    landing.create(("v", pa.int64()))
+    properties = DeltaTable(str(landing.table)).alter.set_table_properties
+    properties({"delta.appendOnly": "true"})
+    landing.refused(r"found delta\.appendOnly=true", **REPLACING)
+    with pytest.raises(OptionError, match="this sink cannot remove rows of earlier batches"):
+        landing.run(to=lambda batch, number: None, writeTo=str(landing.table), **REPLACING)
+    properties({"delta.appendOnly": "false"})
+    landing.run(**REPLACING)
+    assert values(landing) == [1]
+
+
+def test_rows_that_were_written_without_the_column_are_not_replaced_beside_new_ones(landing):
+    landing.json("1.json", {"v": 1})
+    landing.run()
+    key = {**REPLACING, "writeFileColumn": "key"}
+    with pytest.raises(OptionError, match=r"earlier rows of this query have no such key.*without"):
+        landing.run(**REPLACING)
+    landing.run(writeFileColumn="file")
+    with pytest.raises(OptionError, match="writeFileColumn=file, and rows without"):
+        landing.run(**REPLACING)
+    landing.table = landing.data.parent / "another"
+    landing.checkpoint = landing.data.parent / "another ck"
+    landing.run(**REPLACING)
+    with pytest.raises(OptionError, match="writeFileColumn=key, and rows with file"):
+        landing.run(**key)
+    landing.json("1.json", {"v": 10})
+    landing.run(**REPLACING)
+    assert values(landing) == [10]
+
+
+def test_a_batch_that_replaces_files_waits_for_a_start_that_names_the_column(landing, monkeypatch):
+    first_delivery(landing)
+    landing.json("1.json", {"v": 10})
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaSink, "add", lambda *_: 1 / 0)
+        patch.setattr(ReaderCommits, "publish", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            landing.run(**REPLACING)
+    with pytest.raises(TableError, match="rows of a file are to be replaced or removed"):
+        landing.run()
+    landing.run(writeFileColumn="file")
+    assert values(landing) == [3, 10]
