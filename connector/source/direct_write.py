@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.file_split import FileSplit
 from ...checkpoint_meta.documents.written_file import (
     BAD_RECORDS_SUFFIX,
     SUFFIX,
     FileName,
     Removal,
 )
+from ...checkpoint_meta.files.file_split import FileSplit
 from ...checkpoint_meta.index.fingerprints import file_key
 from ...checkpoint_meta.storage.urls import absolute
 from ...errors import OptionError, SchemaMismatchError, TableError
