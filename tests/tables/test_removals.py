@@ -12,7 +12,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, LongType, NestedField, StringType
 
-from pyspark_sluice.checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark
+from pyspark_sluice.checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark, BatchOrigin
 from pyspark_sluice.checkpoint_meta.documents.written_file import Removal
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
@@ -70,7 +70,7 @@ class Orders:
             (Removal(column="file", keys=[file], values={"day": str(day_of(file))}), mark)
             for file in removed
         ]
-        return WrittenBatch.of_files(written, LINEAGE, before, {}, removals)
+        return WrittenBatch.of_files(written, LINEAGE, BatchOrigin(before), {}, removals)
 
     def _delta_batch(self, number, rows):
         return batch_of(self.root / "table", number, rows, **self.by)
@@ -252,7 +252,7 @@ def test_one_batch_over_several_checkpoints_removes_what_it_added_itself(orders)
     marks = {1: first.mark, 2: second.mark}
     files = [(file, marks[1]) for file in first.files] + [(f, marks[2]) for f in second.files]
     removals = [(removal, marks[2]) for removal in second.removals]
-    batch = WrittenBatch.of_files(files, LINEAGE, NO_BATCH, {}, removals)
+    batch = WrittenBatch.of_files(files, LINEAGE, BatchOrigin(), {}, removals)
     orders.sink.add(batch.before)  # And the process dies.
     for _ in range(2):
         orders.sink.add(batch)
