@@ -12,7 +12,7 @@ from typing_extensions import override
 from ...checkpoint_meta.storage.urls import absolute, loaded_paths
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.testing import MemoryStateStore
-from ...enumerator.files.ledger.sifting import OnOverwrite
+from ...enumerator.files.ledger.new_files import OnOverwrite
 from ...errors import OptionError
 from ...tables.table_sink import TableSink
 from ..options.model import SluiceOptions, parse_options
