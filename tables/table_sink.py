@@ -141,7 +141,7 @@ class TableSink(ABC):
             self.add(batch.before)
         pauses, began = delays(0.05), time.monotonic()
         checked = False
-        for _ in range(_TRIES):
+        for tries in range(1, _TRIES + 1):
             try:
                 # Again for each try: the transaction of the other writer may have been this very
                 # batch.
@@ -178,7 +178,7 @@ class TableSink(ABC):
         raise TableError(
             f"a batch could not be added to the {self.format} table",
             self._name,
-            f"{type(conflict).__name__}: {conflict}, after up to {_TRIES} tries",
+            f"{type(conflict).__name__}: {conflict}, after {tries} tries",
             "a commit without a conflict, or with one that a retry resolves",
             "Nothing is lost: the query adds the batch when you start it again.",
         ) from conflict

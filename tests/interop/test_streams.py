@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from pyspark_sluice.errors import TableError
 from pyspark_sluice.tests.interop import stream
 from pyspark_sluice.tests.interop.conftest import newest_state, row, rows
 from pyspark_sluice.tests.patience import PATIENCE, wait_until
@@ -63,6 +64,29 @@ def test_a_killed_stream_into_spark_s_sink_goes_on_as_a_direct_write(
     else:
         assert feed.run_into(catalog.load_table("db.streamed"), **state) == 1
     assert ids(read.load(table)) == [*range(FILES + 1)]
+
+
+def test_a_stream_writes_an_iceberg_table_of_version_3_which_a_direct_write_refuses(
+    lake, catalog, feed
+):
+    table = "lake.db.version_3"
+    of_version = "TBLPROPERTIES ('format-version' = '3')"
+    lake.sql(f"CREATE TABLE {table} (id bigint, name string, day date) USING iceberg {of_version}")
+    feed.land(row(0), row(1))
+    with pytest.raises(TableError, match="found format-version 3"):
+        feed.run_into(catalog.load_table("db.version_3"))
+    assert not (feed.root / "checkpoint/sluice/source/epochs").exists()
+    of_query = ("iceberg", str(feed.landing), str(feed.root / "checkpoint-rows"), table)
+    for count in (2, 3):
+        query = stream.start(lake, *of_query, processingTime="0 seconds")
+        wait_until(partial(has_rows, lake, table, count), "every row in the table")
+        query.stop()
+        assert ids(lake.table(table)) == [*range(count)]
+        feed.land(row(count))
+
+
+def has_rows(lake: Any, table: str, count: int) -> bool:
+    return lake.table(table).count() >= count
 
 
 def ids(frame: Any) -> list[int]:
