@@ -101,7 +101,7 @@ def converter(source: pa.DataType, field: pa.Field, column: str, zone: str) -> C
 
 def _type_converter(source: pa.DataType, target: pa.DataType, column: str, zone: str) -> Change:
     if source == target:
-        return _checked(column, target) if holds(source, _types.is_decimal) else same
+        return _checked(column, target) if holds(source, _is_bounded) else same
     if isinstance(source, ForeignType):
         _require_stored(source, target, column)
     simple, unwrap = plain(source)
@@ -131,8 +131,12 @@ def _require_stored(source: ForeignType, target: pa.DataType, column: str) -> No
         raise Misfit(column, source.label, str(target))
 
 
+def _is_bounded(kind: pa.DataType) -> bool:
+    return bool(_types.is_decimal(kind) or _types.is_time(kind))
+
+
 def _checked(column: str, target: pa.DataType) -> Change:
-    """Decimals of more digits than their type: Arrow decodes them, and Spark names no file."""
+    """Decimals of more digits than their type, and times beyond a day: Arrow decodes them."""
 
     def convert(array: pa.Array) -> pa.Array:
         try:
@@ -284,9 +288,9 @@ def _castable(source: pa.DataType, target: pa.DataType, zone: str = "UTC") -> Ch
         return lambda array: array.storage.cast(target)
     if _types.is_floating(target) and _types.is_integer(source):
         return None if _types.is_float16(target) else lambda array: _exact_floats(array, target)
-    if _types.is_time(source) and _types.is_string(target):
-        return lambda array: array.cast(target)
-    same_kind = (_types.is_integer, _is_bytes, _types.is_time, _types.is_duration)
+    if _types.is_time(source) and (_types.is_string(target) or _types.is_time(target)):
+        return lambda array: _time_cast(array, target)
+    same_kind = (_types.is_integer, _is_bytes, _types.is_duration)
     allowed = _widens(source, target) or any(
         is_kind(source) and is_kind(target) for is_kind in same_kind
     )
@@ -320,6 +324,12 @@ def _exact_floats(array: pa.Array, target: pa.DataType) -> pa.Array:
         if floats.cast(pa.float64()).cast(whole).equals(array.cast(whole)):
             return floats
         raise
+
+
+def _time_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+    # fastparquet writes durations as times, of more than a day, too.
+    array.validate(full=True)
+    return array.cast(target, safe=True)
 
 
 def _date64_cast(array: pa.Array) -> pa.Array:

@@ -49,7 +49,9 @@ _REMEDY = f"No type reads it: pass .schema(...) without the column. {WITHOUT_THE
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The decoder of one Avro type's values into an Arrow array."""
+    """The decoder of one column's values into an Arrow array."""
+
+    name: str
 
     raw: pa.DataType
     """What the decoded Python values are built as."""
@@ -63,8 +65,15 @@ class Column:
         return self.refined(pa.array(values, self.raw))
 
     def refined(self, raw: pa.Array) -> pa.Array:
-        """Return what was decoded with its logical types."""
-        return raw if self.refine is None else self.refine(raw)
+        """Return what was decoded with its logical types.
+
+        Raises:
+            Misfit: a decimal has more digits than its type.
+        """
+        try:
+            return raw if self.refine is None else self.refine(raw)
+        except ValueError as err:
+            raise Misfit(self.name, str(err), f"values of {self.final}") from err
 
 
 class AvroSchema:
@@ -96,7 +105,8 @@ class AvroSchema:
         leaves: dict[Path, Change] = {}
         raw = self._raw(self.fields[name], (name,), (), leaves)
         refine = map_nested(raw, lambda _, path: leaves.get(path), (name,))
-        return Column(raw, raw if refine is None else refine(pa.nulls(0, raw)).type, refine)
+        final = raw if refine is None else refine(pa.nulls(0, raw)).type
+        return Column(name, raw, final, refine)
 
     def stripped(self, names: Iterable[str] | None = None) -> dict[str, Any]:
         """The schema without logical types, of all columns or of some: what is decoded with."""

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -278,6 +279,23 @@ def test_json_of_arrow_is_text_and_a_dictionary_of_it_is_no_damage(tmp_path):
     feather.write_feather(pa.table({"v": positions}), str(path))
     with pytest.raises(SchemaMismatchError, match="Invalid storage type for JsonExtensionType"):
         read_rows([path], pa.schema([("v", pa.string())]), file_format="arrow")
+
+
+def test_values_beyond_their_type_are_refused_by_column(tmp_path):
+    # fastparquet's durations, and ClickHouse's times in nanoseconds.
+    pq.write_table(pa.table({"v": pa.array([86_400_000_000]).view("time64[us]")}), tmp_path / "1")
+    number = {"type": "bytes", "logicalTypX": "decimal", "precision": 4, "scale": 2}
+    fields = [{"name": "v", "type": number}]
+    with (tmp_path / "2").open("wb") as sink:
+        schema = {"type": "record", "name": "r", "fields": fields}
+        fastavro.writer(sink, schema, [{"v": b"\x27\x10"}])
+    data = (tmp_path / "2").read_bytes()
+    (tmp_path / "2").write_bytes(data.replace(b"logicalTypX", b"logicalType"))
+    for name, kind in (("1", "parquet"), ("2", "avro")):
+        schema = inferred_schema([version(tmp_path / name)], ReaderOptions(file_format=kind))
+        for target in (schema, pa.schema([("v", pa.string())])) if kind == "parquet" else (schema,):
+            with pytest.raises(SchemaMismatchError, match="column 'v' does not fit"):
+                read_rows([tmp_path / name], target, file_format=kind)
 
 
 def test_values_in_list_views_are_changed_behind_a_null_too():
