@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -17,11 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather, orc
 
-from pyspark_sluice.errors import SchemaMismatchError
+from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 from pyspark_sluice.reader.files.testing import read_rows, version
 from pyspark_sluice.tests.reader.files.formats.table_files import avro_file
+from pyspark_sluice.tests.repository import ROOT, tool
 
 pytestmark = pytest.mark.thorough("the writers are compared once for all changes")
 
@@ -106,32 +108,126 @@ _LEAST = {"parquet": 29, "orc": 20, "arrow": 30, "avro": 17}
 """Columns that come back the same; the rest of ORC's and Avro's the writers refuse."""
 
 
-def _outcome(writer: str, column: str, directory: Path) -> str:
-    kind, write = WRITERS[writer]
-    table = pa.table({"v": COLUMNS[column], "id": range(len(COLUMNS[column]))})
-    path = directory / f"x.{kind}"
-    try:
-        write(table, path)
-    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001 - each has its own
+_NO_NULL_LISTS = {"list": "[]", "list of lists": "[]", "list of structs": "[]", "map": "[]"}
+_OF_CLICKHOUSE = {
+    # Its only type of text is that of bytes.
+    "bytes": "refused",
+    "wall clock": "+00:00",
+    "nanoseconds": "+00:00",
+    **_NO_NULL_LISTS,
+}
+FOREIGN: dict[str, tuple[str, str, int, dict[str, str]]] = {
+    "fastparquet": (
+        "parquet",
+        "fastparquet==2026.9.0",
+        19,
+        {
+            # As pandas holds them: numbers next to nulls, and objects.
+            "int64": "e+18",
+            "uint64": "e+19",
+            "decimal(9,2)": "9999999.99",
+            "decimal(38,10)": "1e+27",
+            "struct": '"y":null}',
+            "map": '[["k",1]]',
+            # A time of more than a day.
+            "duration": "refused",
+        },
+    ),
+    "datafusion": ("parquet", "datafusion==55.0.0", 29, _REFUSED),
+    "pyorc": ("orc", "pyorc==0.12.0", 18, {"date": "0001-01-03", "wall clock": "+00:00"}),
+    "chdb": ("parquet", "chdb==4.4.0", 20, {**_OF_CLICKHOUSE, "struct": "None}"}),
+    "chdb, ORC": (
+        "orc",
+        "chdb==4.4.0",
+        16,
+        {
+            **_OF_CLICKHOUSE,
+            **{f"uint{bits}": "-1" for bits in (8, 16, 32, 64)},
+            "date": "0001-01-03",
+        },
+    ),
+    "chdb, Arrow": ("arrow", "chdb==4.4.0", 23, {**_OF_CLICKHOUSE, "bytes": "UTF8"}),
+    "chdb, Avro": (
+        "avro",
+        "chdb==4.4.0",
+        19,
+        # A decimal of more digits than it says.
+        {
+            **_OF_CLICKHOUSE,
+            "bytes": "utf-8",
+            "nanoseconds": "refused",
+            "uint32": "-1",
+            "uint64": "-1",
+        },
+    ),
+}
+"""Format, package, columns that come back the same, and what else happens, as above."""
+
+
+def _table_of(column: str) -> pa.Table:
+    return pa.table({"v": COLUMNS[column], "id": range(len(COLUMNS[column]))})
+
+
+def _outcome(column: str, kind: str, path: Path) -> str:
+    if not path.exists():
         return "not written"
     try:
         schema = inferred_schema([version(path)], ReaderOptions(file_format=kind))
         rows = read_rows([path], schema, file_format=kind)
     except SchemaMismatchError as error:
         return "refused" if "column 'v'" in str(error) else str(error)
+    except MalformedDataError as error:
+        return next(word for word in ("UTF8", "utf-8", str(error)) if word in str(error))
     if "v" not in schema.names:
         return "left out"
-    found, expected = [row["v"] for row in rows], table["v"].to_pylist()
-    return "same" if found == expected else str(found[0])
+    pairs = zip([row["v"] for row in rows], COLUMNS[column].to_pylist(), strict=True)
+    return next((str(found) for found, expected in pairs if found != expected), "same")
+
+
+def _check(outcomes: dict[str, str], expected: dict[str, str], least: int) -> None:
+    others = {c: o for c, o in outcomes.items() if o not in ("same", "not written")}
+    assert others.keys() == expected.keys(), others
+    for column, outcome in others.items():
+        assert outcome.endswith(expected[column]), (column, outcome)
+    assert list(outcomes.values()).count("same") >= least
 
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_what_a_writer_wrote_is_read_or_refused_by_name(writer, tmp_path):
-    outcomes = {column: _outcome(writer, column, tmp_path) for column in COLUMNS}
-    kind, _ = WRITERS[writer]
-    same = {column for column, outcome in outcomes.items() if outcome == "same"}
-    others = {c: o for c, o in outcomes.items() if o not in ("same", "not written")}
-    assert others.keys() == _OTHERS[kind].keys()
-    for column, outcome in others.items():
-        assert outcome.endswith(_OTHERS[kind][column]), column
-    assert len(same) >= _LEAST[kind]
+    kind, write = WRITERS[writer]
+    outcomes = {}
+    for number, column in enumerate(COLUMNS):
+        path = tmp_path / f"{number}.{kind}"
+        try:
+            write(_table_of(column), path)
+        except (Exception, pl.exceptions.PanicException):  # noqa: BLE001 - each has its own
+            path.unlink(missing_ok=True)
+        outcomes[column] = _outcome(column, kind, path)
+    _check(outcomes, _OTHERS[kind], _LEAST[kind])
+
+
+def _python_with(package: str) -> Path:
+    """Return the Python of an environment for packages that only these tests use."""
+    venv, prepare = ROOT / ".versions" / "writers", tool("prepare")
+    python: Path = venv / "bin" / "python"
+    try:
+        prepare._make(venv)
+        prepare.install(venv, [f"pyarrow=={pa.__version__}", package])
+    except (subprocess.CalledProcessError, RuntimeError) as error:
+        pytest.skip(f"{package} cannot be installed: {error}")
+    return python
+
+
+@pytest.mark.parametrize("writer", FOREIGN)
+def test_what_a_writer_that_the_project_does_not_use_wrote_is_read_or_refused(writer, tmp_path):
+    kind, package, least, expected = FOREIGN[writer]
+    python = _python_with(package)
+    for number, column in enumerate(COLUMNS):
+        feather.write_feather(_table_of(column), str(tmp_path / f"{number}.arrow"))
+    script = Path(__file__).parent / "foreign_writers.py"
+    subprocess.run([python, script, writer, tmp_path], check=True, timeout=300)
+    outcomes = {}
+    for number, column in enumerate(COLUMNS):
+        path = tmp_path / f"{number}.written"
+        outcomes[column] = _outcome(column, kind, path)
+    _check(outcomes, expected, least)
