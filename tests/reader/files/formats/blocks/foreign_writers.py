@@ -7,6 +7,7 @@ in it as `N.written`. Nothing is written where the writer refuses a table.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,14 @@ import pyarrow as pa
 
 
 def _by_fastparquet(table: pa.Table, source: Path, path: Path) -> None:
-    import fastparquet
+    fastparquet = import_module("fastparquet")
 
     del source
     fastparquet.write(str(path), table.to_pandas())
 
 
 def _by_datafusion(table: pa.Table, source: Path, path: Path) -> None:
-    import datafusion
+    datafusion = import_module("datafusion")
 
     del source
     written = path.with_suffix(".parquet")
@@ -31,7 +32,7 @@ def _by_datafusion(table: pa.Table, source: Path, path: Path) -> None:
 
 
 def _by_pyorc(table: pa.Table, source: Path, path: Path) -> None:
-    import pyorc
+    pyorc = import_module("pyorc")
 
     del source
     fields = ",".join(f"{field.name}:{_orc_type(field.type)}" for field in table.schema)
@@ -76,7 +77,7 @@ _ORC = {
 
 def _by_chdb(form: str) -> Any:
     def write(table: pa.Table, source: Path, path: Path) -> None:
-        import chdb
+        chdb = import_module("chdb")
 
         del table
         given = f"SELECT * FROM file('{source}', 'Arrow')"
