@@ -170,7 +170,8 @@ def _print(part: Any) -> None:
             if sys.stdout.isatty():
                 from rich.markdown import Markdown
 
-                _console().print(Markdown(part.text))
+                # Other texts may have paths, which stay whole; a page is prose.
+                _console().print(Markdown(part.text), soft_wrap=False)
             else:
                 sys.stdout.write(part.text + "\n")
         case str():
@@ -236,7 +237,9 @@ def _print_rows(table: Rows) -> None:
         lines.append("  ".join(padded).rstrip())
         for name in below if at else ():
             if (cell := cells[name][at]) not in ("", "-"):
-                lines += _folded(f"    {_spelled(name)}: {cell}", "")
+                told = f"    {_spelled(name)}: {cell}"
+                # A path is one word.
+                lines += _folded(told, "") if " " in cell else [told]
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -12,7 +12,7 @@ from ....errors import TableError
 from ....reader.direct_write.place import Place
 from ....reader.direct_write.unreferenced_files import sweep as look
 from ....tables.table_files import TableFiles, named_by_tables_of
-from ..answer import Answer, sections
+from ..answer import Answer
 from ..arguments import ViewArguments, Yes
 from ..state_argument import parsed_storage_options
 
@@ -61,7 +61,13 @@ def sweep(
     }
     note = "deleted" if yes else "nothing was deleted: add --yes to do it"
     notes = [note] if files.superseded else []
-    return Answer({**lost, "deleted": yes}, [*sections(lost), *notes])
+    shown = {
+        "files that commits name": len(files.named),
+        "of those in no table": lost["outside"],
+        "of attempts that lost": files.superseded or "none",
+        "whose reader has no commit": files.undecided or "none",
+    }
+    return Answer({**lost, "deleted": yes}, [shown, *notes])
 
 
 def _opened(table: str, storage_options: Mapping[str, Any]) -> TableFiles:

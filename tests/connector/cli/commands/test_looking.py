@@ -202,7 +202,12 @@ def test_a_table_fits_the_screen_and_breaks_no_word(query, capsys, monkeypatch):
     assert len(told(capsys, "files", query.state).out.splitlines()) == len(rows) + 2
 
 
-def test_the_runbook_is_a_page_in_pipes_and_a_document_for_programs(capsys):
+def test_the_runbook_is_a_page_in_pipes_and_a_document_for_programs(capsys, monkeypatch):
     text = told(capsys, "runbook", "FencedError").out
     assert text.startswith("#")
     assert run(capsys, "runbook", "FencedError") == {"sections": text.rstrip("\n") + "\n"}
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = told(capsys, "runbook", "FencedError").out
+    assert "#" not in shown
+    assert "FencedError" in shown
