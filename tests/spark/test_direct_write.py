@@ -32,10 +32,12 @@ def land(lake, sink, **options):
 def test_rows_are_in_the_table_once_over_many_batches_and_runs(lake):
     for number in range(6):
         lake.land(f"{number}.json", range(number * 10, number * 10 + 10))
-    land(lake, tables.delta(str(lake.sink)), maxFilesPerTrigger=2)
+    sink = tables.delta(str(lake.sink))
+    land(lake, sink, maxFilesPerTrigger=2)
     lake.land("late.json", range(60, 70))
-    land(lake, tables.delta(str(lake.sink)))
+    land(lake, sink)
     assert lake.in_table() == lake.landed
+    assert [each.input for each in sink.inputs()] == [[str(lake.source.resolve())]]
     assert lake.spark.read.parquet(str(lake.sink)).count() == 70
 
 
