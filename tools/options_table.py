@@ -206,7 +206,8 @@ def _with_unit(number: int, units: dict[str, int]) -> str:
 
 EXPERT = [
     *("checkpoints_ahead", "batch_bytes", "fresh_share"),
-    *("discovery_timeout", "discovery_attempts", "max_split_attempts", "log_level"),
+    *("discovery_timeout", "discovery_attempts", "max_split_attempts", "retract_after"),
+    *("log_level",),
     *("clean_source_while_retained", "retain_checkpoints_for", "keep_file_rows"),
     *("infer_sample_files", "infer_sample_bytes", "max_new_columns", "write_sort_by"),
     *("max_bad_record_share", "write_compression"),

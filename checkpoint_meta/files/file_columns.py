@@ -53,6 +53,11 @@ def file_columns(files: Sequence[FileVersion]) -> list[pa.Array]:
     return [pa.array([file[at] for file in files], field.type) for at, field in enumerate(FILES)]
 
 
+def files_of(files: Sequence[FileVersion]) -> pa.RecordBatch:
+    """Versions of files as rows of `FILES`."""
+    return pa.record_batch(file_columns(files), schema=FILES)
+
+
 def ranges_of(splits: Sequence[FileSplit]) -> pa.RecordBatch:
     """Splits as rows of `RANGES`."""
     columns = file_columns([split.file for split in splits])

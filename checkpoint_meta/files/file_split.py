@@ -36,7 +36,7 @@ class FileVersion(NamedTuple):
     @property
     def is_gone(self) -> bool:
         """True for the version of a file that is gone; see `retraction_of`."""
-        return self.etag == _GONE
+        return self.etag == GONE_MARK
 
     @property
     def status(self) -> FileStatus:
@@ -84,7 +84,7 @@ class GrowingMark(NamedTuple):
 MARKED_BYTES = 4096
 """Bytes that a `GrowingMark` looks at. Lines of one width differ in these, if not in their last."""
 
-_GROWS, _GONE = "grows", "gone"
+_GROWS, GONE_MARK = "grows", "gone"
 
 
 def growing_mark(etag: str) -> GrowingMark | None:
@@ -148,7 +148,7 @@ def retraction_of(path: str) -> FileSplit:
 
     Its version is that of no file, so a file that comes back is there in another one.
     """
-    return FileSplit(FileVersion(path, 1, -1, _GONE), 0, 1, replaces=RETRACTS)
+    return FileSplit(FileVersion(path, 1, -1, GONE_MARK), 0, 1, replaces=RETRACTS)
 
 
 FIGURES = "figures"

@@ -162,10 +162,12 @@ class OptionTypes(TypedDict, total=False):
     negative_inf: str
     nullValue: str
     null_value: str
+    onDelete: Literal["ignore", "retract"]
     onLateFile: Literal["read", "quarantine", "fail"]
     onMissingEventTime: Literal["fail", "mtime"]
     onOverwrite: Literal["ignore", "reprocess", "replace", "fail", "appendTail"]
     onSplitError: Literal["fail", "return"]
+    on_delete: Literal["ignore", "retract"]
     on_late_file: Literal["read", "quarantine", "fail"]
     on_missing_event_time: Literal["fail", "mtime"]
     on_overwrite: Literal["ignore", "reprocess", "replace", "fail", "appendTail"]
@@ -192,6 +194,8 @@ class OptionTypes(TypedDict, total=False):
     rescued_data_column: str
     retainCheckpointsFor: int | str
     retain_checkpoints_for: int | str
+    retractAfter: int | str
+    retract_after: int | str
     rowTag: str
     rowValidationXSDPath: str
     row_tag: str

@@ -197,7 +197,9 @@ _BATCHES = (
     "fresh_share file_order max_event_time_skew on_late_file "
     "event_time_column event_time_unit on_missing_event_time alignment_group"
 )
-_PROGRESS = "include_existing_files on_overwrite on_split_error max_split_attempts"
+_PROGRESS = (
+    "include_existing_files on_overwrite on_delete retract_after on_split_error max_split_attempts"
+)
 _QUEUE = "discovery_mode queue_url dead_letter_queue_url"
 _CHECKPOINTS = (
     "available_now bad_records_path starting_state allow_unread_batches checkpoints_ahead "

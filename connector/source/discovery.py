@@ -49,12 +49,17 @@ def make_listing(options: SluiceOptions) -> TreeDiscovery:
     )
 
 
+def versions_matter(options: SluiceOptions) -> bool:
+    """True if known files are compared with what is there."""
+    return options.on_overwrite is not OnOverwrite.IGNORE or options.on_delete == "retract"
+
+
 def _mode(options: SluiceOptions) -> ListingMode:
     return ListingMode(
         incremental=options.discovery_mode == "incremental",
         full_listing_interval=options.full_listing_interval / 1000,
         # Only a query that looks for changed files pays for comparing their versions.
-        wants_versions=options.on_overwrite is not OnOverwrite.IGNORE,
+        wants_versions=versions_matter(options),
     )
 
 

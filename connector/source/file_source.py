@@ -18,6 +18,7 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.aligned_positions import AlignedPositions
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
+from ...checkpoint_meta.documents.layout import CLEANED
 from ...checkpoint_meta.files.file_split import FIGURES, FileSplit, FileVersion, GrowingMark
 from ...checkpoint_meta.storage.urls import loaded_paths
 from ...checkpoint_meta.stores.open_store import open_store
@@ -51,7 +52,7 @@ from ...reader.files.formats.api import Block, FileFormat, FormatContext, Splitt
 from ..options.model import SluiceOptions
 from ..options.validation import archive_of
 from .api import Source
-from .discovery import make_discovery, order_of
+from .discovery import make_discovery, order_of, versions_matter
 from .state_location import state_root
 
 if TYPE_CHECKING:
@@ -94,6 +95,16 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
     def create_enumerator(
         self, context: SplitEnumeratorContext[FileSplit], state: FileState | None
     ) -> SplitEnumerator[FileSplit, FileState]:
+        store = context.store
+        if self.options.on_delete == "retract" and store is not None and store.list(CLEANED):
+            raise OptionError(
+                "onDelete: files of this query were cleaned up",
+                store.location,
+                "onDelete=retract, and marks of cleanSource in the state",
+                "a query without cleanSource since its start: a file that was cleaned up and one "
+                "that was deleted look alike",
+                "Leave onDelete out, and remove rows of deleted files with `sluice retract`.",
+            )
         return FileSplitEnumerator(
             context,
             make_discovery(self.options),
@@ -132,8 +143,13 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             whole_files=options.write_copy == "never",
             is_archive=self._boundaries.is_archive,
             ledger=LedgerPolicy(
-                order, options.on_overwrite, self._whole_records if grows else None, read_times
+                order,
+                options.on_overwrite,
+                options.on_delete == "retract",
+                self._whole_records if grows else None,
+                read_times,
             ),
+            retract_after=options.retract_after / 1000,
         )
 
     @cached_property
@@ -185,8 +201,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
     @override
     def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
         # Where a file is read once, its path suffices, and the index in memory stays small.
-        versions_matter = self.options.on_overwrite is not OnOverwrite.IGNORE
-        return fold(chain, attachments, details=versions_matter)
+        return fold(chain, attachments, details=versions_matter(self.options))
 
     @override
     def create_reader(self, context: ReaderContext) -> SplitReader[FileSplit]:

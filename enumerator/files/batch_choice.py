@@ -45,25 +45,20 @@ class BatchChoice:
     """Under the coordinator's lock."""
 
     def __init__(
-        self,
-        pending: PendingRanges,
-        cutter: SplitCutter,
-        pace: BatchOrder,
-        parts: PartPlans,
-        share: FreshShare,
+        self, pending: PendingRanges, cutter: SplitCutter, parts: PartPlans, share: FreshShare
     ) -> None:
         self._pending, self._cutter = pending, cutter
-        self._batch_order, self._parts, self._share = pace, parts, share
+        self._parts, self._share = parts, share
 
-    def take(self, budget: BatchBudget, cores: int) -> list[FileSplit]:
-        """Take from what is pending as much as the budget has room for, in order."""
+    def take(self, budget: BatchBudget, cores: int, order: BatchOrder) -> list[FileSplit]:
+        """Take from what is pending as much as budget and order have room for."""
         limits = (budget.bytes_left, budget.enough_left, self._pending.bytes)
         total = min(limit for limit in limits if limit is not None)
         wanted = wanted_split_bytes(total, cores)
         take = self._take_replacing if self._pending.replaces else self._take
-        return take(budget, wanted)
+        return take(budget, wanted, order)
 
-    def _take(self, budget: BatchBudget, wanted: int) -> list[FileSplit]:
+    def _take(self, budget: BatchBudget, wanted: int, order: BatchOrder) -> list[FileSplit]:
         pending, chosen = self._pending, list[FileSplit]()
         last = continues = False
         while True:
@@ -72,7 +67,7 @@ class BatchChoice:
             split = pending.last() if last else pending.first()
             if split is None or not budget.takes_more_of(split.file.path):
                 return chosen
-            if not self._batch_order.accepts(split, budget):
+            if not order.accepts(split, budget):
                 return chosen
             is_returned = pending.is_returned(last=last)
             piece = self._cutter.next_slice(split, budget, wanted, is_returned=is_returned)
@@ -82,22 +77,24 @@ class BatchChoice:
             continues = piece.remainder is not None
             budget.take(split.file.path, piece.split.length)
             self._parts.took(piece.split, budget)
-            self._batch_order.on_taken(piece.split)
+            order.on_taken(piece.split)
             if last:
                 self._share.took(piece.split)
             chosen.append(piece.split)
 
-    def _take_replacing(self, budget: BatchBudget, wanted: int) -> list[FileSplit]:
+    def _take_replacing(
+        self, budget: BatchBudget, wanted: int, order: BatchOrder
+    ) -> list[FileSplit]:
         """Take files whole: the commit of the batch has exactly the rows that replace others."""
         pending, chosen = self._pending, list[FileSplit]()
         while (split := pending.first()) is not None:
             has_time = not split.file.is_gone
             fits = budget.takes_more_of(split.file.path) and fits_whole(split, budget)
-            if not fits or (has_time and not self._batch_order.accepts(split, budget)):
+            if not fits or (has_time and not order.accepts(split, budget)):
                 break
             pending.take(None)
             budget.take(split.file.path, split.length)
             if has_time:
-                self._batch_order.on_taken(split)
+                order.on_taken(split)
             chosen += self._cutter.pieces_of(split, wanted)
         return chosen

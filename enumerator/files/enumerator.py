@@ -17,6 +17,7 @@ from ...checkpoint_meta.documents.checkpoint import PartBudget
 from ...checkpoint_meta.files.file_split import FIGURES, SCHEMA, FileSplit, FileVersion
 from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
+from .absences import Absences
 from .aligned_batches import AlignedBatches
 from .backlog import BacklogFigures, ListingStats
 from .batch_choice import BatchChoice, FreshShare
@@ -52,6 +53,8 @@ class _Portion:
     """The pass has ended with it."""
     seconds: float
     """How long discovery took for it."""
+    gone: Sequence[str] = ()
+    """Files that the pass has found to be gone."""
     error: BaseException | None = None
     """What the pass failed with after it had brought this."""
 
@@ -87,11 +90,13 @@ class FileSplitEnumerator(LedgerEnumerator):
                 self._batch_order = AlignedBatches(
                     policy.event_time, context, policy.alignment, first
                 )
-        self._choice = BatchChoice(
-            self.ledger.pending, cutter, self._batch_order, self._parts, self._share
-        )
+        self._choice = BatchChoice(self.ledger.pending, cutter, self._parts, self._share)
         self._listings = ListingStats(context.journal, clock)
         self._backlog = BacklogFigures(self.ledger.pending, clock)
+        self._absences: Absences | None = None
+        if policy.ledger.retracts:
+            delay = int(policy.retract_after * 1_000_000)
+            self._absences = Absences(self.ledger.seen, delay, discovery.are_gone)
         self._pass: Iterator[FoundFiles] | None = None
         """The pass that is under way."""
         self._pass_seconds = 0.0
@@ -126,6 +131,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         if self._pass is None:
             self._pass = self._discovery.listing(self.ledger.seen)
             self._pass_seconds, self._pass_new = 0.0, 0
+            if self._absences is not None:
+                self._absences.begin()
         parts: list[FoundFiles] = []
         count, ended, error = 0, False, None
         try:
@@ -142,12 +149,16 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._pass = None
         try:
             wanted = not (self._is_baseline and not self._has_discovered)
-            sifted = self.ledger.select_new(parts, int(self._clock() * 1_000_000), wanted=wanted)
+            now = int(self._clock() * 1_000_000)
+            sifted = self.ledger.select_new(parts, now, wanted=wanted)
+            gone: Sequence[str] = ()
+            if self._absences is not None:
+                gone = self._absences.look(sifted.listed, now, self._context.store, ended=ended)
         except BaseException:
             # These files were taken from the pass and entered nowhere: only a new pass finds them.
             self._pass = None
             raise
-        return _Portion(sifted, ended, time.monotonic() - began, error)
+        return _Portion(sifted, ended, time.monotonic() - began, gone, error)
 
     def _discovered(self, portion: _Portion | None, error: BaseException | None) -> None:
         if portion is None:
@@ -160,12 +171,15 @@ class FileSplitEnumerator(LedgerEnumerator):
         self.ledger.enter(self._batch_order.on_found(portion.sifted, ended=portion.ended))
         # Not before its files are in the ledger: a checkpoint between would skip them.
         self._discovery.notify_entered()
+        if portion.gone:
+            self.ledger.retract(portion.gone, int(self._clock() * 1_000_000))
+            self._context.journal.info("discovery", "%d files are gone", len(portion.gone))
         if not portion.sifted.wanted:
             self._passed_over += portion.sifted.new
         if self._batch_order.is_waiting and self._policy.ledger.times is not None:
             self._unsaved += portion.sifted.ranges.num_rows
             self._wants_checkpoint = self._wants_checkpoint or self._unsaved >= _UNSAVED
-        if portion.sifted.ranges.num_rows or had_to_wait:
+        if portion.sifted.ranges.num_rows or portion.gone or had_to_wait:
             self._context.request_planning()
         if portion.error is not None:
             self._retry_or_raise(portion.error)
@@ -232,7 +246,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             budget, continuing, readers, pending.first()
         ):
             return
-        chosen = self._choice.take(budget, self._spreader.cores)
+        chosen = self._choice.take(budget, self._spreader.cores, self._batch_order)
         if chosen:
             wanted = self._parts.most_readers(
                 self._parts.readers_wanted(self._spreader.readers_wanted(chosen))
@@ -325,6 +339,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             "discovery": self._discovery.position(),
             "eventTime": self._batch_order.cursors(),
             "speeds": self._parts.to_json(),
+            "absent": {} if self._absences is None else self._absences.cursors(),
         }
         return {name: cursors for name, cursors in positions.items() if cursors}
 
@@ -333,6 +348,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._discovery.resume(cursors.get("discovery", {}))
         self._parts.restore(cursors.get("speeds", {}))
         self._batch_order.resume_from(cursors.get("eventTime", {}))
+        if self._absences is not None:
+            self._absences.resume_from(cursors.get("absent", {}))
 
     @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
@@ -344,7 +361,8 @@ class FileSplitEnumerator(LedgerEnumerator):
     @property
     @override
     def wants_checkpoint(self) -> bool:
-        return self._wants_checkpoint or self._batch_order.wants_checkpoint
+        has_absent = self._absences is not None and self._absences.is_news
+        return has_absent or self._wants_checkpoint or self._batch_order.wants_checkpoint
 
     @override
     def attachments_in_use(self) -> Collection[str]:

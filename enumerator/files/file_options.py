@@ -134,6 +134,18 @@ class LedgerOptions(BaseModel):
         "grow).",
         json_schema_extra=named(auto_loader="cloudFiles.allowOverwrites"),
     )
+    on_delete: Literal["ignore", "retract"] = Field(
+        "ignore",
+        description="What happens when a known file is gone: ignore, or retract (its rows leave "
+        "the table after retractAfter, which needs writeFileColumn).",
+    )
+    retract_after: Milliseconds = Field(
+        3_600_000,
+        ge=1000,
+        description="onDelete=retract: how long complete listings have to be without a file before "
+        "its rows leave the table.",
+        json_schema_extra={"unit": "milliseconds"},
+    )
 
 
 class CleaningOptions(BaseModel):

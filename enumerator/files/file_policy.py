@@ -46,4 +46,7 @@ class FilePolicy:
     is_archive: Callable[[FileVersion], bool] = lambda _: False
     """Whether the limit on files counts the members of a file instead."""
 
+    retract_after: float = 0.0
+    """Seconds for which a file is absent before it counts as gone, where `ledger.retracts`."""
+
     ledger: LedgerPolicy = field(default_factory=LedgerPolicy)

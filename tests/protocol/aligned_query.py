@@ -49,7 +49,7 @@ class HoursSource(FilesSource, Source[FileSplit, FileState]):
         cutter, spreader = SplitCutter(AnyByte(), 100), SplitSpreader(1000, 1, 1)
         made = FileSplitEnumerator(context, discovery, cutter, spreader, self._policy, state)
         policy, first = self._policy, made.ledger.pending.first
-        made._pace = self._pace(policy.event_time, context, policy.alignment, first)
+        made._batch_order = self._pace(policy.event_time, context, policy.alignment, first)
         return made
 
     def restore_state(self, chain, attachments):

@@ -16,9 +16,8 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import numpy as np
-import pyarrow as pa
 
-from ....checkpoint_meta.files.file_columns import FILES, file_columns
+from ....checkpoint_meta.files.file_columns import files_of
 from ....checkpoint_meta.files.file_split import FileVersion
 from ....checkpoint_meta.storage.urls import hadoop_path, local_path, storage_url, written_path
 from ....enumerator.coordinator.restore import RestoredState
@@ -161,7 +160,7 @@ class Import:
         # In steps, since a text column of one record batch holds at most 2 GiB.
         for at in range(0, len(self.seen), _STEP):
             files = self.seen[at : at + _STEP]
-            rows = pa.record_batch(file_columns(files), schema=FILES)
+            rows = files_of(files)
             ends = np.array([file.size for file in files], np.int64)
             state.enumerator.count_as_seen(rows, ends, now)
         return state

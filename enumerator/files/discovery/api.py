@@ -170,6 +170,14 @@ class Discovery(Protocol):
     def left_out(self, ledger: KnownFiles) -> Iterator[SkippedFile]:
         """A pass of its own over what is there now, for tools: all that is not taken, and why."""
 
+    def are_gone(self, paths: Sequence[str]) -> Sequence[str]:
+        """Return those of these files that are not there, after a complete pass without them.
+
+        Raises:
+            SourceUnavailable: one was below a loaded path in which the pass came to no file at all.
+        """
+        return ()
+
     def notify_entered(self) -> None:
         """Everything that `listing` has yielded so far is in the ledger.
 

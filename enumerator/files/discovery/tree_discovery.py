@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +15,9 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....checkpoint_meta.files.file_split import FileVersion
+from ....checkpoint_meta.storage.contract import Storage
 from ....checkpoint_meta.storage.open_storage import open_storage
-from ....checkpoint_meta.storage.storage_errors import MissingBucket
+from ....checkpoint_meta.storage.storage_errors import MissingBucket, patiently
 from ....checkpoint_meta.storage.urls import LoadedPath
 from ....errors import MissingPathError, SourceUnavailable
 from .api import Discovery, FoundFiles, KnownFiles, SkipCounter, Skipped, SkippedFile, Tree
@@ -72,6 +75,8 @@ class TreeDiscovery(Discovery):
         self.mode = mode or ListingMode()
         self._clock = clock
         self._trees: Sequence[PathTree] | None = None
+        self._counts: dict[str, int] = {}
+        """Prefix of the files of a loaded path -> how many a pass has come to."""
         self._greatest: dict[str, str] = {}
         self.full_listing: float | None = None
         """When the last full pass began that is in the ledger."""
@@ -94,11 +99,13 @@ class TreeDiscovery(Discovery):
             for loaded in self._trees:
                 loaded.tree.forget()
         whole, advanced = SkipCounter(), dict[str, str]()
+        self._counts = {loaded.prefix: 0 for loaded in self._trees}
         for loaded in self._trees:
             skips = SkipCounter(marks_names=self.mode.incremental)
             after = "" if is_full else self._greatest.get(loaded.path.given, "")
             for portion in self._list_files(loaded, ledger, skips, after):
                 if len(portion):
+                    self._counts[loaded.prefix] += len(portion)
                     yield portion
             # Not into `_greatest` yet: the files of this pass are not in the ledger, and a cut now
             # would let the next start begin behind them.
@@ -117,6 +124,41 @@ class TreeDiscovery(Discovery):
             self._greatest = greatest
         if full_listing is not None:
             self.full_listing = full_listing
+
+    @override
+    def are_gone(self, paths: Sequence[str]) -> Sequence[str]:
+        below = [path for path in paths if path.startswith(tuple(self._counts))]
+        with ThreadPoolExecutor(Storage.requests) as pool:
+            gone = list(compress(below, pool.map(self._is_gone, below)))
+        for prefix, count in self._counts.items():
+            lost = [path for path in gone if path.startswith(prefix)]
+            if lost and not count:
+                raise SourceUnavailable(
+                    "a loaded path has no files any more",
+                    prefix,
+                    f"no file, where {len(lost):,} known files were, such as {lost[0]}",
+                    "at least one file, since rows of files that are gone are removed",
+                    "Mount or restore the directory. If its files were deleted on purpose, run "
+                    "`sluice retract --matching` with the path, and start the query without "
+                    "onDelete until there are files again.",
+                )
+        return gone
+
+    def _is_gone(self, path: str) -> bool:
+        storage, _ = open_storage(path, self.storage_options)
+        try:
+            patiently(lambda: storage.stat(storage.name(path)))
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            raise SourceUnavailable(
+                "cannot find out whether a file is gone",
+                path,
+                f"{type(error).__name__}: {error}",
+                "a storage that responds",
+                "Repair access and restart the query: it resumes from the same point.",
+            ) from error
+        return False
 
     def _reached(self, loaded: PathTree, skips: SkipCounter) -> str:
         if skips.waiting:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
 
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.files.file_columns import (
-    FILES,
     changes_of,
-    file_columns,
+    files_of,
     numbers_in,
     ranges_in,
     ranges_of,
@@ -31,8 +31,10 @@ from ....checkpoint_meta.files.file_split import (
     RETRACTS,
     FileSplit,
     FileVersion,
+    retraction_of,
 )
 from ....checkpoint_meta.index.fingerprints import (
+    Names,
     SeenKeys,
     differ,
     is_growing,
@@ -55,7 +57,7 @@ from .new_files import (
     where,
 )
 from .pending import FileOrder, PendingRanges, RangeOrder
-from .seen_files import Portion, SeenFiles
+from .seen_files import GONE, Portion, SeenFiles
 from .statistics_times import StatisticsTimes
 
 _SECOND = 1_000_000
@@ -68,6 +70,9 @@ class LedgerPolicy:
 
     order: RangeOrder = FileOrder.MTIME
     on_overwrite: OnOverwrite = OnOverwrite.IGNORE
+    retracts: bool = False
+    """Files that are gone take their rows along. One that comes back is read again."""
+
     whole_records: WholeRecords | None = None
     """For `APPEND_TAIL`: how far they reach."""
 
@@ -92,8 +97,11 @@ class NewFiles:
     wanted: bool
     """False where they are not to be read."""
 
-    replaced: Sequence[FileVersion] = ()
+    replaced: Sequence[FileSplit] = ()
     """Those of the new ones that replace another version, to be read whole."""
+
+    listed: Names = field(default_factory=lambda: Names.join([]))
+    """All files of the listing, known or not."""
 
 
 class Ledger:
@@ -102,7 +110,9 @@ class Ledger:
     def __init__(self, policy: LedgerPolicy, state: FileState | None = None) -> None:
         state = state or FileState()
         self._policy = policy
-        self._wants_versions = policy.on_overwrite is not OnOverwrite.IGNORE
+        ignores = policy.on_overwrite is OnOverwrite.IGNORE
+        self._wants_versions = policy.retracts or not ignores
+        self._replaces_rows = policy.retracts or policy.on_overwrite is OnOverwrite.REPLACE
         self.seen = SeenFiles(state.runs, state.tails, details=self._wants_versions)
         self.pending = PendingRanges(policy.order)
         restored = [ranges_in(changes) for changes in state.changes]
@@ -146,6 +156,8 @@ class Ledger:
             changed = is_seen & differ(version, versions)
             in_seconds = listed.modified // _SECOND * _SECOND
             changed &= differ(version, versions_of(listed.sizes, in_seconds, listed.etags))
+            if self._policy.on_overwrite is OnOverwrite.IGNORE:
+                changed &= version == GONE
             at = np.flatnonzero(changed)
             start = first_unread(self._policy.on_overwrite, at, listed, end)
         else:
@@ -158,16 +170,14 @@ class Ledger:
             whole_records = self._policy.whole_records
             files, ends = up_to_whole_records(files, start, version[rows], whole_records)
         read = (start < ends) & wanted
-        replaces = np.zeros(len(rows), np.int64)
-        if self._policy.on_overwrite is OnOverwrite.REPLACE:
-            replaces[changed[rows]] = REPLACES
+        replaces = changed[rows].astype(np.int64) * REPLACES * self._replaces_rows
         ranges = where(with_bounds(files, start, ends, replaces), read)
         keys = SeenKeys.sort(names.take(rows), versions_in(files), ends)
         if self._policy.times is not None:
             self._policy.times.learn(splits_in(ranges))
-        replaced: Sequence[FileVersion] = ()
-        if self._policy.on_overwrite.reads_whole and changed.any():
-            replaced = [split.file for split in splits_in(where(ranges, changed[rows][read]))]
+        replaced: Sequence[FileSplit] = ()
+        if (self._replaces_rows or self._policy.on_overwrite.reads_whole) and changed.any():
+            replaced = splits_in(where(ranges, changed[rows][read]))
         return NewFiles(
             self.pending.sort(ranges),
             keys,
@@ -175,6 +185,7 @@ class Ledger:
             int(np.count_nonzero(~is_seen[rows])),
             wanted,
             replaced,
+            names,
         )
 
     def enter(self, sifted: NewFiles) -> None:
@@ -198,38 +209,32 @@ class Ledger:
         else:
             self._has_unread = True
 
-    def _withdraw_unread(self, replaced: Sequence[FileVersion]) -> None:
+    def _withdraw_unread(self, replaced: Sequence[FileSplit]) -> None:
         """Withdraw what waits in another version than these: it is not there any more.
 
         If these do not replace its rows, what waits of a file that was begun stays.
         """
-        kept, replaces = set(replaced), self._policy.on_overwrite is OnOverwrite.REPLACE
-        paths = {file.path for file in replaced}
-        pending = self.pending.of_paths(paths)
-        waiting = byte_ranges_of(s for s in pending if replaces or not s.skip)
-        self._withdraw(
-            {
-                file: ranges
-                for file, ranges in waiting.items()
-                if file not in kept and (replaces or list(ranges) == [(0, file.size)])
-            }
-        )
+        kept, all_of = {split.file for split in replaced}, self._replaces_rows
+        pending = self.pending.of_paths({file.path for file in kept})
+        waiting = byte_ranges_of(s for s in pending if all_of or not s.skip).items()
+        others = {f: ranges for f, ranges in waiting if f not in kept}
+        whole = {f: ranges for f, ranges in others.items() if list(ranges) == [(0, f.size)]}
+        self._withdraw(others if all_of else whole)
 
     def file_replaced(self, old: FileVersion, new: FileVersion, now: int) -> None:
         """A reader met `new` where it was to read `old`: pending, unless a listing was faster."""
         # If a listing was faster, the version that it has entered is pending already.
         if self._current([FileSplit(old, 0, old.size)]):
-            replaces = REPLACES if self._policy.on_overwrite is OnOverwrite.REPLACE else 0
+            replaces = REPLACES if self._replaces_rows else 0
             self.requeue([FileSplit(new, 0, new.size, replaces=replaces)], now)
 
     def _current(self, splits: Sequence[FileSplit]) -> list[FileSplit]:
         """Return the splits of versions that are the newest known ones, if versions matter."""
         if not self._wants_versions:
             return list(splits)
-        files = pa.record_batch(file_columns([split.file for split in splits]), schema=FILES)
+        files = files_of([split.file for split in splits])
         _, newest, _ = self.seen.details_of(names_in(files.column("path")))
-        is_newest = (newest == versions_in(files)).tolist()
-        return [split for split, kept in zip(splits, is_newest, strict=True) if kept]
+        return list(compress(splits, (newest == versions_in(files)).tolist()))
 
     def put_back(self, splits: Sequence[FileSplit]) -> None:
         """Readers sent these back: pending again, to be assigned as they are.
@@ -238,7 +243,7 @@ class Ledger:
         replaced since is not read any more.
         """
         splits = [split._replace(replaces=0) for split in splits if split.replaces != RETRACTS]
-        if self._policy.on_overwrite is OnOverwrite.REPLACE:
+        if self._replaces_rows:
             splits = self._current(splits)
         # An order may have made the same bytes pending while a reader had them.
         if not self._ordered.isdisjoint(split.file for split in splits):
@@ -255,11 +260,9 @@ class Ledger:
 
     def requeue(self, splits: Sequence[FileSplit], now: int) -> None:
         """These become pending, as far as they are not: what is pending is a set of bytes."""
-        replacing = [split for split in splits if split.replaces]
-        if replacing:
+        if replacing := [split for split in splits if split.replaces]:
             self._replace(replacing, now)
-            splits = [split for split in splits if not split.replaces]
-        wanted = byte_ranges_of(splits)
+        wanted = byte_ranges_of(split for split in splits if not split.replaces)
         self._learn(list(wanted), now)
         self._unskip(wanted)
         # What waits already is read once, however often it is ordered.
@@ -277,6 +280,12 @@ class Ledger:
         self._learn([split.file for split in read], now)
         self._learn_times(read)
         self.pending.add(ranges_of(splits))
+
+    def retract(self, paths: Sequence[str], now: int) -> None:
+        """These files are gone, and their rows with them."""
+        gone = [retraction_of(path) for path in paths]
+        self._learn([split.file for split in gone], now)
+        self._replace(gone, now)
 
     def _unskip(self, wanted: ByteRanges) -> None:
         """Read what waits of a split that was begun from that split's start, if it is wanted."""
@@ -320,7 +329,7 @@ class Ledger:
     def _learn(self, files: Sequence[FileVersion], now: int) -> None:
         """Files that an order speaks of are known, in the version it names if versions matter."""
         names = names_of([file.path for file in files])
-        batch = pa.record_batch(file_columns(files), schema=FILES)
+        batch = files_of(files)
         sizes, versions = numbers_in(batch, "size"), versions_in(batch)
         if self._wants_versions:
             is_seen, version, _ = self.seen.details_of(names)
@@ -332,8 +341,8 @@ class Ledger:
         rows = np.flatnonzero(new)
         if len(rows):
             keys = SeenKeys.sort(names.take(rows), versions[rows], sizes[rows])
-            files_of = batch.take(pa.array(rows, pa.int64()))
-            self._add(keys, Portion(files_of, sizes[rows], now), int((~is_seen[rows]).sum()))
+            piece = Portion(batch.take(pa.array(rows, pa.int64())), sizes[rows], now)
+            self._add(keys, piece, int((~is_seen[rows]).sum()))
             self._learned.update(files[row] for row in rows.tolist())
 
     # Checkpoints ----------------------------------------------------------------------------

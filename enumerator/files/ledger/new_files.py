@@ -65,7 +65,8 @@ def first_unread(
     """
     paths, sizes = listing.paths, listing.sizes
     starts = np.zeros(len(paths), np.int64)
-    if not len(changed) or on_overwrite.reads_whole:
+    # Where changes are ignored, it is a file that was gone.
+    if not len(changed) or on_overwrite.reads_whole or on_overwrite is OnOverwrite.IGNORE:
         return starts
     if on_overwrite is OnOverwrite.FAIL:
         raise _changed(paths[changed[0]], int(sizes[changed[0]]), int(ends[changed[0]]))

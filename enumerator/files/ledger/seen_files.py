@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....checkpoint_meta.files.file_columns import Flags, Numbers
+from ....checkpoint_meta.files.file_split import GONE_MARK
 from ....checkpoint_meta.index.fingerprints import (
     Names,
     Octets,
@@ -34,6 +36,10 @@ _MOST_AHEAD = 16
 
 _TIMES = 3
 """A part that was found is joined with the one before it, unless that is so many times longer."""
+
+
+GONE: Final = versions_of(np.array([1]), np.array([-1]), [GONE_MARK])[0]
+"""The version of a file that is gone; see `retraction_of`."""
 
 
 @dataclass(slots=True)
@@ -108,7 +114,7 @@ class SeenFiles(KnownFiles):
     def know(self, names: Names) -> Flags:
         """For each name, whether it is known."""
         is_seen = np.zeros(len(names), np.bool_)
-        for keys in self._parts():
+        for keys in self.parts():
             is_seen |= keys.find(names) >= 0
         return is_seen
 
@@ -139,13 +145,14 @@ class SeenFiles(KnownFiles):
     def _newest(self, names: Names) -> Iterator[tuple[SeenKeys, Flags, NDArray[np.intp]]]:
         """The newest entry of each name, by parts: which names it has, and in which rows."""
         is_seen = np.zeros(len(names), np.bool_)
-        for keys in self._parts():
+        for keys in self.parts():
             at = keys.find(names)
             new = (at >= 0) & ~is_seen
             is_seen |= new
             yield keys, new, at[new]
 
-    def _parts(self) -> list[SeenKeys]:
+    def parts(self) -> list[SeenKeys]:
+        """Return the keys of all files, those of the newest versions first."""
         with self._lock:
             parts: list[Run | Tail] = [*self.runs, *self.tails]
         # The newest first: of a file that has changed the newest version counts.

@@ -77,6 +77,10 @@ FOLLOWED: Mapping[str, Sequence[str]] = {
         "history.py: another query has taken",
         "start_check.py: {}",
     ],
+    "tests/connector/source/test_deleted_files.py": [
+        "file_source.py: onDelete: files of this",
+        "tree_discovery.py: a loaded path has no fil",
+    ],
     "tests/connector/source/test_event_time_column.py": [
         "discovery.py: {}",
     ],
@@ -172,6 +176,7 @@ REASONS: Mapping[str, Sequence[str]] = {
         "metrics.py: {}",
         "batch_reread.py: reread: a part of the ba",
         "file_check.py: cannot check whether the",
+        "tree_discovery.py: cannot find out whether",
         "run_call.py: --only chooses feeds of",
         "run_call.py: {}",
         "state_argument.py: only a state of files ca",

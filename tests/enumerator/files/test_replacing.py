@@ -28,15 +28,29 @@ from pyspark_sluice.tests.enumerator.files.bench import (
 )
 
 POLICY = LedgerPolicy(on_overwrite=OnOverwrite.REPLACE)
+DELETING = LedgerPolicy(on_overwrite=OnOverwrite.REPLACE, retracts=True)
 SECOND = 1_000_000
 OLD, NEW = file("a", 250, SECOND), file("a", 150, 2 * SECOND)
 
 
-def bench_of(files, state=None):
+class Deleting(Listed):
+    """Looks for files by their names."""
+
+    def __init__(self, files):
+        super().__init__(files.values, with_known=True)
+        self.present = files
+
+    def are_gone(self, paths):
+        return [path for path in paths if path not in self.present]
+
+
+def bench_of(files, state=None, ledger=POLICY, clock=None):
     """An enumerator over what `files` holds now."""
     bench = Bench(
-        state=state, parallelism=1, ledger=POLICY, discovery=Listed(files.values, with_known=True)
+        state=state, parallelism=1, ledger=ledger, discovery=Deleting(files), retract_after=10
     )
+    if clock is not None:
+        bench.enumerator._clock = clock
     bench.discover()
     return bench
 
@@ -118,6 +132,8 @@ DEEDS = st.lists(
     st.one_of(
         st.tuples(st.just("deliver"), st.sampled_from("abc"), st.integers(1, 250)),
         st.tuples(st.just("retract"), st.sampled_from("abc"), st.just(0)),
+        st.tuples(st.just("delete"), st.sampled_from("abc"), st.just(0)),
+        st.tuples(st.just("wait"), st.just(""), st.integers(1, 20)),
         st.tuples(st.just("discover"), st.just(""), st.just(0)),
         st.tuples(st.just("batch"), st.sampled_from(["", "a", "bc"]), st.integers(1, 300)),
         st.tuples(st.just("crash"), st.just(""), st.integers(0, 2)),
@@ -133,13 +149,23 @@ class Table:
     def __init__(self):
         self.files, self.rows = {}, {}
         self.clock = self.number = 0
-        self.attachments = Attachments(MemoryStateStore(), 1)
+        self.store = MemoryStateStore()
+        self.attachments = Attachments(self.store, 1)
         self.chain, self.uncounted, self.retracted = [], [], {}
-        self.bench = bench_of(self.files)
+        self.now = 0
+        self.cursors = {}
+        self.bench = bench_of(self.files, ledger=DELETING, clock=lambda: self.now)
+        self.bench.context.store = self.store
 
     def deliver(self, name, size):
         self.clock += 1
         self.files[name] = file(name, size, self.clock * SECOND)
+
+    def delete(self, name, _):
+        self.files.pop(name, None)
+
+    def wait(self, _, seconds):
+        self.now += seconds
 
     def retract(self, name, _):
         # An order: it is carried out when all of what was in flight is counted.
@@ -161,11 +187,14 @@ class Table:
             self.rows[key] = []
         back, events = [], []
         for split in assigned:
-            if split.replaces == RETRACTS or split.file == self.files[split.file.path]:
+            if split.replaces == RETRACTS or split.file == self.files.get(split.file.path):
                 if split.file.path in sent_back:
                     back.append(split)
                 elif split.replaces != RETRACTS:
                     self.rows.setdefault(split.file.path, []).append(split[:3])
+            elif split.file.path not in self.files:
+                # The query fails until the file is there again, or an order gives it up.
+                continue
             else:
                 events.append(replaced(split.file, self.files[split.file.path]))
         self.uncounted.append((back, events))
@@ -182,6 +211,7 @@ class Table:
         state = self.bench.enumerator.snapshot_state(self.number)
         self.chain.append(document(self.number, state, assigned))
         self.uncounted = []
+        self.cursors = self.bench.enumerator.cursors()
 
     def base(self, *_):
         self.cut()
@@ -194,16 +224,29 @@ class Table:
         if discover:
             self.bench.plan()
         state = folded(self.chain, self.attachments, details=True)
-        self.bench = bench_of({}, state if self.chain else None)
-        self.bench.enumerator._discovery._files = self.files.values
+        self.bench = Bench(
+            state=state if self.chain else None,
+            parallelism=1,
+            ledger=DELETING,
+            discovery=Deleting(self.files),
+            retract_after=10,
+        )
+        self.bench.enumerator._clock = lambda: self.now
+        self.bench.context.store = self.store
+        self.bench.enumerator.resume_from(self.cursors)
         for back, events in self.uncounted:
             self.count(back, events)
 
     def check(self):
+        for _ in range(3):
+            # Until what is gone is absent for long enough.
+            self.discover()
+            self.wait("", 11)
         for _ in range(100):
             self.discover()
             if not self.batch("", 300) and not len(self.bench.enumerator.ledger.pending):
                 break
+        assert [name for name in self.rows if self.rows[name] and name not in self.files] == []
         for name, version in self.files.items():
             at = 0
             for split in sorted(self.rows.get(name, [])):
@@ -228,3 +271,61 @@ def test_a_whole_version_that_replaces_is_planned_without_limits():
     bench.enumerator.snapshot_state(1)
     bench.enumerator.requeue_splits([whole(OLD)._replace(replaces=REPLACES)])
     assert len(bench.plan(UNLIMITED)) == 3
+
+
+def test_a_file_that_is_gone_takes_its_rows_along_after_the_delay_also_over_restarts():
+    files, now = {"a": file("a"), "b": file("b")}, [0]
+    bench = bench_of(files, ledger=DELETING, clock=lambda: now[0])
+    chain = [document(1, bench.enumerator.snapshot_state(1), bench.plan())]
+    del files["a"]
+    bench.discover()
+    assert bench.enumerator.wants_checkpoint
+    chain.append(document(2, bench.enumerator.snapshot_state(2)))
+    cursors = bench.enumerator.cursors()
+    assert not bench.enumerator.wants_checkpoint
+    now[0] = 9
+    bench.discover()
+    assert bench.plan() == []
+    again = bench_of(files, folded(chain, details=True), DELETING, lambda: now[0])
+    again.enumerator.resume_from(cursors)
+    now[0] = 10
+    again.discover()
+    assert again.plan() == [retraction_of("a")]
+    chain.append(document(3, again.enumerator.snapshot_state(3), [retraction_of("a")]))
+    now[0] = 100
+    again.discover()
+    assert again.plan() == []
+    assert again.enumerator.cursors() == {}
+    # A file that comes back is read, also by a query that has seen it go before it was started.
+    files["a"] = file("a")
+    last = bench_of(files, folded(chain, details=True), LedgerPolicy(retracts=True))
+    assert pieces(last.plan()) == [("a", 0, 0, 10, REPLACES)]
+
+
+def test_a_file_that_is_there_although_no_listing_has_it_keeps_its_rows():
+    files, now = {"a": file("a"), "b": file("b")}, [0]
+    bench = bench_of(files, ledger=DELETING, clock=lambda: now[0])
+    bench.plan()
+    bench.enumerator._discovery._files = lambda: [file("b")]
+    for _ in range(3):
+        bench.discover()
+        now[0] += 11
+    assert bench.plan() == []
+
+
+def test_a_pass_that_fails_says_nothing_of_what_is_gone():
+    files, now = {"a": file("a"), "b": file("b")}, [0]
+    bench = bench_of(files, ledger=DELETING, clock=lambda: now[0])
+    bench.plan()
+    del files["a"]
+
+    def broken():
+        raise OSError("no answer")
+
+    bench.enumerator._discovery._files = broken
+    for _ in range(2):
+        bench.discover()
+        now[0] += 11
+    bench.enumerator._discovery._files = files.values
+    bench.discover()
+    assert bench.plan() == []
