@@ -20,13 +20,14 @@ from ...errors import OptionError
 from ...tables.row_counts import RowsOfQuery, rows_by_file
 from ...tables.table_sink import TableSink
 from ..options.model import SluiceOptions, parse_options
+from ..query.file_rows import UNKNOWN
 from ..source.discovery import make_listing
 from ..views.splits import files_as_of_head
 from ..views.state_view import StateView, consistent
 from .books import NAMED, Books, Difference, Sides
 from .deliveries import Delivery, deliveries
 from .recount import Recount
-from .sides import UNKNOWN, InTable, KnownToState, Listed, Places, no_files
+from .sides import InTable, KnownToState, Listed, Places, no_files
 
 _LOOKS: Final = 5
 

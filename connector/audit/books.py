@@ -18,13 +18,13 @@ from ...checkpoint_meta.files.file_columns import Flags, Numbers
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_of
 from ...checkpoint_meta.storage.contract import Storage
 from ...checkpoint_meta.storage.open_storage import open_storage
+from ..query.file_rows import UNKNOWN
 from .deliveries import Delivery
 from .sides import (
     READ,
     REJECTED,
     RETRACTED,
     SKIPPED,
-    UNKNOWN,
     WAITING,
     InTable,
     KnownToState,

@@ -10,15 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
-from ...checkpoint_meta.documents.bootstrap_record import find_seed
-from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from ...checkpoint_meta.documents.orders import Order
 from ...checkpoint_meta.files.file_columns import FileSplitSerializer, Numbers
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_by_keys, names_in, names_of
 from ...enumerator.files.discovery.api import Discovery
 from ...enumerator.files.ledger.seen_files import SeenFiles
-from ..query.file_rows import FileRows, RecordedRows, keys_of, rows_of
+from ..query.file_rows import recorded_rows
 from ..views.files import STATES
 from ..views.quarantine import file_of
 from ..views.splits import (
@@ -45,9 +42,6 @@ _KINDS: Final = {
     "retracted": RETRACTED,
 }
 """State of a file in the view `files` -> what the books call it."""
-
-UNKNOWN: Final = -1
-"""In a column of rows."""
 
 
 class Places:
@@ -136,7 +130,7 @@ class KnownToState:
         given_up = [file["path"] for s in head.quarantined() if (file := file_of(s.split_id))]
         note(names_of(given_up), np.full(len(given_up), STATES.index("quarantined")))
         kind = np.array([_KINDS[state] for state in STATES], np.int64)[worst]
-        good, bad = _recorded(view, chain, keys)
+        good, bad = recorded_rows(view.store, chain, keys.names)
         commits = (commit for link in chain for commit in link.commits.values())
         options: Mapping[str, Any] = next(
             (c.shape["options"] for c in commits if "options" in c.shape), {}
@@ -161,27 +155,6 @@ def _again(orders: Sequence[Order]) -> SeenKeys:
             released = set(order.released)
             paths += [s.file.path for s in splits if not (s.replaces or s.split_id in released)]
     return SeenKeys.sort(names_of(paths))
-
-
-def _recorded(
-    view: StateView, chain: Sequence[CheckpointSnapshot], keys: SeenKeys
-) -> tuple[Numbers, Numbers]:
-    recorded = RecordedRows(view.store)
-    newest = recorded.newest
-    later = [link for link in chain if link.ref.checkpoint > newest.checkpoint]
-    parent = later[-1].checkpoint.header.parent if later else newest
-    # Else checkpoints between are neither recorded nor retained.
-    is_whole = parent in (newest, NO_CHECKPOINT) and find_seed(view.store) is None
-    rows = FileRows.sums([*recorded.read(), rows_of(later[::-1])])
-    wanted = keys_of(keys.names)
-    at = np.minimum(np.searchsorted(rows.key, wanted), max(0, len(rows.key) - 1))
-    is_there = rows.key[at] == wanted if len(rows.key) else np.zeros(len(wanted), np.bool_)
-
-    def column(values: Numbers) -> Numbers:
-        found = values[at] if len(values) else np.zeros(len(wanted), np.int64)
-        return np.where(is_there, found, 0) if is_whole else np.full(len(wanted), UNKNOWN)
-
-    return column(rows.good), column(rows.bad)
 
 
 @dataclass(frozen=True)

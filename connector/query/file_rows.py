@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshots
+from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
     CheckpointIdentity,
@@ -39,6 +40,9 @@ from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import OptionError, StateMissingError
 
 _TOGETHER: Final = 8
+UNKNOWN: Final = -1
+"""In a column of rows."""
+
 _BEGUN: Final = "begun.json"
 _COLUMNS: Final = ("key", "good", "bad", "replaces")
 
@@ -117,6 +121,34 @@ def rows_of(links: Sequence[CheckpointSnapshot]) -> FileRows:
                 replaces = numbers_in(ranges_in(batch), "replaces")
                 parts.append(FileRows(key, good, bad, (replaces > 0).astype(np.int64)))
     return FileRows.sums(parts)
+
+
+def recorded_rows(
+    store: StateStore, chain: Sequence[CheckpointSnapshot], names: Names
+) -> tuple[Numbers, Numbers]:
+    """The rows that readers emitted of each file, and the records that they dropped.
+
+    UNKNOWN where only checkpoints say it that are not retained any more.
+
+    Args:
+        store: the state directory.
+        chain: what is retained, the newest first.
+        names: of the files.
+    """
+    recorded = RecordedRows(store)
+    newest = recorded.newest
+    later = [link for link in chain if link.ref.checkpoint > newest.checkpoint]
+    parent = later[-1].checkpoint.header.parent if later else newest
+    # Else checkpoints between are neither recorded nor retained.
+    is_whole = parent in (newest, NO_CHECKPOINT) and find_seed(store) is None
+    rows = FileRows.sums([*recorded.read(), rows_of(later[::-1])])
+    if not is_whole or not len(rows.key):
+        nothing = np.full(len(names), 0 if is_whole else UNKNOWN, np.int64)
+        return nothing, nothing
+    wanted = keys_of(names)
+    at = np.minimum(np.searchsorted(rows.key, wanted), len(rows.key) - 1)
+    is_there = rows.key[at] == wanted
+    return np.where(is_there, rows.good[at], 0), np.where(is_there, rows.bad[at], 0)
 
 
 class RecordedRows:

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit
 from ...checkpoint_meta.files.file_columns import FILES as FILE_VERSION
+from ...checkpoint_meta.index.fingerprints import file_keys, names_in
+from ..query.file_rows import UNKNOWN, recorded_rows
 from .files_as_of import FilesAsOf
 from .path_pattern import matching
 from .quarantine import FILE_OF_SPLIT, file_of
@@ -36,6 +38,8 @@ FILES: Final = pa.schema(
         *fields(pa.int64(), "checkpoint", "epoch"),
         ("reader", pa.int32()),
         *fields(pa.int64(), "rows", "bytes", "microseconds", "pending_bytes"),
+        ("key", pa.string()),
+        *fields(pa.int64(), "all_rows"),
     ]
 )
 
@@ -79,7 +83,13 @@ def files(view: StateView, pattern: str = "") -> pa.Table:
         parts += [_superseded(table, again) for table in assigned]
     parts.append(_given_up(head.quarantined()))
     ranges = pa.concat_tables([matching(part, pattern) for part in parts]).combine_chunks()
-    return _described(_grouped(_seen(head, pattern), _facts(ranges)), ranges)
+    described = _described(_grouped(_seen(head, pattern), _facts(ranges)), ranges)
+    names = names_in(described.column("path").combine_chunks())
+    rows, _ = recorded_rows(view.store, chain, names)
+    all_rows = pa.array(rows, pa.int64(), mask=rows == UNKNOWN)
+    return described.append_column("key", pa.array(file_keys(names), pa.string())).append_column(
+        "all_rows", all_rows
+    )
 
 
 def _superseded(table: pa.Table, again: set[str]) -> pa.Table:
@@ -168,4 +178,5 @@ def _described(grouped: pa.Table, ranges: pa.Table) -> pa.Table:
         columns[name] = ranges.column(name).take(newest)
     for name in ("rows", "bytes", "microseconds"):
         columns[name] = grouped.column(f"{name}_sum")
-    return pa.table([columns[name] for name in FILES.names], schema=FILES)
+    schema = pa.schema(list(FILES)[:-2])
+    return pa.table([columns[name] for name in schema.names], schema=schema)

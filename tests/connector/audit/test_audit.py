@@ -13,6 +13,8 @@ from pyspark_sluice.checkpoint_meta.index.fingerprints import file_key
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.state_argument import find_state
 from pyspark_sluice.connector.query.file_rows import FileRows, RecordedRows
+from pyspark_sluice.connector.views.files import files
+from pyspark_sluice.connector.views.state_view import StateView
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.connector.host.landing import Landing
 
@@ -202,3 +204,10 @@ def test_sums_count_from_the_newest_replacement_on():
     assert [column.tolist() for column in (new.key, new.good, new.bad)] == [[7, 8], [7, 2], [0, 0]]
     again = FileRows.from_bytes(new.to_bytes())
     assert again.replaces.tolist() == [1, 0]
+
+
+def test_the_view_of_files_has_the_rows_and_the_key_by_which_sql_compares_them(query):
+    view = files(StateView(find_state(str(query.checkpoint), "source", "{}")))
+    by_key = {row["key"]: row["all_rows"] for row in view.to_pylist()}
+    in_table = query.delta.to_pyarrow_table().column("file").value_counts()
+    assert by_key == {each["values"]: each["counts"] for each in in_table.to_pylist()}
