@@ -76,7 +76,7 @@ class StartTerms:
 USUAL_TERMS: Final = StartTerms()
 """Those of a start that changes nothing, and leaves an owner that lives alone."""
 
-_TERMS_IN_SPARK: Final = StartTerms(patience=ALIVE_SECONDS + 5.0)
+TERMS_IN_SPARK: Final = StartTerms(patience=ALIVE_SECONDS + 5.0)
 """Spark ends the process of a query before this one has started, or soon after. A driver that has
 died on another host is known to be dead when it has been silent for so long."""
 
@@ -111,7 +111,7 @@ class StartCheck:
         self.history = CheckpointHistory(store, ahead=options.checkpoints_ahead)
         """Knows the checkpoints that were looked at."""
         self._wait = wait
-        self._terms = terms if progress is None else _TERMS_IN_SPARK
+        self._terms = terms if progress is None else TERMS_IN_SPARK
         self._is_host, self._progress = progress is None, progress or (lambda: None)
         self._epoch: int | None = None
         """The owner that was looked at, and does not live."""

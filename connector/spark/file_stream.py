@@ -104,7 +104,7 @@ class FileStream:
             write_to: directory or URL of the data files.
             every: as in `to_delta`.
         """
-        from ..query.start_check import StartTerms, check_start
+        from ..query.start_check import TERMS_IN_SPARK, check_start
         from ..source.rehearsal import check_sink
 
         columns = written_columns(self.schema, self.options["fileFormat"])
@@ -113,7 +113,7 @@ class FileStream:
         if getattr(self.spark, "_sc", None) is not None:
             call = {**options, "path": self.path}
             check_sink(call, sink)
-            check_start(call, sink, StartTerms())
+            check_start(call, sink, TERMS_IN_SPARK)
         files = self.spark.readStream.format("sluice").options(**options).load(self.path)
         on_batch = cast("Callable[[Any, int], None]", sink)
         return self.writer(files, every).foreachBatch(on_batch).start()
