@@ -113,7 +113,8 @@ class Sides:
         left_out = (self._at(self.listed.left_out) >= 0) & ~known & ~here
         kind = self._placed(self.state.keys, self.state.kind, WAITING)
         found = (known & (kind != RETRACTED)) | here | left_out
-        kind = np.where(left_out, SKIPPED, kind)
+        # A file that is there, and whose rows an order has taken back.
+        kind = np.where(left_out | (here & (kind == RETRACTED)), SKIPPED, kind)
         good = self._placed(self.state.keys, self.state.good, 0)
         bad = self._placed(self.state.keys, self.state.bad, 0)
         is_declared, left = self._left(found, recounted)

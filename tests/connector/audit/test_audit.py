@@ -145,6 +145,17 @@ def test_a_file_that_was_read_twice_by_hand_is_named(query):
     assert found["rows in the table differ"] == ["f1.json"]
 
 
+def test_a_file_that_was_replaced_and_one_whose_rows_were_taken_back_are_equal(query):
+    query.file("f0.json", rows=2)
+    query.options = {**query.options, "onOverwrite": "replace"}
+    query.again()
+    assert main(["retract", str(query.checkpoint), "--matching", "*f1*", "--yes", "--force"]) == 0
+    query.again()
+    answer = query.answer("--recount")
+    assert answer["rows"]["table"] == _ROWS + 2
+    assert list(answer["files"].values()) == [3, 3, 2, 0, 1, 0, 2]
+
+
 def test_rows_of_a_file_that_the_query_does_not_know_are_named(query):
     query.file("new.json")
     for path in (query.data / "new.json", "/elsewhere/by/another/query.json"):
