@@ -84,7 +84,9 @@ class Audit:
         state = KnownToState.of(view, places)
         options = {"fileFormat": "json", **_texts(state.options), **self.options}
         place = {"checkpointLocation": self.store.location}
-        listing = make_listing(_parsed(ends.input, {**options, **place}))
+        # A commit also has options that a call with this format may not set.
+        found_by = {"fileFormat": options["fileFormat"], **self.options, **place}
+        listing = make_listing(_parsed(ends.input, found_by))
         listed = Listed.of(listing, places)
         if declared:
             places.add(pa.array([one.path for one in declared], pa.string()))

@@ -6,6 +6,7 @@ import hashlib
 import json
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -222,3 +223,26 @@ def test_the_view_of_files_has_the_rows_and_the_key_by_which_sql_compares_them(q
     by_key = {row["key"]: row["all_rows"] for row in view.to_pylist()}
     in_table = query.delta.to_pyarrow_table().column("file").value_counts()
     assert by_key == {each["values"]: each["counts"] for each in in_table.to_pylist()}
+
+
+@pytest.mark.parametrize(
+    ("written", "options"),
+    [
+        ('id;text\n1;"a;b"\n2;c\n', {"fileFormat": "csv", "header": "true", "sep": ";"}),
+        ("one\ntwo\n\n", {"fileFormat": "text", "writeSchema": "value STRING"}),
+        (pa.table({"id": [1, 2]}), {"fileFormat": "parquet"}),
+    ],
+)
+def test_a_second_reader_counts_the_rows_of_each_format(tmp_path, capsys, written, options):
+    (tmp_path / "in").mkdir()
+    name = str(tmp_path / "in" / "a[1].data")
+    if isinstance(written, pa.Table):
+        pq.write_table(written, name)
+    else:
+        (tmp_path / "in" / "a[1].data").write_text(written)
+    query = Audited.__new__(Audited)
+    Landing.__init__(query, tmp_path)
+    query.capsys, query.options = capsys, {**_WAYS, **options}
+    query.again()
+    answer = query.answer("--recount")
+    assert answer["rows"]["found"] == answer["rows"]["table"]
