@@ -141,7 +141,7 @@ class TableSink(ABC):
             self.add(batch.before)
         pauses, began = delays(0.05), time.monotonic()
         checked = False
-        for tries in range(1, _TRIES + 1):
+        for tries in range(1, _TRIES + 1):  # noqa: B007 - the message has it
             try:
                 # Again for each try: the transaction of the other writer may have been this very
                 # batch.
