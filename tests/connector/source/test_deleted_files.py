@@ -8,17 +8,13 @@ from pathlib import Path
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.layout import CLEANED
-from pyspark_sluice.checkpoint_meta.files.file_split import retraction_of
-from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.connector.views.state_view import StateView, file_splits
 from pyspark_sluice.errors import OptionError, SourceUnavailable
-from pyspark_sluice.tests.connector.queries import Query, drained
+from pyspark_sluice.tests.connector.host.landing import Landing
 
 pytestmark = pytest.mark.slow
 
 DELETING = {
-    "fileFormat": "json",
     "onDelete": "retract",
     "retractAfter": "1s",
     "writeFileColumn": "file",
@@ -26,53 +22,48 @@ DELETING = {
 }
 
 
-def query_of(root: Path, **more: str) -> Query:
-    options = {**DELETING, "writeTo": str(root / "table"), **more}
-    return Query(root, None, {}, **options)
+@pytest.fixture
+def landing(tmp_path: Path) -> Landing:
+    landing = Landing(tmp_path)
+    for name, value in (("1", 1), ("2", 2)):
+        landing.json(f"{name}.json", {"v": value})
+    landing.run(**DELETING)
+    return landing
 
 
-def retracted(query: Query) -> list[str]:
-    """Names of the files whose rows left the table in the newest batch."""
-    link = StateView(query.store).chain()[0]
-    splits = file_splits(link, "read")
-    assert splits == [retraction_of(split.file.path) for split in splits]
-    return [split.file.path.rpartition("/")[2] for split in splits]
+def values(landing: Landing) -> list[int]:
+    return sorted(row["v"] for row in landing.rows())
 
 
 @pytest.mark.effect_of("onDelete", "retractAfter")
-def test_rows_of_a_file_that_is_gone_leave_the_table_after_a_delay_that_spans_runs(tmp_path):
-    query = query_of(tmp_path)
-    query.land("a.json", "b.json")
-    assert len(drained(query)) == 2
-    (query.data / "a.json").unlink()
+def test_rows_of_a_file_that_is_gone_leave_the_table_after_a_delay_that_spans_runs(landing):
+    (landing.data / "1.json").unlink()
     # This run says only since when it is absent.
-    drained(query)
-    newest = CheckpointHistory(query.store).load(query.done).header
-    assert (newest.assigned_splits, len(newest.cursors["absent"])) == (0, 1)
+    landing.run(**DELETING)
+    assert values(landing) == [1, 2]
     time.sleep(1.1)
-    drained(query)
-    assert retracted(query) == ["a.json"]
-    query.land("a.json")
-    assert len(drained(query)) == 1
+    landing.run(**{**DELETING, "retractAfter": "1h"})
+    assert values(landing) == [1, 2]
+    landing.run(**DELETING)
+    assert values(landing) == [2]
+    landing.json("1.json", {"v": 3})
+    landing.run(**DELETING)
+    assert values(landing) == [2, 3]
 
 
-def test_a_loaded_path_without_any_file_is_an_error_and_takes_no_rows(tmp_path):
-    query = query_of(tmp_path)
-    query.land("a.json", "b.json")
-    drained(query)
-    stored = [(query.data / name) for name in ("a.json", "b.json")]
-    contents = [path.read_bytes() for path in stored]
-    for path in stored:
-        path.unlink()
-    drained(query)
+def test_a_loaded_path_without_any_file_is_an_error_and_takes_no_rows(landing):
+    paths = [landing.data / "1.json", landing.data / "2.json"]
+    for path in paths:
+        path.rename(landing.data.parent / path.name)
+    landing.run(**DELETING)
     time.sleep(1.1)
     with pytest.raises(SourceUnavailable, match="a loaded path has no files any more"):
-        drained(query)
-    # With one of its files back, the others are gone.
-    stored[0].write_bytes(contents[0])
-    query.coordinator.close()
-    drained(query)
-    assert retracted(query) == ["b.json"]
+        landing.run(**DELETING)
+    assert values(landing) == [1, 2]
+    # With one of its files back, the other one is gone.
+    (landing.data.parent / "1.json").rename(paths[0])
+    landing.run(**DELETING)
+    assert values(landing) == [1]
 
 
 @pytest.mark.parametrize(
@@ -85,17 +76,18 @@ def test_a_loaded_path_without_any_file_is_an_error_and_takes_no_rows(tmp_path):
     ],
 )
 def test_what_would_take_other_rows_along_is_refused(tmp_path, more, says):
-    given = {"path": str(tmp_path), "writeTo": str(tmp_path / "table"), **DELETING, **more}
+    given = {"path": str(tmp_path), "fileFormat": "json", **DELETING, **more}
+    given["writeTo"] = str(tmp_path / "table")
     with pytest.raises(OptionError, match=says):
         parse_options({k: v for k, v in given.items() if v}, streaming=False)
 
 
-def test_a_query_that_has_cleaned_up_is_refused(tmp_path):
-    query = query_of(tmp_path)
-    query.store.publish(f"{CLEANED}/0000000001-0000000001.json", b"{}")
-    query.land("a.json")
+def test_a_query_that_has_cleaned_up_is_refused(landing):
+    (cleaned,) = landing.checkpoint.glob("sluice/*")
+    (cleaned / CLEANED).mkdir()
+    (cleaned / CLEANED / "0000000001-0000000001.json").write_text("{}")
     with pytest.raises(OptionError, match="files of this query were cleaned up"):
-        drained(query)
-    for option in ("onDelete", "retractAfter"):
-        del query.options[option]
-    assert len(drained(query)) == 1
+        landing.run(**DELETING)
+    landing.json("3.json", {"v": 3})
+    landing.run(writeFileColumn="file")
+    assert values(landing) == [1, 2, 3]
