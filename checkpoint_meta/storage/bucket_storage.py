@@ -19,12 +19,12 @@ from .aws import aws_client, shared_credentials
 from .contract import (
     PART,
     PROBE,
+    Chunk,
     Data,
     Draft,
     FileStatus,
     Look,
     Page,
-    Part,
     SpooledDraft,
     Storage,
     copy_by_draft,
@@ -106,7 +106,7 @@ class BucketStorage(Storage):
             return _status(obstore.head(self._store, key))
 
     @override
-    def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Part:
+    def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Chunk:
         import obstore
 
         options: GetOptions = {"range": (start, start + length)}
@@ -116,7 +116,7 @@ class BucketStorage(Storage):
         key = self._key(name)
         with self._errors(key):
             answer = obstore.get(self._store, key, options=options)
-            return Part(answer.bytes().to_bytes(), _status(answer.meta))
+            return Chunk(answer.bytes().to_bytes(), _status(answer.meta))
 
     @override
     def is_directory_mark(self, name: str) -> bool:

@@ -61,7 +61,7 @@ def microseconds(time: datetime) -> int:
     return int(time.timestamp() * 1_000_000)
 
 
-class Part(NamedTuple):
+class Chunk(NamedTuple):
     """Some bytes of a file, and the version of which they are."""
 
     data: bytes
@@ -143,7 +143,7 @@ class OpenFile(ABC):
     """True if small reads one after the other are few requests already."""
 
     @abstractmethod
-    def read(self, position: int, length: int) -> Part:
+    def read(self, position: int, length: int) -> Chunk:
         """Up to `length` bytes from `position` on, some at least; errors are retried.
 
         Raises:
@@ -190,7 +190,7 @@ class Storage(ABC):
         """
 
     @abstractmethod
-    def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Part:
+    def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Chunk:
         """Up to `length` bytes from `start` on, of the version `etag` if the store compares it.
 
         Raises:
@@ -356,7 +356,7 @@ class _ByRequests(OpenFile):
         self._storage, self._name, self._etag = storage, name, etag
 
     @override
-    def read(self, position: int, length: int) -> Part:
+    def read(self, position: int, length: int) -> Chunk:
         return patiently(lambda: self._storage.read(self._name, position, length, self._etag))
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from ...errors import StateError
-from .contract import PART, Data, FileStatus, OpenFile, Page, Part, Storage, microseconds
+from .contract import PART, Chunk, Data, FileStatus, OpenFile, Page, Storage, microseconds
 from .providers import BY_SCHEME
 from .s3_listing import complete, s3_pages
 from .storage_errors import BeyondTheEnd, patiently
@@ -56,7 +56,7 @@ class FsspecStorage(Storage):
         return _status(info)
 
     @override
-    def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Part:
+    def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Chunk:
         try:
             with _as_os_errors():
                 data: bytes = self._files.cat_file(name, start=start, end=start + length)
@@ -69,7 +69,7 @@ class FsspecStorage(Storage):
             data = b""
         if not data and length:
             raise BeyondTheEnd(errno.EINVAL, f"no bytes from {start} on", name)
-        return Part(data, FileStatus(-1, -1))
+        return Chunk(data, FileStatus(-1, -1))
 
     @override
     def whole(self, name: str) -> bytes:
@@ -178,7 +178,7 @@ class _FsspecFile(OpenFile):
             self._handle = files.open(name, "rb", cache_type="readahead", block_size=PART)
 
     @override
-    def read(self, position: int, length: int) -> Part:
+    def read(self, position: int, length: int) -> Chunk:
         def once() -> bytes:
             try:
                 self._handle.seek(position)
@@ -190,7 +190,7 @@ class _FsspecFile(OpenFile):
         data = patiently(once)
         if not data:
             raise BeyondTheEnd(errno.EINVAL, f"an end after {position} bytes")
-        return Part(data, self._status)
+        return Chunk(data, self._status)
 
     @override
     def close(self) -> None:

@@ -19,11 +19,11 @@ from ...errors import OptionError
 from .client_options import check_installed, check_known
 from .contract import (
     PART,
+    Chunk,
     Data,
     Draft,
     FileStatus,
     Page,
-    Part,
     ServerStorage,
     SpooledDraft,
     copy_by_draft,
@@ -109,8 +109,8 @@ class HdfsStorage(ServerStorage):
         return _status(status)
 
     @override
-    def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Part:
-        def part() -> Part:
+    def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Chunk:
+        def part() -> Chunk:
             # What is open stays the version that it was, and what is there afterwards names it.
             # Opened each time: after a DataNode is lost its blocks are elsewhere.
             file = self._client.read(name)
@@ -120,7 +120,7 @@ class HdfsStorage(ServerStorage):
             end = min(start + length, len(file), status.size)
             if start >= end and length:
                 raise BeyondTheEnd(errno.EINVAL, f"it has {status.size} bytes", self.url(name))
-            return Part(file.read_range(start, end - start), status)
+            return Chunk(file.read_range(start, end - start), status)
 
         return self._ask(name, part)
 

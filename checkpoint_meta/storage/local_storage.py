@@ -20,7 +20,7 @@ from typing import Final
 from typing_extensions import override
 
 from ...errors import StateError
-from .contract import PART, Data, Draft, FileStatus, Look, Page, Part, Storage
+from .contract import PART, Chunk, Data, Draft, FileStatus, Look, Page, Storage
 from .storage_errors import AnotherVersion, BeyondTheEnd
 from .urls import local_name, written_path
 
@@ -68,14 +68,14 @@ class LocalStorage(Storage):
             raise FileNotFoundError(*error.args) from error
 
     @override
-    def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Part:
+    def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Chunk:
         with open(name, "rb") as file:
             status = _status(os.fstat(file.fileno()))
             file.seek(start)
             data = file.read(length)
         if not data and length:
             raise BeyondTheEnd(errno.EINVAL, f"it has {status.size} bytes", name)
-        return Part(data, status)
+        return Chunk(data, status)
 
     @override
     def whole(self, name: str) -> bytes:

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from ...errors import StateError
 from .client_options import check_installed, check_known
-from .contract import PART, Data, FileStatus, Page, Part, ServerStorage
+from .contract import PART, Chunk, Data, FileStatus, Page, ServerStorage
 from .storage_errors import BeyondTheEnd
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class SftpStorage(ServerStorage):
         return _status(attributes)
 
     @override
-    def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Part:
-        def part(files: paramiko.SFTPClient) -> Part:
+    def read(self, name: str, start: int = 0, length: int = PART, etag: str = "") -> Chunk:
+        def part(files: paramiko.SFTPClient) -> Chunk:
             with files.open(name, "rb") as file:
                 # What is open stays the file that it was.
                 status = _status(file.stat())
@@ -87,7 +87,7 @@ class SftpStorage(ServerStorage):
                 if start >= end and length:
                     raise BeyondTheEnd(errno.EINVAL, f"it has {status.size} bytes", self.url(name))
                 chunks = [(at, min(_CHUNK, end - at)) for at in range(start, end, _CHUNK)]
-                return Part(b"".join(file.readv(chunks)), status)
+                return Chunk(b"".join(file.readv(chunks)), status)
 
         return self._ask(name, part)
 

@@ -22,7 +22,7 @@ from ..session.task_properties import spark_task, task_property
 
 
 @dataclass(frozen=True)
-class AssignedPart:
+class ReaderShare:
     """One checkpoint's part for one reader, ready to be pickled."""
 
     checkpoint: CheckpointIdentity
@@ -50,7 +50,7 @@ class AssignedPart:
 
 
 def packed(batches: Iterable[pa.RecordBatch], schema: pa.Schema | None = None) -> bytes:
-    """Splits for an `AssignedPart`; `schema` is needed where there may be no batch."""
+    """Splits for an `ReaderShare`; `schema` is needed where there may be no batch."""
     splits = pa.Table.from_batches(batches, schema)
     sink = pa.BufferOutputStream()
     # Spark sends partitions as they are, one with each task; paths compress well.
@@ -65,7 +65,7 @@ class ReaderPartition:
     """All that one reader has to read in one micro-batch; spans the checkpoints of its range."""
 
     reader: int
-    parts: Sequence[AssignedPart]
+    parts: Sequence[ReaderShare]
     state: str = ""
     """The state directory as the driver has resolved it; empty in a batch read."""
 
@@ -108,13 +108,13 @@ def partitions_of(
         rereads: see `Coordinator.rereads`.
         origin: see `ReaderPartition.origin`.
     """
-    by_reader: dict[int, list[AssignedPart]] = {}
+    by_reader: dict[int, list[ReaderShare]] = {}
     for checkpoint in checkpoints:
         for reader in readers_of(checkpoint):
             # The columns go from the checkpoint to the task as they are: no split becomes an object
             # here.
             batches = [batch for owner, batch in checkpoint.assigned if owner == reader]
-            part = AssignedPart(
+            part = ReaderShare(
                 checkpoint.identity,
                 checkpoint.header.split_version,
                 packed(batches, checkpoint.split_schema),

@@ -43,7 +43,7 @@ class SluiceBatchReader(DataSourceReader):
         from ...reader.files.io.compressed.cut_places import MemoryCutPlaces
         from ...reader.files.path_columns import FilePruning
         from ..options.validation import refuse_streaming_options
-        from ..query.partitions import AssignedPart, ReaderPartition, packed
+        from ..query.partitions import ReaderPartition, ReaderShare, packed
         from ..source.discovery import make_listing
         from ..source.file_source import driver_cores
         from .types import SluicePartition
@@ -65,7 +65,7 @@ class SluiceBatchReader(DataSourceReader):
             SluicePartition(
                 ReaderPartition(
                     reader,
-                    [AssignedPart(NO_IDENTITY, version, packed(serializer.serialize_all(share)))],
+                    [ReaderShare(NO_IDENTITY, version, packed(serializer.serialize_all(share)))],
                     cut_places=cut_places.of(share),
                 )
             )

@@ -14,7 +14,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint import (
 from pyspark_sluice.checkpoint_meta.documents.heartbeat import HEARTBEAT_SECONDS
 from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
-from pyspark_sluice.connector.query.partitions import AssignedPart
+from pyspark_sluice.connector.query.partitions import ReaderShare
 
 from .rows import Row, is_lane
 from .rows import World as Files
@@ -235,7 +235,7 @@ class Invariants:
             self.found(f"a file is deleted before its retention: {file.path} {age}")
 
 
-def paths_of(part: AssignedPart) -> set[str]:
+def paths_of(part: ReaderShare) -> set[str]:
     """The files of which a part has splits."""
     splits = [s for batch in part.splits() for s in FileSplitSerializer().read(part.version, batch)]
     return {split.file.path for split in splits if not is_lane(split.file.path)}

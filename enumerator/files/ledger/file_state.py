@@ -190,7 +190,7 @@ def _learn(seen: SeenFiles, rows: _Rows, document: StateDocument) -> None:
         is_seen, version, end = seen.details_of(names)
         new = ~is_seen | (version != versions) | (end != ends)
     else:
-        is_seen = seen.know(names)
+        is_seen = seen.contains(names)
         new = ~is_seen
     last = np.flatnonzero(new)
     last = last[names.take(last).order()]

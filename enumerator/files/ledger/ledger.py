@@ -50,11 +50,11 @@ from .index_merge import FrozenLedger, MergePolicy, flush, merge, mergeable
 from .new_files import (
     OnOverwrite,
     WholeRecords,
+    drop_duplicates,
+    filter_rows,
     first_unread,
-    once,
     up_to_whole_records,
     version_rows,
-    where,
 )
 from .pending import FileOrder, PendingRanges, RangeOrder
 from .seen_files import GONE, Portion, SeenFiles
@@ -161,9 +161,9 @@ class Ledger:
             at = np.flatnonzero(changed)
             start = first_unread(self._policy.on_overwrite, at, listed, end)
         else:
-            is_seen, start = self.seen.know(names), np.zeros(len(names), np.int64)
+            is_seen, start = self.seen.contains(names), np.zeros(len(names), np.int64)
             changed = np.zeros(len(names), np.bool_)
-        rows = once(np.flatnonzero(~is_seen | changed), names)
+        rows = drop_duplicates(np.flatnonzero(~is_seen | changed), names)
         files = version_rows(listed, rows)
         start, ends = start[rows], listed.sizes[rows]
         if self._policy.whole_records is not None:
@@ -171,13 +171,13 @@ class Ledger:
             files, ends = up_to_whole_records(files, start, version[rows], whole_records)
         read = (start < ends) & wanted
         replaces = changed[rows].astype(np.int64) * REPLACES * self._replaces_rows
-        ranges = where(with_bounds(files, start, ends, replaces), read)
+        ranges = filter_rows(with_bounds(files, start, ends, replaces), read)
         keys = SeenKeys.sort(names.take(rows), versions_in(files), ends)
         if self._policy.times is not None:
             self._policy.times.learn(splits_in(ranges))
         replaced: Sequence[FileSplit] = ()
         if (self._replaces_rows or self._policy.on_overwrite.reads_whole) and changed.any():
-            replaced = splits_in(where(ranges, changed[rows][read]))
+            replaced = splits_in(filter_rows(ranges, changed[rows][read]))
         return NewFiles(
             self.pending.sort(ranges),
             keys,
@@ -336,7 +336,7 @@ class Ledger:
             # A file that grows is known by how far it was taken: no order changes that.
             new = ~is_seen | ((version != versions) & ~is_growing(versions))
         else:
-            is_seen = self.seen.know(names)
+            is_seen = self.seen.contains(names)
             new = ~is_seen
         rows = np.flatnonzero(new)
         if len(rows):

@@ -116,7 +116,7 @@ def up_to_whole_records(
     return pa.record_batch(columns, schema=FILES), ends
 
 
-def once(rows: Numbers, names: Names) -> Numbers:
+def drop_duplicates(rows: Numbers, names: Names) -> Numbers:
     """The last of several rows of one file: a listing may come upon it twice."""
     # By fingerprints in columns, since texts would be compared one by one.
     chosen = names.take(rows)
@@ -143,7 +143,7 @@ def version_rows(listing: FoundFiles, rows: Numbers) -> pa.RecordBatch:
     return pa.record_batch(columns, schema=FILES)
 
 
-def where(batch: pa.RecordBatch, chosen: Flags) -> pa.RecordBatch:
+def filter_rows(batch: pa.RecordBatch, chosen: Flags) -> pa.RecordBatch:
     """The rows that are chosen."""
     if chosen.all():
         return batch

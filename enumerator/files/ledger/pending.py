@@ -23,7 +23,7 @@ from ....checkpoint_meta.files.file_columns import (
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ..discovery.selection.event_times import FileTimes
 from .byte_ranges import ByteRanges, byte_ranges_of, splits_without
-from .new_files import where
+from .new_files import filter_rows
 
 _WINDOW = 1024
 """Most rows of a chunk that are objects at a time."""
@@ -238,7 +238,7 @@ class PendingRanges:
         self._end = None
         replaces = numbers_in(ranges, "replaces") > 0
         for kind in sorted({*replaces.tolist()}):
-            rows = where(ranges, replaces == kind)
+            rows = filter_rows(ranges, replaces == kind)
             self._rows[kind] += rows.num_rows
             chunk = _Chunk(rows, fresh=fresh, returned=returned, replaces=kind)
             self._chunks.append(chunk)

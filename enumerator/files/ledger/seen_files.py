@@ -109,9 +109,9 @@ class SeenFiles(KnownFiles):
 
     @override
     def are_known(self, paths: Sequence[str]) -> Flags:
-        return self.know(names_of(paths))
+        return self.contains(names_of(paths))
 
-    def know(self, names: Names) -> Flags:
+    def contains(self, names: Names) -> Flags:
         """For each name, whether it is known."""
         is_seen = np.zeros(len(names), np.bool_)
         for keys in self.parts():

@@ -124,7 +124,7 @@ def line_blocks(
         else:
             content = _in_place(split, source, len(separator), step)
         if split.skip and (is_compressed or decodes_first):
-            content = content.behind(split.skip)
+            content = content.skip_content(split.skip)
         yield from _blocks(split, content, separator, options, step, is_utf8=decodes_first)
 
 

@@ -44,7 +44,7 @@ class Content:
     before: int = 0
     """Where it begins, counted from the first byte of the split."""
 
-    def behind(self, skip: int) -> Content:
+    def skip_content(self, skip: int) -> Content:
         """The same without its first bytes: they are decompressed again, and dropped."""
         left = [skip]
 

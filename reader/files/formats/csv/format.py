@@ -119,7 +119,7 @@ class CsvFormat(RecordFormat, TextParser):
         self._names, self._line_break = self._data.names, self.options.line_sep
         blocks = line_blocks(split, self.options, self._block_bytes)
         unread, is_behind_header = Unread(split.file, self.options), not self.options.header
-        for is_last in unread.grow(SkippedRows(self.options).behind(blocks)):
+        for is_last in unread.grow(SkippedRows(self.options).skip_rows(blocks)):
             if not self._line_break:
                 self._line_break = break_of(unread.data)
             if not is_behind_header:
@@ -219,7 +219,7 @@ class CsvFormat(RecordFormat, TextParser):
     def _first_record(self, file: FileVersion) -> int | None:
         """Find the first record in the file, or its decompressed content; None: nowhere."""
         blocks = line_blocks(FileSplit(file, 0, file.size), self.options, self.piece_bytes)
-        for block in SkippedRows(self.options).behind(blocks):
+        for block in SkippedRows(self.options).skip_rows(blocks):
             begin = self._end_of_header(block.data, file) if self.options.header else 0
             if begin is not None:
                 return block.position + begin
@@ -262,7 +262,7 @@ def _rows_of(data: bytes, source: Origin, rows: int) -> list[int] | None:
 def _csv_records(
     file: FileVersion, options: ReaderOptions, tokens: CsvTokens, limit: int
 ) -> Iterator[Sequence[Token]]:
-    blocks = beginning(file, options, limit, SkippedRows(options).behind)
+    blocks = beginning(file, options, limit, SkippedRows(options).skip_rows)
     if options.multi_line:
         data = b"".join(blocks)
         line_break = options.line_sep or break_of(data)

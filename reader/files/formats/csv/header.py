@@ -160,7 +160,7 @@ class SkippedRows:
         self._left -= len(ends)
         return b"" if self._left else data[ends[-1] :]
 
-    def behind(self, blocks: Iterator[LineBlock]) -> Iterator[LineBlock]:
+    def skip_rows(self, blocks: Iterator[LineBlock]) -> Iterator[LineBlock]:
         """Yield the blocks of the file, from its beginning, without those lines."""
         for block in blocks:
             data = self.without(block.data)
