@@ -19,7 +19,8 @@ def run() -> int:
     atexit.register(gc.freeze)
     # pydantic would read the metadata of every installed package to look for plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "true")
-    if any(argument.startswith(("--every", "--config")) for argument in sys.argv):
+    waits = any(argument.startswith(("--every", "--config")) for argument in sys.argv)
+    if waits or (sys.argv[1:2] == ["run"] and os.path.exists("sluice.toml")):
         # A run that waits returns memory; Arrow's own allocator keeps what its threads have freed.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
         _share_arenas()

@@ -23,7 +23,11 @@ class ProcessArguments:
     """The arguments of the process, for all of its feeds."""
 
     config: Annotated[
-        str, typer.Option(help="Read the feeds of this configuration file, such as sluice.toml.")
+        str,
+        typer.Option(
+            help="Read the feeds of this configuration file. A call that names no feed takes "
+            "sluice.toml, if it is there."
+        ),
     ] = ""
     only: Annotated[
         list[str] | None,
@@ -168,6 +172,8 @@ def flags() -> Mapping[str, Flag]:
         by_key[key] = Flag(each.name, key, kind, parameter.help, each.name in shared)
     return by_key
 
+
+DEFAULT_FILE: Final = "sluice.toml"
 
 NEEDED: Final = {"path": "PATH", "to": "--to", "checkpoint": "--checkpoint"}
 """Fields that every feed has, as the command line shows them."""

@@ -7,14 +7,18 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ...errors import OptionError
-from .run_arguments import NEEDED, Call, RunArguments, feed_of
+from .run_arguments import DEFAULT_FILE, NEEDED, Call, RunArguments, feed_of
 
 
 def in_place(arguments: RunArguments) -> RunArguments:
     """Go to the directory of the configuration file, which its relative paths start from."""
-    if not arguments.config:
+    file = arguments.config
+    # As `sluice check` does.
+    if not any(getattr(arguments, name) for name in NEEDED) and os.path.exists(DEFAULT_FILE):
+        file = file or DEFAULT_FILE
+    if not file:
         return arguments
-    config = os.path.abspath(arguments.config)
+    config = os.path.abspath(file)
     # What is not there is an error of the file, which names it.
     with suppress(OSError):
         os.chdir(os.path.dirname(config))

@@ -31,7 +31,7 @@ from ..answer import Answer
 from ..doctor.places import check_local_directory, left_as_it_was, tried
 from ..feeds_file import schema
 from ..output import Exit, told
-from ..run_arguments import RunArguments
+from ..run_arguments import DEFAULT_FILE, RunArguments
 from ..run_call import call_of, in_place
 
 _PATIENCE: Final = 55.0
@@ -141,7 +141,7 @@ def _look_at_table(feed: Feed) -> str:
 def check(
     config: Annotated[
         str, typer.Option(help="Check this configuration file of `sluice run`.")
-    ] = "sluice.toml",
+    ] = DEFAULT_FILE,
     json_schema: Annotated[
         bool,
         typer.Option("--json-schema", help="Print the JSON schema of such files, for editors."),

@@ -62,6 +62,16 @@ def test_a_feed_that_fails_is_named_and_the_others_are_read(feeds):
     assert [feeds.ids(name) for name in feeds.names] == [[1], [], [3]]
 
 
+def test_a_call_that_names_no_feed_takes_the_file_of_the_directory(feeds, monkeypatch, capsys):
+    feeds.land("a", "1.json", 1)
+    monkeypatch.chdir(feeds.root)
+    assert main(["check"]) == 0
+    assert main(["run", "--only", "a"]) == 0
+    assert feeds.ids("a") == [1]
+    assert main(["run", "in/a"]) == 2
+    assert "no --to, --checkpoint" in capsys.readouterr().err
+
+
 def test_two_processes_run_feeds_of_one_file_and_a_second_start_of_one_ends_with_75(feeds):
     feeds.land("a", "1.json", 1)
     with feeds.started("--only", "a", "--every", "1s") as process:
