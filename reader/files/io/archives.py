@@ -24,7 +24,7 @@ from ....errors import MalformedDataError
 from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import is_built_in
 from .codecs import StoredFile, Stream, codec_of
-from .member_content import STEP, InMemory, Window, content_in_order, naming, unreadable
+from .member_content import STEP, Window, content_in_order, in_memory, naming, unreadable
 from .seven_zip import SevenZip
 from .source_file import AsFile, MemberFile, RandomAccess, SourceFile
 
@@ -118,8 +118,8 @@ class Member:
         with self.opened() as file:
             data = file.content.read_at(0, file.size)
         stored = self.read_bytes(len(data))
-        copy = replace(self, content=lambda *_: InMemory(data), read_bytes=lambda _: stored)
-        return copy, data
+        content = in_memory(data, self.file.path)
+        return replace(self, content=lambda *_: content, read_bytes=lambda _: stored), data
 
 
 def members(split: FileSplit, options: ReaderOptions, first: int = 0) -> Iterator[Member]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import lzma
 import shutil
 import struct
@@ -37,6 +38,11 @@ def content_in_order(
     return _Seekable(cast("IO[bytes]", copy), path, size)
 
 
+def in_memory(data: bytes, path: str) -> RandomAccess:
+    """The content of a small member that was read."""
+    return _Seekable(io.BytesIO(data), path, len(data))
+
+
 class _Seekable:
     """A member that can be read anywhere."""
 
@@ -66,20 +72,6 @@ class Window(_Seekable):
     @override
     def _read(self, position: int, count: int) -> bytes:
         return super()._read(self._start + position, count)
-
-
-class InMemory:
-    """A small member whose content was read."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def read_at(self, position: int, count: int) -> bytes:
-        """Return a part of the content."""
-        return self._data[position : position + count]
-
-    def close(self) -> None:
-        """Do nothing: nothing is open."""
 
 
 class _ForwardOnly(_Seekable):

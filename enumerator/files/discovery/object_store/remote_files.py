@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,8 @@ class RemoteFiles:
     def __init__(self, storage: Storage, rules: FileRules) -> None:
         self._storage = storage
         self._rules, self._scope, self._marker = rules, rules.scope, rules.marker
-        self._folders: dict[str, tuple[str, int]] = {}
+        # Thousands of keys share a directory, and keys come in order.
+        self._folder = lru_cache(_FOLDERS_REMEMBERED)(self._refusal_and_level)
         self._ready: set[str] = set()
         """Markers of directories that have been seen."""
         self._absent: set[str] = set()
@@ -54,7 +56,7 @@ class RemoteFiles:
     def forget(self) -> None:
         """Look at everything again."""
         self._ready.clear()
-        self._folders.clear()
+        self._folder.cache_clear()
 
     def classify(
         self,
@@ -143,19 +145,11 @@ class RemoteFiles:
         refusal, level = self._folder(folder)
         return refusal or self._rules.refusal(leaf, level, is_base=False)
 
-    def _folder(self, folder: str) -> tuple[str, int]:
-        # Thousands of keys share a directory.
-        refusal_and_level = self._folders.get(folder)
-        if refusal_and_level is None:
-            below = folder[len(self._scope.base.rstrip("/")) :].strip("/")
-            parts = below.split("/") if below else []
-            refusals = (self._scope.enters(part, level) for level, part in enumerate(parts))
-            refusal_and_level = (next(filter(None, refusals), TAKEN), len(parts))
-            if len(self._folders) >= _FOLDERS_REMEMBERED:
-                # Keys come in order, so what is dropped is rarely asked for again.
-                self._folders.clear()
-            self._folders[folder] = refusal_and_level
-        return refusal_and_level
+    def _refusal_and_level(self, folder: str) -> tuple[str, int]:
+        below = folder[len(self._scope.base.rstrip("/")) :].strip("/")
+        parts = below.split("/") if below else []
+        refusals = (self._scope.enters(part, level) for level, part in enumerate(parts))
+        return next(filter(None, refusals), TAKEN), len(parts)
 
     def _judge_markers(
         self, page: Page, at: NDArray[np.int64], mask: NDArray[np.bool_], codes: NDArray[np.uint8]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -39,8 +39,7 @@ class Tags:
     """Takes records apart; remembers what tags say."""
 
     def __init__(self, names: XmlNames) -> None:
-        self._names = names
-        self._known: dict[str, _Tag] = {}
+        self._tag = lru_cache(_KNOWN_TAGS)(lambda text: _tag_of(text, names))
 
     def of(self, records: Sequence[bytes]) -> Elements:
         """Return the elements of all records.
@@ -78,14 +77,6 @@ class Tags:
         if not np.array_equal(begins[elements.elements(0).places], starts):
             raise NotPlain
         return elements
-
-    def _tag(self, text: str) -> _Tag:
-        tag = self._known.get(text)
-        if tag is None:
-            tag = _tag_of(text, self._names)
-            if len(self._known) < _KNOWN_TAGS:
-                self._known[text] = tag
-        return tag
 
 
 def _require_entities(raw: np.ndarray) -> None:
