@@ -199,13 +199,16 @@ class BucketStorage(Storage):
                     )
                     etag = answer["CopyPartResult"]["ETag"]
                     parts.append({"ETag": etag, "PartNumber": len(parts) + 1})
-                with _conflict_as_existing(self.url(target)):
-                    s3.complete_multipart_upload(
-                        **target_object,
-                        UploadId=upload,
-                        MultipartUpload={"Parts": parts},
-                        IfNoneMatch="*",
-                    )
+                try:
+                    with as_errors_of_aws(self.url(target)):
+                        s3.complete_multipart_upload(
+                            **target_object,
+                            UploadId=upload,
+                            MultipartUpload={"Parts": parts},
+                            IfNoneMatch="*",
+                        )
+                except AnotherVersion as error:
+                    raise FileExistsError(errno.EEXIST, error.strerror, self.url(target)) from error
             except BaseException:
                 # Parts that nobody completes cost money; a bucket's rules can delete them, too.
                 with contextlib.suppress(Exception):
@@ -446,16 +449,6 @@ def _orders(key: str) -> Iterator[bytes]:
     # directory's siblings, as if a slash came before all other characters.
     for text in (key, key.replace("/", "\0")):
         yield from (text.encode(), text.encode("utf-16-be"))
-
-
-@contextlib.contextmanager
-def _conflict_as_existing(where: str) -> Iterator[None]:
-    """Raise FileExistsError if the condition that there is no object fails."""
-    try:
-        with as_errors_of_aws(where):
-            yield
-    except AnotherVersion as error:
-        raise FileExistsError(errno.EEXIST, error.strerror, where) from error
 
 
 def _client(scheme: str, bucket: str, config: ClientConfig) -> Any:

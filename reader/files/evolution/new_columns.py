@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -66,48 +67,45 @@ class _Entries(list[tuple[Any, Any]]):
     """Entries of a map, in which a key may come twice."""
 
 
-class KnownFields:
-    """The names of a schema, at every depth."""
+Unknown = Callable[[Any], Any]
+"""From a value to what of it a type does not have, in its place; None if nothing."""
 
-    def __init__(self, kind: pa.DataType) -> None:
-        """`kind` is a struct, or any other type that may hold some."""
-        self._fields: dict[str, KnownFields] | None = None
-        self._elements: KnownFields | None = None
-        self._entries: KnownFields | None = None
-        # A variant has room for any field, so nothing in it is unknown.
-        if pa.types.is_struct(kind) and not is_variant(kind):
-            self._fields = {field.name: KnownFields(field.type) for field in kind}
-        elif pa.types.is_map(kind):
-            self._entries = KnownFields(kind.item_type)
-        elif pa.types.is_list(kind):
-            self._elements = KnownFields(kind.value_type)
 
-    def unknown_part(self, value: Any) -> Any:
-        """Return what of `value` the schema does not have, in its place; None if nothing.
+def unknown_part(kind: pa.DataType) -> Unknown:
+    """Return what finds in values of a type, at every depth, what the type does not have.
 
-        A null or an empty object under an unknown name is nothing: it is seen when it has a value.
-        Maps are given as dictionaries, or as Arrow gives them: as lists of pairs.
-        """
-        if self._fields is not None and isinstance(value, dict):
-            unknown = {}
-            for name, inner in value.items():
-                field = self._fields.get(name)
-                part = _content(inner) if field is None else field.unknown_part(inner)
-                if part is not None:
-                    unknown[name] = part
-            return unknown or None
-        if self._elements is not None and isinstance(value, list):
+    A null or an empty object under an unknown name is nothing: it is seen when it has a value.
+    Maps are given as dictionaries, or as Arrow gives them: as lists of pairs.
+    """
+    # A variant has room for any field, so nothing in it is unknown.
+    if pa.types.is_struct(kind) and not is_variant(kind):
+        fields = {field.name: unknown_part(field.type) for field in kind}
+
+        def of_object(value: Any) -> Any:
+            items = value.items() if isinstance(value, dict) else ()
+            parts = {name: fields.get(name, _content)(inner) for name, inner in items}
+            return {name: part for name, part in parts.items() if part is not None} or None
+
+        return of_object
+    if pa.types.is_map(kind):
+        return partial(_unknown_entries, unknown_part(kind.item_type))
+    if pa.types.is_list(kind):
+        element = unknown_part(kind.value_type)
+
+        def of_list(value: Any) -> Any:
             # An element without anything unknown keeps its place, as a null.
-            parts = [self._elements.unknown_part(inner) for inner in value]
+            parts = [element(inner) for inner in value] if isinstance(value, list) else []
             return parts if any(part is not None for part in parts) else None
-        return None if self._entries is None else _unknown_entries(self._entries, value)
+
+        return of_list
+    return lambda _: None
 
 
-def _unknown_entries(fields: KnownFields, value: Any) -> Any:
+def _unknown_entries(unknown: Unknown, value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: p for k, v in value.items() if (p := fields.unknown_part(v)) is not None} or None
+        return {k: p for k, v in value.items() if (p := unknown(v)) is not None} or None
     if isinstance(value, list) and all(isinstance(pair, tuple) for pair in value):
-        parts = ((key, fields.unknown_part(inner)) for key, inner in value)
+        parts = ((key, unknown(inner)) for key, inner in value)
         return _Entries((key, part) for key, part in parts if part is not None) or None
     return None
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
-from ..evolution.new_columns import KnownFields, NewColumnsSeen, refuse_unrelated, written
+from ..evolution.new_columns import NewColumnsSeen, refuse_unrelated, unknown_part, written
 from ..evolution.type_growth import added_or_widened, aligned, grown
 from ..formats.api import Decoded, FileFormat, FormatContext, Splittability
 from ..formats.registry import make_format
@@ -90,7 +90,7 @@ class _KeepingFormat(FileFormat):
             for field in whole
             if field.name not in kept.names or kept.field(field.name).type != field.type
         ]
-        self._known = KnownFields(pa.struct(list(kept)))
+        self._unknown = unknown_part(pa.struct(list(kept)))
         self._fitter = ColumnFitter(data, options.time_zone or "UTC")
 
     @override
@@ -105,7 +105,7 @@ class _KeepingFormat(FileFormat):
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         for decoded in self._inner.decode(split):
             rows = decoded.batch.select(self._more).to_pylist()
-            parts = map(self._known.unknown_part, rows)
+            parts = map(self._unknown, rows)
             texts = [None if part is None else written(part, _leaf) for part in parts]
             batch = self._fitter.fit(decoded.batch, split.file.path)
             index = batch.schema.get_field_index(self._rescued)

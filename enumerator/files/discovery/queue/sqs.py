@@ -69,31 +69,27 @@ class SqsQueue(EventQueue):
 
     @override
     def keep(self, messages: Sequence[Message]) -> None:
-        self._change(messages, self.visibility)
+        self._each(messages, "change_message_visibility_batch", VisibilityTimeout=self.visibility)
 
     @override
     def release(self, messages: Sequence[Message]) -> None:
-        self._change(messages, 0)
-
-    def _change(self, messages: Sequence[Message], seconds: int) -> None:
-        for part in _parts(messages):
-            entries = [
-                {"Id": str(i), "ReceiptHandle": m.receipt, "VisibilityTimeout": seconds}
-                for i, m in enumerate(part)
-            ]
-            with as_os_errors(self.url):
-                # What fails for single messages is in the answer: another receiver has them by now.
-                self._sqs().change_message_visibility_batch(QueueUrl=self.url, Entries=entries)
+        self._each(messages, "change_message_visibility_batch", VisibilityTimeout=0)
 
     @override
     def delete(self, messages: Sequence[Message]) -> int:
-        deleted = 0
-        for part in _parts(messages):
-            entries = [{"Id": str(i), "ReceiptHandle": m.receipt} for i, m in enumerate(part)]
+        return self._each(messages, "delete_message_batch")
+
+    def _each(self, messages: Sequence[Message], call: str, **more: int) -> int:
+        """Call it with all messages; returns how many were still ours."""
+        done = 0
+        for at in range(0, len(messages), _AT_ONCE):
+            part = enumerate(messages[at : at + _AT_ONCE])
+            entries = [{"Id": str(i), "ReceiptHandle": m.receipt, **more} for i, m in part]
             with as_os_errors(self.url):
-                answer = self._sqs().delete_message_batch(QueueUrl=self.url, Entries=entries)
-            deleted += len(answer.get("Successful", ()))
-        return deleted
+                # What fails for single messages is in the answer: another receiver has them by now.
+                answer = getattr(self._sqs(), call)(QueueUrl=self.url, Entries=entries)
+            done += len(answer.get("Successful", ()))
+        return done
 
     @override
     def send(self, body: str) -> None:
@@ -104,10 +100,6 @@ class SqsQueue(EventQueue):
     @override
     def _announced_by(body: str) -> Iterator[AnnouncedObject]:
         return _objects(json.loads(body))
-
-
-def _parts(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-    return (messages[at : at + _AT_ONCE] for at in range(0, len(messages), _AT_ONCE))
 
 
 def _objects(value: Any) -> Iterator[AnnouncedObject]:

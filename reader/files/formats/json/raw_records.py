@@ -61,7 +61,7 @@ def readers(
 
 def _reader(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> ColumnReader:
     if is_variant(kind):
-        return _Leaves(kind, None, lambda text: encode(tree_of(text, options)), takes_null=True)
+        return _leaves(kind, None, lambda text: encode(tree_of(text, options)), takes_null=True)
     if _types.is_struct(kind):
         return _structs(kind, readers(kind, options, temporal))
     if _types.is_list(kind):
@@ -71,9 +71,9 @@ def _reader(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Co
             raise TypeError("JSON can be read only into maps with string keys")
         return _maps(kind, _reader(kind.item_type, options, temporal))
     if _types.is_string(kind):
-        return _Leaves(kind, _plain(kind, str), lambda text: _token(text)[1])
+        return _leaves(kind, _plain(kind, str), lambda text: _token(text)[1])
     if _types.is_binary(kind):
-        return _Leaves(kind, None, _binary)
+        return _leaves(kind, None, _binary)
     convert = scalar(kind, options, temporal)
     typed = _plain(kind, python_type(kind))
     if _types.is_date(kind) or _types.is_timestamp(kind):
@@ -82,7 +82,7 @@ def _reader(kind: pa.DataType, options: ReaderOptions, temporal: Temporal) -> Co
             return temporal.column(pa.array(values, pa.string()), kind)
 
         typed = msgspec.json.Decoder(list[str | None]), times
-    return _Leaves(kind, typed, lambda text: convert(*_token(text)))
+    return _leaves(kind, typed, lambda text: convert(*_token(text)))
 
 
 _Typed = tuple[msgspec.json.Decoder[Any], Callable[[list[Any]], pa.Array]]
@@ -116,46 +116,39 @@ def _joined(texts: Texts) -> bytes:
     return b"[" + b",".join(cast("Sequence[bytes]", texts)) + b"]"
 
 
-class _Leaves:
-    """Values without parts."""
+def _leaves(
+    kind: pa.DataType,
+    typed: _Typed | None,
+    convert: Callable[[bytes], Any],
+    *,
+    takes_null: bool = False,
+) -> ColumnReader:
+    """For values without parts."""
+    null, has_floats = b"" if takes_null else b"null", _types.is_floating(kind)
 
-    def __init__(
-        self,
-        kind: pa.DataType,
-        typed: _Typed | None,
-        convert: Callable[[bytes], Any],
-        *,
-        takes_null: bool = False,
-    ) -> None:
-        self._kind, self._typed, self._convert = kind, typed, convert
-        self._null = b"" if takes_null else b"null"
-        self._has_floats = _types.is_floating(kind)
+    def at_once(joined: bytes) -> pa.Array:
+        if typed is None or (has_floats and (WORD_NUMBER in joined or MINUS_ZERO.search(joined))):
+            raise ValueError("a word for no number, or an integer -0, which is 0.0 for Spark")
+        decoder, array_of = typed
+        return array_of(decoder.decode(joined))
 
-    def __call__(self, texts: Texts) -> Column:
-        if self._typed is not None:
+    def read(texts: Texts) -> Column:
+        if typed is not None:
             with suppress(*REFUSALS, pa.ArrowException):
-                return Column(self._at_once(_joined(texts), *self._typed), {}, {})
+                return Column(at_once(_joined(texts)), {}, {})
         values, misfits = list[Any](), dict[int, str]()
         for at, raw in enumerate(texts):
-            text = self._null if raw is None else bytes(raw)
+            text = null if raw is None else bytes(raw)
             value = None
-            if raw is not None and text != self._null:
+            if raw is not None and text != null:
                 try:
-                    value = self._convert(text)
+                    value = convert(text)
                 except ValueError as err:
                     misfits[at] = str(err)
             values.append(value)
-        return Column(pa.array(values, self._kind), misfits, {})
+        return Column(pa.array(values, kind), misfits, {})
 
-    def _at_once(
-        self,
-        joined: bytes,
-        decoder: msgspec.json.Decoder[Any],
-        array_of: Callable[[list[Any]], pa.Array],
-    ) -> pa.Array:
-        if self._has_floats and (WORD_NUMBER in joined or MINUS_ZERO.search(joined)):
-            raise ValueError("a word for no number, or an integer -0, which is 0.0 for Spark")
-        return array_of(decoder.decode(joined))
+    return read
 
 
 def _nested(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...evolution.new_columns import KnownFields, written
+from ...evolution.new_columns import unknown_part, written
 from ...evolution.type_growth import merged, wider_in_text, wider_or_text
 from ...options import ReaderOptions
 from ...values.numbers import Number, integer
@@ -26,7 +26,7 @@ class UnknownFields:
         self._columns = query_columns
         self._evolution = options.mode_of_evolution
         self._whole = pa.struct(list(data))
-        self._known = KnownFields(self._whole)
+        self._unknown = unknown_part(self._whole)
         self._kinds = dict(zip(data.names, data.types, strict=True))
         self._is_flat = not any(map(pa.types.is_nested, data.types))
 
@@ -44,7 +44,7 @@ class UnknownFields:
         """Return what these records have and the schema does not, as types; null if nothing."""
         new, longer = list[Any](), list[Any]()
         for record in records:
-            unknown = self._known.unknown_part(record) or {}
+            unknown = self._unknown(record) or {}
             new.append({name: v for name, v in unknown.items() if self._is_new(name)})
             if self._evolution.widens and isinstance(record, dict):
                 longer.append(dict(self._longer(record)))
@@ -54,7 +54,7 @@ class UnknownFields:
 
     def within(self, name: str, value: Any) -> str | None:
         """Return what the struct in a column does not have, as JSON; None if nothing."""
-        part = self._known.unknown_part({name: value})
+        part = self._unknown({name: value})
         return None if part is None else written(part[name], _json_of)
 
     def _is_new(self, name: str) -> bool:
