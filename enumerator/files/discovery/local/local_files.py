@@ -9,7 +9,9 @@ import os
 import stat
 import time
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -36,39 +38,34 @@ _STILL = 600_000_000_000
 _NAMES_KEPT = 20
 
 
+@dataclass(slots=True, eq=False)
 class Visit:
     """One pass's knowledge of one directory."""
 
-    __slots__ = ("again", "counts", "folders", "is_base", "is_stable", "level", "names", "path",
-                 "prefix", "read_at", "record_before", "status")  # fmt: skip
+    path: str
+    status: os.stat_result
+    level: int
+    is_base: bool = field(default=False, kw_only=True)
+    """True where the loaded path is a file in it."""
 
-    def __init__(
-        self,
-        path: str,
-        status: os.stat_result,
-        level: int,
-        *,
-        is_base: bool = False,
-        record: Record | None = None,
-    ) -> None:
-        self.path = path
-        self.prefix = path.rstrip("/") + "/"
-        self.status = status
-        self.level = level
-        self.is_base = is_base
-        """True where the loaded path is a file in it."""
-        self.record_before = record
-        self.read_at = 0
-        self.is_stable = False
-        """True as long as nothing was found that the next pass has to see again."""
-        self.folders: list[tuple[str, Trail]] = []
-        self.again: list[str] = []
-        self.counts: dict[str, int] = {}
-        self.names: list[SkippedFile] = []
+    record_before: Record | None = field(default=None, kw_only=True)
+    read_at: int = 0
+    is_stable: bool = False
+    """True as long as nothing was found that the next pass has to see again."""
+
+    folders: list[tuple[str, Trail]] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    names: list[SkippedFile] = field(default_factory=list)
+
+    @property
+    def prefix(self) -> str:
+        """What the paths of its files begin with."""
+        return self.path.rstrip("/") + "/"
 
     def leave_out(self, name: str, reason: str) -> None:
         """Permanently, or until the next pass that trusts nothing."""
-        self.counts[reason] = self.counts.get(reason, 0) + 1
+        self.counts[reason] += 1
         if len(self.names) < _NAMES_KEPT:
             self.names.append(SkippedFile(written_path(os.path.join(self.path, name)), reason))
 

@@ -89,7 +89,7 @@ class LocalTree(Tree):
             record = self._cache.record_of(place.path, status)
             if record is not None:
                 if record.again or record.counts:
-                    visit = Visit(place.path, status, place.level, record=record)
+                    visit = Visit(place.path, status, place.level, record_before=record)
                     # Nothing came or went here, but these may have changed in place, or aged.
                     yield Leaves(visit, list(record.again), is_last=False)
                 for path, trail in record.folders:
