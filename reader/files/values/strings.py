@@ -13,15 +13,8 @@ BLANKS = "".join(map(chr, range(33)))
 """What Java's `trim` takes off: all control characters, and no blank of any other script."""
 
 
-def utf8(offsets: np.ndarray, data: bytes) -> pa.Array:
-    """Return a string array over `data`; bytes that are not UTF-8 become U+FFFD, as in Spark."""
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    raw = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
-    return repaired(raw)
-
-
 def repaired(raw: pa.Array) -> pa.Array:
-    """Binary values as strings."""
+    """Binary values as strings; bytes that are not UTF-8 become U+FFFD, as in Spark."""
     try:
         return raw.cast(pa.string())
     except pa.ArrowInvalid:

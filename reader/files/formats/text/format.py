@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from typing_extensions import override
 
 from .....checkpoint_meta.files.file_split import FileSplit
@@ -15,9 +16,9 @@ from .....errors import OptionError
 from ...io.lines import whole_content
 from ...options import ReaderOptions
 from ...values.rows import batch_of
-from ...values.strings import utf8
+from ...values.strings import repaired
 from ..api import NO_CONTEXT, Decoded, FormatContext, Parsed
-from ..records.record_format import METADATA, Origin, RecordFormat, data_schema, separators
+from ..records.record_format import METADATA, Origin, RecordFormat, data_schema
 
 
 class TextFormat(RecordFormat):
@@ -53,44 +54,27 @@ class TextFormat(RecordFormat):
         data = whole_content(split.file, self.options)
         # As in Spark a compressed file without content is an empty text, a file without bytes none.
         if split.file.size:
-            yield Decoded(self._batch(np.array([0, len(data)], np.int32), data))
+            yield Decoded(self._batch(pa.array([data], pa.binary())))
 
     @override
     def parse(self, data: bytes, source: Origin) -> Parsed:
-        separator = self.options.line_sep.encode()
+        separator = self.options.line_sep
         # Hadoop's line reader ends a line at LF, CR and CR LF, unless a separator is set.
         if not separator and b"\r" in data:
             data, source = _normalised(data, source)
-        separator = separator or b"\n"
-        ends = separators(data, separator)
-        starts = np.concatenate(([0], ends + len(separator)))[: len(ends) + 1]
+        separator = separator or "\n"
+        lines = pc.split_pattern(pa.array([data], pa.binary()), separator).values
         # A separator at the end begins no other line.
-        if starts[-1] >= len(data):
-            starts = starts[:-1]
-        else:
-            ends = np.concatenate((ends, [len(data)]))
-        batch = self._lines(data, starts, ends, len(separator))
+        lines = lines[: len(lines) - (not lines[-1].as_buffer().size)]
+        batch = self._batch(lines)
         if len(source.files) == 1:
             return Parsed(batch)
+        ends = np.cumsum(pc.binary_length(lines).to_numpy() + len(separator.encode()))
+        starts = np.concatenate(([0], ends))[: len(lines)]
         return Parsed(batch, rows_of=source.by_file(starts, len(data)))
 
-    def _lines(
-        self, data: bytes, starts: np.ndarray, ends: np.ndarray, width: int
-    ) -> pa.RecordBatch:
-        if not len(starts):
-            return self._batch(np.zeros(1, np.int32), b"")
-        # One gather leaves the separators out.
-        raw = np.frombuffer(data, np.uint8)
-        keep = np.ones(len(raw), np.bool_)
-        inner = ends[ends < len(raw)]
-        for i in range(width):
-            keep[inner + i] = False
-        lengths = ends - starts
-        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-        return self._batch(offsets, raw[keep].tobytes())
-
-    def _batch(self, offsets: np.ndarray, data: bytes) -> pa.RecordBatch:
-        return batch_of(self._data, len(offsets) - 1, {self._column: utf8(offsets, data)})
+    def _batch(self, lines: pa.BinaryArray) -> pa.RecordBatch:
+        return batch_of(self._data, len(lines), {self._column: repaired(lines)})
 
 
 def _normalised(data: bytes, source: Origin) -> tuple[bytes, Origin]:

@@ -231,17 +231,14 @@ class XmlRows(RecordRows):
             return self._values(root, extra)
         finally:
             # In `finally`: a record with a value that does not fit may have a new field as well.
-            if extra.unknown and self._options.mode_of_evolution.stops:
-                self._stop_for(self._new_part(extra), where)
+            stops = extra.unknown and self._options.mode_of_evolution.stops
+            if new := self._new_part(extra) if stops else {}:
+                shape = new_shape(self._options)
+                shape.add(new)
+                raise NewColumnsSeen(where(), shape.type())
 
     def _new_part(self, extra: Extra) -> dict[str, Any]:
         return {name: v for name, v in extra.unknown.items() if name not in self._made_here}
-
-    def _stop_for(self, new: dict[str, Any], where: Callable[[], str]) -> None:
-        if new:
-            shape = new_shape(self._options)
-            shape.add(new)
-            raise NewColumnsSeen(where(), shape.type())
 
 
 def xsd_check(path: str) -> Callable[[bytes], None]:

@@ -220,10 +220,9 @@ def _nested(column: _Column, values: pa.Array, rows_of: np.ndarray, rows: int) -
             raise NotPlain
         return _scattered(values, rows_of, rows)
     counts = np.bincount(rows_of, minlength=rows)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    valid = pa.array(counts > 0)
-    buffers = [None if (counts > 0).all() else valid.buffers()[1], pa.py_buffer(offsets)]
-    return pa.Array.from_buffers(column.type, rows, buffers, children=[values])
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    mask = None if (counts > 0).all() else pa.array(counts == 0)
+    return pa.ListArray.from_arrays(offsets, values, type=column.type, mask=mask)
 
 
 def _scattered(values: pa.Array, rows_of: np.ndarray, rows: int) -> pa.Array:
