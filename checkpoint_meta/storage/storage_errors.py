@@ -240,12 +240,12 @@ def alone(error: BaseException) -> BaseException:
     return without_history(error)
 
 
-def delays(first: float = 0.1) -> Iterator[float]:
+def delays(first: float = 0.1, longest: float = LONGEST_DELAY) -> Iterator[float]:
     """Seconds before each new try, for ever: growing, with jitter for many clients."""
     delay = first
     while True:
         yield delay * _JITTER.uniform(0.5, 1.0)
-        delay = min(delay * 3.0, LONGEST_DELAY)
+        delay = min(delay * 3.0, longest)
 
 
 def patiently(

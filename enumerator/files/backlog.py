@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,18 +9,16 @@ from typing import Any
 import pyarrow as pa
 
 from ...checkpoint_meta.files.file_columns import numbers_in
-from ...checkpoint_meta.storage.storage_errors import PATIENCE, is_final
+from ...checkpoint_meta.storage.storage_errors import PATIENCE, delays, is_final
 from ...errors import FileChangedError, SluiceError, SourceUnavailable
 from ..api import Journal
 from .ledger.pending import PendingRanges
 
-_JITTER = random.SystemRandom()
-
 _EVERY = 1.0
 """Seconds for which the oldest file is taken for known: finding it costs a look at all."""
 
-_BACK_OFF_LIMIT = 30.0
-"""Longest delay between two tries of a failing listing, in seconds."""
+_FIRST_DELAY, _BACK_OFF_LIMIT = 0.6, 30.0
+"""Shortest and longest delay between two tries of a failing listing, in seconds."""
 
 
 class BacklogFigures:
@@ -87,6 +84,7 @@ class ListingStats:
         self._failed = ""
         self._failures = self._in_a_row = 0
         self._began = time.monotonic()
+        self._delays = delays(_FIRST_DELAY, _BACK_OFF_LIMIT)
 
     def found(self, new: int) -> None:
         """A part of a pass has brought so many files that were not known."""
@@ -96,6 +94,7 @@ class ListingStats:
         """The pass has ended after so many seconds of work."""
         new, self._new = self._new, 0
         self._in_a_row, self._failed = 0, ""
+        self._delays = delays(_FIRST_DELAY, _BACK_OFF_LIMIT)
         self._last = {"endedAt": int(self._clock()), "seconds": round(seconds, 3), "new": new}
         # An idle query lists all the time: only what has found something is worth a line.
         log = self._journal.info if new else self._journal.debug
@@ -132,9 +131,7 @@ class ListingStats:
                 "a listing of the path",
                 "Fix the cause and restart the query: it resumes from the same point.",
             ) from error
-        back_off = min(_BACK_OFF_LIMIT, 0.2 * 3.0**self._in_a_row)
-        # Spread: many queries may wait for one store.
-        delay = back_off * _JITTER.uniform(0.5, 1.0)
+        delay = next(self._delays)
         self._new = 0
         self._failures += 1
         self._failed = f"{type(error).__name__}: {error}"

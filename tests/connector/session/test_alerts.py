@@ -163,6 +163,7 @@ STORIES = {
 @pytest.mark.parametrize("name", STORIES)
 def test_each_trouble_fires_its_alert_and_a_healthy_day_none(name, tmp_path, monkeypatch):
     story = STORIES[name]
+    monkeypatch.setattr(backlog, "_FIRST_DELAY", 0.05)
     monkeypatch.setattr(backlog, "_BACK_OFF_LIMIT", 0.05)
     with _monitored(tmp_path, story.settings, **story.options) as query:
         story.happens(query)
