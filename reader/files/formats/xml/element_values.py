@@ -198,6 +198,10 @@ class _Field:
     """True if something within its elements may find no place."""
 
 
+_Into = tuple[dict[str, Any], list[str], Extra]
+"""The fields that are set, what does not fit, and what has no place."""
+
+
 class _Struct:
     """The fields of a record or of a struct."""
 
@@ -241,54 +245,52 @@ class _Struct:
             Partial: with the fields that fit.
         """
         row, of_attributes, problems = dict[str, Any](), dict[str, Any](), list[str]()
+        into = of_attributes, problems, extra
         for name, text in self._names.attributes(element) if attributes else ():
-            into = self._find(name), of_attributes, problems
-            self._take(name, text, into, extra, is_attribute=True)
+            self._take(name, text, self._find(name), into, is_attribute=True)
         # `StaxXmlParser.convertObject` sets attributes of a record first,
         # `convertObjectWithAttributes` those of a struct last.
         if elements_win:
             row = of_attributes
+        into = row, problems, extra
         # As `contents` has them; most of the time of reading goes by here.
         if element.text and not is_blank(element.text):
-            self._take_text(element.text, row, problems, extra)
+            self._take_text(element.text, into)
         for child in element:
             if isinstance(child.tag, str):
                 name = self._names.name(child.tag)
                 # `_find` begins with the same look-up; here it saves a call for almost every one.
                 column = self._exact.get(name) or self._find(name) or self._wildcard
-                self._take(name, child, (column, row, problems), extra)
+                self._take(name, child, column, into)
             if child.tail and not is_blank(child.tail):
-                self._take_text(child.tail, row, problems, extra)
+                self._take_text(child.tail, into)
         if not elements_win:
-            self._put_attributes(of_attributes, row, problems, extra)
+            self._put_attributes(of_attributes, into)
         if problems:
             raise Partial(problems[0], row)
         return row
 
-    def _put_attributes(
-        self, values: dict[str, Any], row: dict[str, Any], problems: list[str], extra: Extra
-    ) -> None:
+    def _put_attributes(self, values: dict[str, Any], into: _Into) -> None:
+        row, problems, extra = into
         for name in row.keys() & values if self._refuses_repeats else ():
             problems.append(f"{name}: {_SECOND}")
             put(extra.lost, name, row.pop(name))
         row.update(values)
 
-    def _take_text(self, text: str, row: dict[str, Any], problems: list[str], extra: Extra) -> None:
-        self._take(
-            self._names.value_tag, self._names.text(text), (self._value, row, problems), extra
-        )
+    def _take_text(self, text: str, into: _Into) -> None:
+        self._take(self._names.value_tag, self._names.text(text), self._value, into)
 
     def _take(
         self,
         name: str,
         item: Element | str | None,
-        into: tuple[_Field | None, dict[str, Any], list[str]],
-        extra: Extra,
+        column: _Field | None,
+        into: _Into,
         *,
         is_attribute: bool = False,
     ) -> None:
         """Set the field of an element or a text, as far as it fits."""
-        column, row, problems = into
+        row, problems, extra = into
         if column is None:
             extra.new(name, self._kept(item))
             return
