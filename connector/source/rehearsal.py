@@ -31,11 +31,12 @@ def check_rows(sink: object, options: SluiceOptions, schema: pa.Schema) -> None:
     written = written_schema(options, schema)
     if removes_rows(options) and not isinstance(sink, TableSink):
         raise OptionError(
-            "onOverwrite=replace: this sink cannot remove rows of earlier batches",
+            "onOverwrite=replace, onDelete=retract: this sink cannot remove rows of earlier batches",
             "",
             "a function of your own" if callable(sink) else "no table",
             "a Delta or Iceberg table",
-            "Write into a table, or set onOverwrite=reprocess, which adds the new rows only.",
+            "Write into a table, or set onOverwrite=reprocess, which adds the new rows only, and "
+            "leave onDelete out.",
         )
     if isinstance(sink, TableSink):
         if removes_rows(options):
@@ -45,8 +46,8 @@ def check_rows(sink: object, options: SluiceOptions, schema: pa.Schema) -> None:
 
 
 def removes_rows(options: SluiceOptions) -> bool:
-    """True if files that change take rows of earlier batches along."""
-    return options.on_overwrite is OnOverwrite.REPLACE
+    """True if files that change or are gone take rows of earlier batches along."""
+    return options.on_overwrite is OnOverwrite.REPLACE or options.on_delete == "retract"
 
 
 def _places(options: SluiceOptions) -> list[str]:

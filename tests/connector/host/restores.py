@@ -76,6 +76,11 @@ class Restores:
         self.figures["runs of Spark"] += bool(spark)
         return ["run", str(self.query.source), "--to", self.to, *checkpoint, *spark]
 
+    @property
+    def expected(self) -> Counter[int]:
+        """The ids that the table has after a run."""
+        return self.query.landed
+
     def round(self) -> None:
         """Land a file, kill a run, and sometimes make a backup or restore one."""
         self._land(self.random.choice((0, 3, 3, 3, 20)))
@@ -189,7 +194,16 @@ class Restores:
         self._note("compacted")
 
     def settle(self) -> None:
-        """Run to the end; where it is refused, carry out the remedy and run again."""
+        """Run to the end, and compare the rows."""
+        code, output = self.run_to_end()
+        rows = self._rows()
+        lost, doubled = self.expected - rows, rows - self.expected
+        self._note("settled")
+        outcome = f"exit {code}, lost {sorted(lost)}, doubled {sorted(doubled)}: {output}"
+        assert (code, lost, doubled) == (0, Counter(), Counter()), f"{self.history}: {outcome}"
+
+    def run_to_end(self) -> tuple[int, str]:
+        """Run; where it is refused, carry out the remedy and run again. Exit code and output."""
         for _ in range(4):
             code, output = self.commands.run(*self.arguments)
             if not code:
@@ -197,11 +211,7 @@ class Restores:
             # Spark logs tracebacks of its own; the error of the command is the last line.
             assert "Traceback" not in output or "Spark" in output, output
             self._follow(output)
-        rows = self._rows()
-        lost, doubled = self.query.landed - rows, rows - self.query.landed
-        self._note("settled")
-        outcome = f"exit {code}, lost {sorted(lost)}, doubled {sorted(doubled)}: {output}"
-        assert (code, lost, doubled) == (0, Counter(), Counter()), f"{self.history}: {outcome}"
+        return code, output
 
     def _follow(self, output: str) -> None:
         checkpoint = str(self.query.checkpoint)
@@ -267,7 +277,14 @@ def catalog_at(root: Path) -> dict[str, str]:
     return {"uri": f"sqlite:///{root}/table/catalog.db", "warehouse": f"{root}/table"}
 
 
-def run(root: Path, kind: str, kills: int, seed: int, spark: float = 0.0) -> Counter[str]:
+def run(
+    root: Path,
+    kind: str,
+    kills: int,
+    seed: int,
+    spark: float = 0.0,
+    make: type[Restores] | None = None,
+) -> Counter[str]:
     """Rounds until there were so many kills; the figures.
 
     Raises:
@@ -280,7 +297,7 @@ def run(root: Path, kind: str, kills: int, seed: int, spark: float = 0.0) -> Cou
     outputs = root / "outputs"
     outputs.mkdir(parents=True)
     with ForkedCommands(outputs, variables) as commands:
-        restores = Restores(root, kind, seed, commands)
+        restores = (make or Restores)(root, kind, seed, commands)
         restores.spark = spark
         while restores.figures["kills"] < kills:
             restores.round()

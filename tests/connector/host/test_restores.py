@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_sluice.tests.connector.host import deliveries
 from pyspark_sluice.tests.connector.host.restores import KINDS, run
 
 
@@ -12,3 +13,13 @@ from pyspark_sluice.tests.connector.host.restores import KINDS, run
 def test_a_restored_table_or_checkpoint_loses_and_doubles_nothing(tmp_path, kind):
     figures = run(tmp_path, kind, kills=8, seed=11)
     assert figures["settled"] > 1
+
+
+@pytest.mark.thorough("starts and kills many processes; test_replacing.py has each step")
+@pytest.mark.parametrize("kind", deliveries.KINDS)
+def test_after_a_month_of_deliveries_the_table_has_what_a_fresh_read_of_the_files_gives(
+    tmp_path, kind
+):
+    figures = deliveries.month(tmp_path, kind, kills=34, seed=5)
+    assert min(figures["delivered again"], figures["hours written again"]) > 1
+    assert min(figures["retract"], figures["requeue --replace"]) > 1
