@@ -31,7 +31,7 @@ def check_rows(sink: object, options: SluiceOptions, schema: pa.Schema) -> None:
     written = written_schema(options, schema)
     if removes_rows(options) and not isinstance(sink, TableSink):
         raise OptionError(
-            "onOverwrite=replace, onDelete=retract: this sink cannot remove rows of earlier batches",
+            "onOverwrite=replace, onDelete=retract: this sink cannot remove earlier rows",
             "",
             "a function of your own" if callable(sink) else "no table",
             "a Delta or Iceberg table",

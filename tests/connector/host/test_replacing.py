@@ -64,7 +64,7 @@ def test_sinks_and_tables_that_cannot_remove_rows_are_refused_before_the_first_b
     properties = DeltaTable(str(landing.table)).alter.set_table_properties
     properties({"delta.appendOnly": "true"})
     landing.refused(r"found delta\.appendOnly=true", **REPLACING)
-    with pytest.raises(OptionError, match="this sink cannot remove rows of earlier batches"):
+    with pytest.raises(OptionError, match="this sink cannot remove earlier rows"):
         landing.run(to=lambda batch, number: None, writeTo=str(landing.table), **REPLACING)
     properties({"delta.appendOnly": "false"})
     landing.run(**REPLACING)
