@@ -77,7 +77,7 @@ class Deliveries(Restores):
             self._put(day / f"{self.files:06d}.json", count)
 
     @override
-    def run_to_end(self) -> tuple[int, str]:
+    def run_to_end(self) -> tuple[int | None, str]:
         ended = super().run_to_end()
         restored = sum(n for step, n in self.figures.items() if step.startswith("restored"))
         if restored != self._restored and not ended[0]:

@@ -202,7 +202,7 @@ class Restores:
         outcome = f"exit {code}, lost {sorted(lost)}, doubled {sorted(doubled)}: {output}"
         assert (code, lost, doubled) == (0, Counter(), Counter()), f"{self.history}: {outcome}"
 
-    def run_to_end(self) -> tuple[int, str]:
+    def run_to_end(self) -> tuple[int | None, str]:
         """Run; where it is refused, carry out the remedy and run again. Exit code and output."""
         for _ in range(4):
             code, output = self.commands.run(*self.arguments)
