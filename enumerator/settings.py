@@ -59,6 +59,9 @@ class CoordinatorSettings:
     step_timeout: float = 600.0
     """How long one call of the enumerator may hold everything up."""
 
+    is_closed_by_host: bool = False
+    """Closing writes the last heartbeat: none is written before, at the end of a bounded run."""
+
     close_timeout: float = 5.0
     """How long closing waits for an enumerator that is busy."""
 

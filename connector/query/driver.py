@@ -147,7 +147,7 @@ class StreamDriver(BatchDriver):
             self._start.compare()
         source = load_source(self._options, schema, schema_is_inferred=inferred)
         settings = _settings(self._options)
-        settings = replace(settings, sink_has=sink_has)
+        settings = replace(settings, sink_has=sink_has, is_closed_by_host=start is not None)
         RecordedRows(self._store).begun(keeps=self._options.keep_file_rows)
         if rehearsal is None:
             settings = replace(

@@ -172,8 +172,9 @@ class RunningCoordinator(Generic[SplitT, StateT]):
 
     def _cut_now(self, start: CheckpointRef, unlimited: bool) -> CheckpointRef:
         latest = self._decide_now(start, unlimited)
-        if unlimited or (self.context.bounded and latest == start):
-            # The run ends, perhaps before the next heartbeat, and nobody may close it.
+        is_end = unlimited or (self.context.bounded and latest == start)
+        if is_end and not self.settings.is_closed_by_host:
+            # Perhaps before the next heartbeat, and nobody may close it.
             self.beat(is_due=True)
         return latest
 
