@@ -106,12 +106,13 @@ def test_the_table_was_restored(night, part):
 
 def test_two_starts(night):
     wait, take_over = SECTIONS["Two starts"]["sh"].strip().splitlines()
-    daemon = subprocess.Popen(
-        [sys.executable, "-m", "pyspark_sluice", *CALL.split()[1:], "--every", "1s"],
-        cwd=night.home,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with (night.home / "log").open("w") as log:
+        daemon = subprocess.Popen(
+            [sys.executable, "-m", "pyspark_sluice", *CALL.split()[1:], "--every", "1s"],
+            cwd=night.home,
+            stdout=log,
+            stderr=log,
+        )
     try:
         night.put("2.json", {"id": 2})
         wait_until(lambda: ids(night) == [1, 2], "a batch", 120)
@@ -120,7 +121,8 @@ def test_two_starts(night):
         assert night.shell(wait.replace("10m", "1s"))[0] == 75
         night.put("3.json", {"id": 3})
         night.works(take_over)
-        assert daemon.wait(120) == 1
+        daemon.wait(120)
+        night.says((night.home / "log").read_text(), "FencedError")
     finally:
         daemon.kill()
     assert ids(night) == [1, 2, 3]
