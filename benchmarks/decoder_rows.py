@@ -9,13 +9,19 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
+from time import process_time
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.types import StringType, StructField, StructType
 
 from .bench import Bench, Result, median
+from .decoding import decoded
 from .run_rows import command
 from .shape_rows import input_of
 from .shapes import DECODED, Shape
@@ -48,6 +54,35 @@ def decoders(bench: Bench) -> Iterator[Result]:
         )  # fmt: skip
         if bench.peers and (shape.file_format != "avro" or bench.packages):
             yield into_delta(bench, shape)
+    yield _wide_struct(bench)
+
+
+_FIELDS, _ROWS = 689, 2_000
+
+
+def _wide_struct(bench: Bench) -> Result:
+    """A struct with one long text, against the same columns at the top level."""
+    texts = {f"f{i}": pa.array([f"{i} {j % 7}" for j in range(_ROWS)]) for i in range(_FIELDS)}
+    texts["body"] = pa.array(["x" * 500_000, *["y"] * (_ROWS - 1)])
+    struct = pa.StructArray.from_arrays(list(texts.values()), list(texts))
+
+    def make(folder: Path) -> None:
+        for name, table in (("flat", pa.table(texts)), ("struct", pa.table({"s": struct}))):
+            pq.write_table(table, folder / f"{name}.parquet")
+
+    folder = bench.data.made("parquet_wide_struct", make)
+    fields = StructType([StructField(name, StringType()) for name in texts])
+    schemas = {"struct": StructType([StructField("s", fields)]), "flat": fields}
+    times: dict[str, list[float]] = {name: [] for name in schemas}
+    for _ in range(bench.runs):
+        for name, schema in schemas.items():
+            before = process_time()
+            deque(decoded(folder / f"{name}.parquet", "parquet", schema, {}), maxlen=0)
+            times[name].append(process_time() - before)
+    return Result(
+        "parquet, a struct of 690 texts, one of them long, decoded",
+        median(times["struct"]), median(times["flat"]), "s", "as columns", f"{_ROWS:,} rows",
+    )  # fmt: skip
 
 
 def _processor_seconds(read: Input, program: str) -> float:
