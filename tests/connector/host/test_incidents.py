@@ -142,7 +142,7 @@ def test_a_daemon_is_fenced(night):
         wait_until(lambda: "batch 0" in log.read_text(), "a batch", 60)
         night.put("orders-2.json", {"id": 2})
         night.works(f"{CALL} --take-over")
-        assert daemon.wait(60) == 1
+        assert daemon.wait(60) == 75
     night.says(log.read_text(), message)
     night.put("orders-3.json", {"id": 3})
     night.works(commands)
