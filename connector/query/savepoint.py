@@ -13,14 +13,18 @@ from .spark_checkpoint import committed_in_log
 
 
 def savepoint_at(
-    store: StateStore, ref: CheckpointRef, history: CheckpointHistory
+    store: StateStore, ref: CheckpointRef, history: CheckpointHistory, *, is_in_table: bool = False
 ) -> StartingState:
     """The savepoint at a retained checkpoint, with what the host's log says of it.
+
+    `is_in_table`: the table has its batch, which the log may not say after a kill.
 
     Raises:
         OptionError: readers have committed rows that the sink does not have, so a new query that
             starts there would leave them out.
     """
+    if is_in_table:
+        return StartingState(store, ref, ref.checkpoint)
     lineage = history.header(ref).lineage
     committed = committed_on(
         lambda each: history.header(each).parent, [ref], committed_in_log(store, lineage)

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import Any
 
 from pyspark_sluice.enumerator.coordinator.coordinator import Coordinator
-from pyspark_sluice.tests.protocol import broken_in_flight, broken_state
+from pyspark_sluice.tests.protocol import broken_in_flight, broken_state, broken_table
 
 
 def _planted(broken: type) -> type[Coordinator[Any, Any]]:
@@ -31,7 +31,7 @@ def _planted(broken: type) -> type[Coordinator[Any, Any]]:
 
 ALL = {
     name: _planted(broken)
-    for module in (broken_in_flight, broken_state)
+    for module in (broken_in_flight, broken_state, broken_table)
     for name, broken in vars(module).items()
     if isinstance(broken, type) and broken.__module__ == module.__name__ and name[0] != "_"
 }

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import (
     Checkpoint,
     CheckpointHeader,
+    Continuation,
     CustomEvent,
 )
 from pyspark_sluice.checkpoint_meta.documents.heartbeat import HEARTBEAT_SECONDS
@@ -90,7 +91,7 @@ class Invariants:
 
         By source: whether the claim was there before the question.
         """
-        if any(against_a_claim) and not self.weather.is_stale:
+        if any(against_a_claim) and not query.process.was_stale:
             self.found(f"two drivers of one state: {query.process.name} continues with batches")
 
     def planned(self, logs: Logs, batch: int, jobs: Sequence[Job]) -> None:
@@ -106,6 +107,9 @@ class Invariants:
                 numbers = [sent.event for sent in part.sent if isinstance(sent, CustomEvent)]
                 events.setdefault(key[1:], []).extend(numbers)
                 self.counts["an event is sent"] += len(numbers)
+                whole = (s for s in part.sent if isinstance(s, Continuation) and s.index is None)
+                self.counts["a part is continued whole"] += sum(1 for _ in whole)
+                self.counts["a part has a budget"] += part.budget is not None
                 files.setdefault((job.source, key[0]), set()).update(paths_of(part))
         self._check_limits(files.values())
         logs.events[batch] = events

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ast
+import contextlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
+from unittest import mock
 
 from pyspark_sluice.checkpoint_meta.storage.contract import FileStatus, Look, Storage
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalStorage
@@ -20,6 +21,7 @@ from pyspark_sluice.enumerator.source_api import OpenState, SourceCleaner
 from pyspark_sluice.errors import FencedError, SluiceError
 
 from .invariants import Find, Invariants
+from .plans import Plan
 from .rows import POLICY, Row, RowSource
 from .scheduler import WORLD, Process, Scheduler, is_simulated
 from .shared_directory import KINDS, Directory, Weather
@@ -33,29 +35,6 @@ AFTERMATH = 130.0
 """Seconds for which what has happened explains an error."""
 
 PATIENT = replace(POLICY, interval=1.0, attempts=8)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """All that a run is made of."""
-
-    seed: int
-    setting: dict[str, Any]
-    actions: tuple[tuple[int, str, float], ...]
-    """(steps after the one before, what, how)."""
-
-    def __str__(self) -> str:
-        lines = [f"    {self.seed} {self.setting}"]
-        return "\n".join(lines + [f"    {s:5} {name} {how}" for s, name, how in self.actions])
-
-    @classmethod
-    def parse(cls, text: str) -> Plan:
-        """The plan that looks like this."""
-        head, *actions = text.strip().splitlines()
-        seed, setting = head.split(maxsplit=1)
-        parts = (action.split() for action in actions)
-        made = tuple((int(steps), name, float(how)) for steps, name, how in parts)
-        return cls(int(seed), ast.literal_eval(setting), made)
 
 
 @dataclass
@@ -82,6 +61,7 @@ class QueryLife(Invariants):
         self.make_coordinator = make_coordinator
         self.scheduler = Scheduler(plan.seed, given["switching"])
         self.weather, self.habits = Weather(), Habits()
+        self.machines: list[dict[str, Any]] = [{}, {}]
         self.remembers = False
         """The sink is newer than the state and Spark's checkpoint."""
         self.backup: Backup | None = None
@@ -91,7 +71,7 @@ class QueryLife(Invariants):
         self.others_at = -AFTERMATH
         self.offset = 0.0
         settings = CoordinatorSettings(
-            limits=BatchLimits(files=given["files"]),
+            limits=BatchLimits(given["files"], given.get("bytes"), given.get("rows")),
             parallelism=given["parallelism"],
             at_least_readers=1,
             max_split_attempts=given["attempts"],
@@ -105,6 +85,8 @@ class QueryLife(Invariants):
             clean_while_retained=given["cleans"] == 0.0,
         )
         self.setting = Setting(settings, given["is_async"], given["is_bounded"])
+        self.row_limits: list[int | None] = [given.get("rows")]
+        """As `file_limits`."""
         self._directories = self.starts = self.ends = 0
         """How many there were; ends without a batch in a row."""
         self.directories = self._new_directories()
@@ -119,6 +101,9 @@ class QueryLife(Invariants):
         me = self.scheduler.current
         owner = next(q for q in [self.query, *self.zombies] if q and me and q.process is me.process)
         return SimulatedSource(self, number, owner if cleans else None)
+
+    def _new_query(self, *arguments: Any) -> Query:
+        return Query(*arguments)
 
     def new_logs(self) -> Logs:
         """Of a query that begins."""
@@ -144,6 +129,9 @@ class QueryLife(Invariants):
             shown = message % tuple(values) if values else message
             self.trace.append(f"{self.scheduler.now:9.3f} {name}: {shown}")
 
+        patches = contextlib.ExitStack()
+        for patch in getattr(self.make_coordinator, "patches", ()):
+            patches.enter_context(mock.patch.object(*patch))
         WORLD.append(self.scheduler)
         Journal._tell = told  # type: ignore[method-assign,assignment]
         try:
@@ -166,6 +154,7 @@ class QueryLife(Invariants):
             raise self._find or Find(f"an assertion of the run: {error!r}") from error
         finally:
             Journal._tell = tell  # type: ignore[method-assign]
+            patches.close()
             for thread in list(self.scheduler.threads):
                 thread.process.dead = True
             self.scheduler.failure = None
@@ -183,9 +172,11 @@ class QueryLife(Invariants):
 
     def _start(self) -> None:
         self.starts += 1
-        process = Process(f"driver{self.starts}")
+        machine = self.machines[self.starts // 2 % len(self.machines)]
+        process = Process(f"driver{self.starts}", machine)
         process.offset = self.offset
-        self.query = Query(process, self, self.logs, self.sink, self.setting, self.directories)
+        logs, sink = self.logs, self.sink
+        self.query = self._new_query(process, self, logs, sink, self.setting, self.directories)
         self.query.start()
         self.count("a driver starts")
 
@@ -230,6 +221,9 @@ class QueryLife(Invariants):
             killing = [kind for kind, kills in KINDS.items() if kills]
             last = max(self.weather.until.get(kind, -AFTERMATH) for kind in killing)
             habits = self.habits.fails or self.habits.dies or self.failing
+            last = max(last, *(p.hurt_at for p in (query.process, *query.executors)))
+            # After a pause a request is not repeated: so much time has passed.
+            last = max(last, query.process.paused_until or -AFTERMATH)
             excused = bool(habits) or self.damaged or max(last, self.disturbed_at) > now - AFTERMATH
         # A query does without permission to delete, also in bad weather.
         if not excused or "AccessDenied" in text:
@@ -245,6 +239,7 @@ class QueryLife(Invariants):
 
     def _to_end(self) -> None:
         self.weather.until.clear()
+        self.weather.due.clear()
         self.habits = Habits()
         for files in self.files:
             files.listing_failures = files.event_failures = 0
@@ -286,7 +281,7 @@ class QueryLife(Invariants):
         self.disturbed_at = self.scheduler.now
         self.logs = backup.logs.copy()
         self.remembers = not sink
-        for directory, objects in zip(self.directories, backup.objects, strict=True):
+        for directory, objects in zip(self._objects(), backup.objects, strict=True):
             directory.objects.clear()
             directory.objects.update(objects)
             directory.owner = None
@@ -325,9 +320,13 @@ class QueryLife(Invariants):
     def _set(self, **settings: Any) -> None:
         self.setting = replace(self.setting, settings=replace(self.setting.settings, **settings))
 
+    def _objects(self) -> list[Directory]:
+        """The directories of the state, and of the log where that is one."""
+        return [each for d in self.directories for each in (d, d.above) if each is not None]
+
     def _copy(self) -> Backup:
         return Backup(
-            self.logs.copy(), self.sink.copy(), [dict(d.objects) for d in self.directories],
+            self.logs.copy(), self.sink.copy(), [dict(d.objects) for d in self._objects()],
             Counter(self.due), set(self.optional), [len(f.gone) for f in self.files],
             [set(told) for told in self.told],
         )  # fmt: skip

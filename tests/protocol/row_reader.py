@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.files.file_split import FIGURES, FileSplit
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.api import (
+    PartEnded,
     ReaderContext,
     ReaderEvent,
     Report,
@@ -40,11 +41,18 @@ class RowReader(SplitReader[FileSplit]):
         self._context = context
         self._script = list(script)
         self._tell = tell
+        self._rows = self._files = 0
 
     def read(self, splits: Sequence[FileSplit]) -> Iterator[pa.RecordBatch | Report]:
         for index, split in enumerate(splits):
+            if self._context.budget.is_spent or self._context.budget.files == 0:
+                yield PartEnded(split.split_id)
+                break
             read = self._read_lane if is_lane(split.file.path) else self._read
             yield from read(split, self._word(index))
+        if self._context.budget.is_limited:
+            figures = {"bytes": self._rows, "rows": self._rows, "files": self._files}
+            yield ReaderEvent(FIGURES, {**figures, "microseconds": 1000 * self._rows})
         if self._tell is not None:
             yield ReaderEvent("told", self._tell)
 
@@ -80,8 +88,16 @@ class RowReader(SplitReader[FileSplit]):
         elif word == PART:
             end = split.start + split.length // 2
             remainder = split._replace(start=end)
+        budget = self._context.budget
+        budget.begin_file()
+        self._files += 1
         for row in range(split.start, end):
             yield batch_of([(split.file.path, row)])
+            budget.take(1, 1)
+            self._rows += 1
+            if budget.is_spent and row + 1 < split.end:
+                remainder, end = split._replace(start=row + 1), row + 1
+                break
         if word == FAIL:
             raise MalformedDataError("the disk crackles", split.split_id)
         rows = end - split.start

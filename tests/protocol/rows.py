@@ -12,16 +12,17 @@ one that is resolved too early costs rows or repeats some: that is what gateways
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
 from pyspark_sluice.checkpoint_meta.documents.serializer import VersionedSerializer
 from pyspark_sluice.checkpoint_meta.files.file_columns import CHANGES, FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
+from pyspark_sluice.checkpoint_meta.files.file_split import FIGURES, FileSplit, FileVersion
 from pyspark_sluice.enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from pyspark_sluice.enumerator.batch_budget import BatchBudget
 from pyspark_sluice.enumerator.files.cutting import SplitCutter
@@ -257,6 +258,9 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         self.sent[str(reader)] -= len(events)
 
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:
+        if event_type == FIGURES:
+            self.inner.handle_reader_event(reader, event_type, value)
+            return
         if self._world.event_failures:
             self._world.event_failures -= 1
             raise SourceUnavailable("the enumerator fails in the middle of a commit")
@@ -270,6 +274,7 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
         return Ledger(self.inner.snapshot_state(checkpoint_id), told, dict(self.sent), lanes)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self.inner.notify_checkpoint_complete(checkpoint_id)
         self.notified.append(("complete", checkpoint_id))
 
     def freeze_state(self) -> FrozenRows:
@@ -281,6 +286,15 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
     def can_improve_state(self) -> bool:
         return self.inner.can_improve_state
 
+    def part_budgets(self, checkpoint_id: int, readers: Sequence[int]) -> Mapping[int, PartBudget]:
+        return self.inner.part_budgets(checkpoint_id, readers)
+
+    def cursors(self) -> Mapping[str, Any]:
+        return self.inner.cursors()
+
+    def resume_from(self, cursors: Mapping[str, Any]) -> None:
+        self.inner.resume_from(cursors)
+
     def improve_state(self) -> Callable[[Attachments], None] | None:
         return self.inner.improve_state()
 
@@ -290,6 +304,10 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, Ledger]):
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         self.inner.notify_checkpoint_aborted(checkpoint_id)
         self.notified.append(("aborted", checkpoint_id))
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        return self.inner.wants_checkpoint
 
     @property
     def has_discovered(self) -> bool:
@@ -334,7 +352,7 @@ class RowSource(EnumeratorSource[FileSplit, Ledger]):
 
     @property
     def reader_event_types(self) -> frozenset[str]:
-        return frozenset({"told"})
+        return frozenset({"told", FIGURES})
 
     @property
     def snapshots_are_changes(self) -> bool:

@@ -41,14 +41,20 @@ def simulated_thread() -> Iterator[None]:
 class Process:
     """What is killed, paused, and has a wall clock, as a whole."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, machine: dict[str, Any] | None = None) -> None:
+        """`machine` is what its machine remembers of directories; its own by default."""
         self.name = name
+        self.machine: dict[str, Any] = {} if machine is None else machine
         self.dead = False
         self.paused_until = 0.0
         self.offset = 0.0
         self.crash_in = 0
         """Store operations until it dies; 0 for never."""
         self.crash_kind = ""
+        self.hurt_at = float("-inf")
+        """When it was last shown what a query may end of."""
+        self.was_stale = False
+        """Was shown what was there before."""
         self.threads: list[Thread] = []
 
 

@@ -29,6 +29,17 @@ KINDS = {
 }
 """What the weather may be -> whether a query may end of it."""
 
+STALE_LISTING, STALE_READ = "stale listings", "stale reads"
+CRASHES = {f"crash {kind} an operation": kind for kind in ("before", "after")}
+
+LOST_COMMIT, REFUSED_COMMIT = "lost answers of a table", "batches that a table refuses"
+
+FAULTS = (
+    *(kind for kind in KINDS if kind != "late listings"), STALE_LISTING, STALE_READ, *CRASHES,
+    LOST_COMMIT, REFUSED_COMMIT,
+)  # fmt: skip
+"""What may happen to one operation, once."""
+
 REMEMBERED = 60.0
 """Seconds for which a client of a network file system may believe an old listing."""
 
@@ -48,13 +59,15 @@ class Weather:
     until: dict[str, float] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def is_stale(self) -> bool:
-        """True if any client was shown what was there before."""
-        return any(self.counts[kind] for kind in ("stale reads", "stale listings"))
+    due: set[str] = field(default_factory=set)
+    """Faults that the next operation has that can have them."""
 
     def has(self, kind: str, now: float) -> bool:
-        return self.until.get(kind, -1.0) > now
+        return kind in self.due or self.until.get(kind, -1.0) > now
+
+    def fire(self, kind: str) -> None:
+        self.due.discard(kind)
+        self.counts[kind] += 1
 
 
 @dataclass
@@ -67,12 +80,25 @@ class Directory:
     """When an object was published."""
     owner: Process | None = None
     """Has made the newest claim; None where a backup may have brought an earlier one back."""
+    above: Directory | None = None
+    """The checkpoint of the host, where that is a directory of its own."""
     under_way: set[str] = field(default_factory=set)
     """Bases that refer to objects that have gone since their requests began."""
 
 
+@dataclass
+class Memory:
+    """What a machine remembers of a directory."""
+
+    listings: dict[str, tuple[float, Names]] = field(default_factory=dict)
+    own: set[str] = field(default_factory=set)
+    """Objects that its processes have created."""
+    missing: dict[str, float] = field(default_factory=dict)
+    """Objects that were looked for and were not there."""
+
+
 class Client(StateStore):
-    """One process's view of a directory."""
+    """One process's view of a directory, which it shares with others of its machine."""
 
     def __init__(
         self, directory: Directory, process: Process, scheduler: Scheduler, weather: Weather
@@ -82,9 +108,7 @@ class Client(StateStore):
         self._process = process
         self._scheduler = scheduler
         self._weather = weather
-        self._listings: dict[str, tuple[float, Names]] = {}
-        self._own: set[str] = set()
-        self._missing: dict[str, float] = {}
+        self._memory: Memory = process.machine.setdefault(directory.location, Memory())
 
     def retrying(self) -> RetryingStateStore:
         """As in production."""
@@ -98,7 +122,7 @@ class Client(StateStore):
                 raise FileExistsError(name)
             self._directory.objects[name] = data
             self._directory.born[name] = self._scheduler.now
-            self._own.add(name)
+            self._memory.own.add(name)
             if not needed <= there.keys():
                 self._directory.under_way.add(name)
             if name.startswith("epochs/"):
@@ -118,18 +142,30 @@ class Client(StateStore):
 
     def _look(self, name: str) -> bytes:
         now = self._scheduler.now
-        is_late = self._weather.has("late listings", now)
-        if is_late and now - self._missing.get(name, -REMEMBERED) < REMEMBERED:
-            self._weather.counts["stale reads"] += 1
-            raise FileNotFoundError(name)
         data = self._directory.objects.get(name)
-        if data is None:
-            self._missing[name] = now
+        was_missing = now - self._memory.missing.get(name, -REMEMBERED) < REMEMBERED
+        if data is not None and was_missing and self._is_late(STALE_READ):
             raise FileNotFoundError(name)
-        if self._weather.has("flipped bits", now) and self._scheduler.random.random() < 0.1:
-            self._weather.counts["flipped bits"] += 1
+        if data is None:
+            self._memory.missing[name] = now
+            raise FileNotFoundError(name)
+        is_due = "flipped bits" in self._weather.due
+        if is_due or (
+            self._weather.has("flipped bits", now) and self._scheduler.random.random() < 0.1
+        ):
+            self._weather.fire("flipped bits")
+            self._process.hurt_at = now
             return flipped(data, self._scheduler.random.randrange(8 * max(1, len(data))))
         return data
+
+    def _is_late(self, kind: str) -> bool:
+        if not (
+            kind in self._weather.due or self._weather.has("late listings", self._scheduler.now)
+        ):
+            return False
+        self._weather.fire(kind)
+        self._process.was_stale = True
+        return True
 
     def list(self, directory: str) -> list[str]:
         return self._do("list", directory, lambda: self._listed(directory))
@@ -139,31 +175,38 @@ class Client(StateStore):
         start = len(directory) + 1
         inside = [n for n in self._directory.objects if n.startswith(f"{directory}/")]
         fresh = {name[start:].split("/")[0] for name in inside}
-        known = self._listings.get(directory)
-        if self._weather.has("late listings", now) and known and now - known[0] < REMEMBERED:
-            self._weather.counts["stale listings"] += 1
-            # Its own work a client knows.
-            own = {leaf for leaf in fresh if f"{directory}/{leaf}" in self._own}
-            return sorted({*known[1], *own})
-        self._listings[directory] = now, sorted(fresh)
+        known = self._memory.listings.get(directory)
+        # Its own work a client knows.
+        own = {leaf for leaf in fresh if f"{directory}/{leaf}" in self._memory.own}
+        if known and now - known[0] < REMEMBERED:
+            old = {*known[1], *own}
+            if old != fresh and self._is_late(STALE_LISTING):
+                return sorted(old)
+        self._memory.listings[directory] = now, sorted(fresh)
         return sorted(fresh)
 
     def delete(self, name: str) -> None:
         def remove() -> None:
             if self._weather.has("no permission to delete", self._scheduler.now):
-                self._weather.counts["no permission to delete"] += 1
+                self._weather.fire("no permission to delete")
                 raise PermissionError(errno.EACCES, "AccessDenied", name)
             objects = self._directory.objects
             for found in [n for n in objects if n == name or n.startswith(f"{name}/")]:
                 del objects[found]
-            self._listings.pop(name.rpartition("/")[0], None)
+            self._memory.listings.pop(name.rpartition("/")[0], None)
 
         self._do("delete", name, remove)
 
+    def neighbour(self, location: str) -> StateStore | None:
+        above = self._directory.above
+        if above is None or above.location != location:
+            return None
+        return Client(above, self._process, self._scheduler, self._weather).retrying()
+
     def refresh(self, directory: str) -> None:
-        self._listings.pop(directory, None)
-        for name in [n for n in self._missing if n.startswith(f"{directory}/")]:
-            del self._missing[name]
+        self._memory.listings.pop(directory, None)
+        for name in [n for n in self._memory.missing if n.startswith(f"{directory}/")]:
+            del self._memory.missing[name]
 
     # What goes wrong --------------------------------------------------------------------------
 
@@ -174,7 +217,7 @@ class Client(StateStore):
             raise SimulatedCrash
         self._die(action)
         if self._weather.has("slow", scheduler.now):
-            self._weather.counts["slow"] += 1
+            self._weather.fire("slow")
             sleep(scheduler.random.uniform(0.01, 5.0))
         elif scheduler.random.random() < 0.2:
             sleep(scheduler.random.uniform(0.001, 0.05))
@@ -189,6 +232,9 @@ class Client(StateStore):
 
     def _die(self, action: Callable[[], Any]) -> None:
         process = self._process
+        for kind in CRASHES.keys() & self._weather.due:
+            self._weather.due.discard(kind)
+            process.crash_in, process.crash_kind = 1, CRASHES[kind]
         if process.crash_in:
             process.crash_in -= 1
             if not process.crash_in:
@@ -216,7 +262,10 @@ class Client(StateStore):
     def _is_bad(self, kind: str, share: float = 0.5) -> bool:
         scheduler, weather = self._scheduler, self._weather
         thread = scheduler.current
-        if not weather.has(kind, scheduler.now) or scheduler.random.random() >= share:
+        is_due = kind in weather.due
+        if not weather.has(kind, scheduler.now):
+            return False
+        if not is_due and scheduler.random.random() >= share:
             return False
         if not KINDS[kind] and thread is not None:
             if thread.calm > 0:
@@ -224,7 +273,9 @@ class Client(StateStore):
             thread.failures += 1
             if thread.failures % IN_A_ROW == 0:
                 thread.calm = CALM
-        weather.counts[kind] += 1
+        elif KINDS[kind] and is_due:
+            self._process.hurt_at = scheduler.now
+        weather.fire(kind)
         return True
 
 

@@ -119,7 +119,10 @@ _THREADING = types.SimpleNamespace(
     Lock=_either(Lock, threading.Lock), Event=_either(Event, threading.Event),
     Condition=threading.Condition,
 )  # fmt: skip
-_PARTS = ("enumerator", "checkpoint_meta", "reader", "connector.spark", "connector.source")
+_PARTS = (
+    "enumerator", "checkpoint_meta", "reader", "connector.spark", "connector.source", "tables",
+    "connector.host.batch_log", "connector.host.embedded_query", "connector.views.state_view",
+)  # fmt: skip
 
 
 def _replacements() -> Iterator[tuple[Any, str, Any]]:

@@ -5,8 +5,7 @@ An action happens while the query runs, between two steps of any of its threads.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,82 +15,18 @@ from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerialize
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.connector.query.offsets import Offsets
-from pyspark_sluice.enumerator import BatchLimits, StartingState
+from pyspark_sluice.enumerator import StartingState
 from pyspark_sluice.enumerator.coordinator.start_position import taken_up
 from pyspark_sluice.errors import SluiceError
 
 from .invariants import Find, without_commits
-from .query_life import Plan, QueryLife
+from .plans import Plan, habit_of, plan_of, weather_of
 from .scheduler import Process, Scheduler, Thread
-from .shared_directory import KINDS, Client, Directory, Weather, flipped
-
-USUAL = ("grow", "tasks", "restart", "weather")
-"""Actions of every second run."""
+from .shared_directory import FAULTS, Client, Directory, Weather, flipped
+from .table_life import TableLife
 
 
-def plan_of(seed: int, only: Sequence[str] = ()) -> Plan:
-    """The plan that follows from a seed, perhaps with some actions `only` and the usual ones."""
-    draw = random.Random(seed)
-    pick = draw.choice
-    setting = {
-        "switching": pick([0.02, 0.2, 0.5, 1.0]),
-        "sources": pick([1, 1, 1, 2]),
-        "cleans": pick([-1.0, 0.0, 30.0, 600.0]),
-        "ahead": pick([0, 1, 1, 2, 3]),
-        "parallelism": pick([None, 1, 2, 3]),
-        "files": pick([1, 2, 3, None]),
-        "retained": pick([1, 2, 4]),
-        "deltas": pick([1, 2, 3, 5]),
-        "unread": pick([False, False, True]),
-        "is_async": pick([False, False, False, True]),
-        "is_bounded": pick([False, False, False, True]),
-        "patience": pick([0.0, 3.0, 3.0]),
-        "attempts": pick([2, 1_000_000, 1_000_000]),
-    }
-    # A swarm: a run has few kinds of action, and often, so that they meet; other runs have others.
-    usual = [name for name in USUAL if draw.random() < 0.5]
-    others = draw.sample(sorted(ACTIONS.keys() - {"land", "wait", *USUAL}), k=pick([1, 1, 2, 3]))
-    kinds = [*only, "restart"] if only else (usual + others) * pick([1, 2, 3])
-    kinds += ["land", "land", "wait"]
-    if "restore" in kinds:
-        kinds += ["backup", "restore", "land"]
-    if "lose_orders" in kinds:
-        kinds += ["order", "order"]
-    weather = draw.sample(sorted(KINDS), k=pick([1, 1, 2, 3]))
-    habits = draw.sample(habits_of(setting), k=pick([1, 2, 3, 5]))
-
-    def pick_how(name: str) -> float:
-        how = draw.random()
-        while (name == "weather" and weather_of(how) not in weather) or (
-            name == "tasks" and habit_of(setting, how) not in habits
-        ):
-            how = draw.random()
-        return how
-
-    length = pick([8, 16, 32])
-    names = [pick(kinds) for _ in range(length)]
-    actions = [(pick([3, 30, 100, 300, 900]), name, pick_how(name)) for name in names]
-    return Plan(seed, setting, ((1, "land", 0.9), *actions))
-
-
-def weather_of(how: float) -> str:
-    """The kind of weather that a value of `how` means."""
-    return list(KINDS)[int(how * 997) % len(KINDS)]
-
-
-def habits_of(setting: Mapping[str, Any]) -> list[str]:
-    """The habits of Spark's tasks in a run with that setting."""
-    names = ["fails", "dies", "speculates", "straggles", "returns", "parts", "twice"]
-    return names + (["limits", "empty"] if setting["unread"] else [])
-
-
-def habit_of(setting: Mapping[str, Any], how: float) -> str:
-    """The habit that a value of `how` means."""
-    names = habits_of(setting)
-    return names[int(how * 991) % len(names)]
-
-
-class Simulator(QueryLife):
+class Simulator(TableLife):
     """What may happen to a query; `how` says in which way, from 0 to 1."""
 
     def _act_land(self, how: float) -> None:
@@ -105,7 +40,8 @@ class Simulator(QueryLife):
             self.due.update((file.path, row) for row in range(file.size))
 
     def _act_grow(self, how: float) -> None:
-        if not self.setting.is_async:
+        limits = self.setting.settings.limits
+        if not self.setting.is_async and limits.rows is limits.bytes is None:
             lane, rows = int(how * 3), 1 + int(how * 10) % 3
             name, before = f"lane{lane}", self.files[0].lanes.get(f"lane{lane}", 0)
             self.files[0].grow(lane, rows)
@@ -157,6 +93,10 @@ class Simulator(QueryLife):
         )
         self.weather.until[kind] = self.scheduler.now + seconds
 
+    def _act_fault(self, how: float) -> None:
+        """Of the next operation that can have it."""
+        self.weather.due.add(FAULTS[int(how * len(FAULTS))])
+
     def _act_tasks(self, how: float) -> None:
         name = habit_of(self.plan.setting, how)
         share = how / 5 if name == "fails" else how / 2
@@ -166,13 +106,19 @@ class Simulator(QueryLife):
         """As with Trigger.Once, which aborts what was cut ahead under limits."""
         self.habits = replace(self.habits, unlimited=how)
         self.file_limits.append(None)
+        self.row_limits.append(None)
 
     def _act_backup(self, how: float) -> None:
-        if not self.zombies and not self.remembers:
+        if self.is_hosted:
+            self._back_up_both()
+        elif not self.zombies and not self.remembers:
             self.backup = self._copy()
 
     def _act_restore(self, how: float) -> None:
         """Spark's checkpoint and the state come from a backup; the sink may be as it is."""
+        if self.is_hosted:
+            self._restore_apart(how)
+            return
         if self.backup is None or (self.backup.logs.offsets and not self.logs.offsets):
             return
         sink = how < 0.4 or self.plan.setting["unread"] or self.setting.is_async
@@ -184,6 +130,8 @@ class Simulator(QueryLife):
 
     def _act_remove_all(self, how: float) -> None:
         """The directory, Spark's checkpoint and the table are deleted, perhaps under a query."""
+        if self.is_hosted:
+            return
         self._leave(goes_on=how < 0.5)
         self.disturbed_at = self.scheduler.now
         for directory in self.directories:
@@ -198,6 +146,11 @@ class Simulator(QueryLife):
 
     def _act_fork(self, how: float) -> None:
         """A new query from the last checkpoint of the old one, into the same table."""
+        if self.is_hosted:
+            self._leave(goes_on=False)
+            self._fork(at_table=how < 0.3)
+            self._start()
+            return
         self._start_from_last(is_new=True)
 
     def _act_keep_state(self, how: float) -> None:
@@ -310,6 +263,8 @@ class Simulator(QueryLife):
     def _act_poison(self, how: float) -> None:
         """A file cannot be read, from now on; or a person gives up what nobody can read."""
         files = self.files[0]
+        if self.is_hosted:
+            return
         if how < 0.3 and files.files:
             files.poisoned.add(files.files[int(how * 1000) % len(files.files)].path)
             self.failing = True
@@ -348,7 +303,7 @@ class Simulator(QueryLife):
     def _act_rescale(self, how: float) -> None:
         self._set(
             parallelism=[None, 1, 2, 3][int(how * 4)],
-            limits=BatchLimits(files=[1, 2, None][int(how * 100) % 3]),
+            limits=replace(self.setting.settings.limits, files=[1, 2, None][int(how * 100) % 3]),
             checkpoints_ahead=int(how * 1000) % 4,
         )
         self.file_limits.append(self.setting.settings.limits.files)

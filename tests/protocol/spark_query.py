@@ -12,11 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.connector.query.offsets import Offsets
 from pyspark_sluice.connector.query.partitions import partitions_of
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
+from pyspark_sluice.reader.task import DirectWrite
 
+from .row_reader import rows_in
 from .rows import Row
 from .scheduler import Process, Thread
 from .shared_directory import Client, Directory
@@ -96,6 +100,20 @@ class Query:
         self.coordinators: list[Coordinator[Any, Any]] = []
         self.executors: list[Process] = []
         self._numbers = 0
+
+    def writes(self, process: Process) -> DirectWrite[Any] | None:
+        """Where tasks put their rows; None for Spark."""
+        return None
+
+    def rows_in(self, batch: pa.RecordBatch) -> list[Any]:
+        """What a task gives to the host."""
+        return rows_in(batch)
+
+    def check_rows_of_batch(self, rows: int) -> None:
+        """Limits on rows hold for each batch, of each source."""
+        most = max(at or 1_000_000 for at in self.world.row_limits) * len(self.directories)
+        if rows > most and not self.setting.is_async:
+            self.world.found(f"too many rows in a batch: {rows}")
 
     def start(self) -> None:
         Thread(self._run, "spark", process=self.process).start()
@@ -238,6 +256,7 @@ class Query:
         if batch in self.sink.taken and not self.setting.is_async:
             raise Concurrent(batch)
         self.sink.taken.add(batch)
+        self.check_rows_of_batch(sum(len(rows) for _, rows in outcomes))
         for job, rows in outcomes:
             self.sink.rows.update(rows)
             self.sink.unread.update(set(job.rows).difference(rows) if job.is_cut_short else ())
@@ -245,7 +264,9 @@ class Query:
 
     def executor(self) -> Process:
         self._numbers += 1
-        process = Process(f"{self.process.name}.{self._numbers}")
+        machines = self.world.machines
+        name, machine = f"{self.process.name}.{self._numbers}", self._numbers % len(machines)
+        process = Process(name, machines[machine])
         process.offset = self.process.offset
         self.executors.append(process)
         return process

@@ -6,21 +6,21 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer
-from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
+from pyspark_sluice.checkpoint_meta.files.file_split import FIGURES, FileSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.connector.query.partitions import ReaderPartition
 from pyspark_sluice.errors import MalformedDataError, SluiceError
 from pyspark_sluice.reader.api import ReaderContext, Report, SplitReturned
 from pyspark_sluice.reader.task import Assignment, Attempt, ReaderTask
 
-from .row_reader import FAIL, PART, RETURN, RowReader, rows_in
-from .rows import Row, is_lane
+from .row_reader import FAIL, PART, RETURN, RowReader
+from .rows import is_lane
 from .scheduler import Thread
 from .shared_directory import Client
 
@@ -69,7 +69,7 @@ class Job:
             if not is_lane(s.file.path)
         ]  # fmt: skip
 
-    def run(self, at_most: float | None = None) -> list[Row]:
+    def run(self, at_most: float | None = None) -> list[Any]:
         """The rows of the first attempt that ends well; with `at_most`, what it has by then."""
         world = self.query.world
         if at_most is not None:
@@ -117,7 +117,7 @@ class _Attempt:
         self.job, self.at_most = job, at_most
         self.process = job.query.executor()
         self.number = job.attempts
-        self.rows: list[Row] | None = None
+        self.rows: list[Any] | None = None
         self.error: BaseException | None = None
         self.told: list[str] = []
         """Events in the commits of this attempt, one a part."""
@@ -158,7 +158,7 @@ class _Attempt:
     def _reader(self, context: ReaderContext) -> RowReader:
         return _Reader(context, self.job, self.script, self._event)
 
-    def _read(self) -> list[Row]:
+    def _read(self) -> list[Any]:
         job, world = self.job, self.job.query.world
         directory = job.query.directories[job.source]
         store = Client(directory, self.process, world.scheduler, world.weather).retrying()
@@ -166,10 +166,11 @@ class _Attempt:
             self._reader,
             FileSplitSerializer(),
             ReaderCommits(store),
-            frozenset({"told"}),
+            frozenset({"told", FIGURES}),
             may_return=True,
+            writes=job.query.writes(self.process),
         )
-        rows: list[Row] = []
+        rows: list[Any] = []
         for part in job.partition.parts:
             # As a task of Spark does it.
             if part.visibility is not None:
@@ -177,15 +178,15 @@ class _Attempt:
             splits = [s for b in part.splits() for s in FileSplitSerializer().read(part.version, b)]
             assignment = Assignment(
                 part.checkpoint, job.partition.reader, splits, part.sent, part.waived,
-                job.partition.claim, part.budget,
-                job.partition.batch_start,
+                job.partition.claim, part.budget, job.partition.batch_start,
+                job.partition.origin,
             )  # fmt: skip
             name = f"{part.checkpoint.ref.name}/{job.partition.reader}"
             self._event = f"{directory.location}/{name}"
             batches = task.read(assignment, Attempt(self.number, job.query.logs.query_id))
             try:
                 for batch in batches:
-                    rows += rows_in(batch)
+                    rows += job.query.rows_in(batch)
                     world.scheduler.point()
                     if self.at_most is not None and len(rows) >= self.at_most:
                         return rows

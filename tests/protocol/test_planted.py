@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_sluice.tests.protocol import broken
-from pyspark_sluice.tests.protocol.query_life import Plan
+from pyspark_sluice.tests.protocol.plans import Plan
 from pyspark_sluice.tests.protocol.simulate import Search
 from pyspark_sluice.tests.protocol.simulated_time import in_simulated_time
 from pyspark_sluice.tests.protocol.simulator import Simulator
@@ -63,15 +63,15 @@ def test_a_planted_bug_is_caught(bug):
     pytest.fail(f"{OTHER_SEEDS} runs do not end with: {error}")
 
 
-def found_by_seed() -> list[tuple[str, str, str]]:
-    """Bug, seed and find in the table of SIMULATION.md."""
+def found_by_seed() -> list[tuple[str, str, str, str]]:
+    """Bug, kind of plan, seed and find in the table of SIMULATION.md."""
     text = Path(__file__).with_name("SIMULATION.md").read_text()
-    return re.findall(r"^\| `(\w+)` \| (\d+) \| \d+ \| (.+) \|$", text, re.MULTILINE)
+    return re.findall(r"^\| `(\w+)` \| (calm )?(\d+) \| \d+ \| (.+) \|$", text, re.MULTILINE)
 
 
 @pytest.mark.thorough("plans that show these bugs are in planted_plans.txt")
-@pytest.mark.parametrize(("bug", "seed", "find"), found_by_seed())
-def test_a_seed_of_the_table_finds_its_bug(bug, seed, find):
-    failure = Search(broken.ALL[bug]).first([int(seed)])
+@pytest.mark.parametrize(("bug", "calm", "seed", "find"), found_by_seed())
+def test_a_seed_of_the_table_finds_its_bug(bug, calm, seed, find):
+    failure = Search(broken.ALL[bug], calm=bool(calm)).first([int(seed)])
     assert failure is not None
     assert failure[1].kind == find

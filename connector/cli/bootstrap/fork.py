@@ -201,8 +201,13 @@ def chosen_fork(
     at_time: str,
     matching: str,
     rewrites: Sequence[tuple[str, str]] = (),
+    *,
+    is_in_table: bool = False,
 ) -> Fork:
-    """The fork after the checkpoint that the options name; the newest complete one if none."""
+    """The fork after the checkpoint that the options name; the newest complete one if none.
+
+    `is_in_table`: see `savepoint_at`.
+    """
     view = StateView(store)
     chain = view.chain()
     ref = _chosen(view, chain, at, at_time)
@@ -214,7 +219,7 @@ def chosen_fork(
         "Fork at a later checkpoint; or put the files back and start with "
         "startingState and ignoreMissingFiles=true, which reads the files that exist.",
     )
-    savepoint = savepoint_at(store, ref, view.history)
+    savepoint = savepoint_at(store, ref, view.history, is_in_table=is_in_table)
     return Fork(view, savepoint, view.snapshot(ref), matching, rewrites)
 
 

@@ -136,6 +136,17 @@ def test_a_fork_at_the_table_reads_again_what_a_restored_table_lacks(pipeline):
     assert pipeline.rows() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("pipeline", ["parquet"], indirect=True)
+def test_a_fork_at_the_table_begins_after_a_batch_that_the_log_does_not_have_yet(pipeline):
+    pipeline.run(1)
+    pipeline.run(2)
+    # As a kill between the table and the log leaves it.
+    (pipeline.folder / "ck/commits/1").unlink()
+    assert pipeline.command("fork", str(pipeline.folder / "new"), "--at-table", pipeline.to) == 0
+    pipeline.run(3, checkpoint="new")
+    assert pipeline.rows() == [1, 2, 3]
+
+
 @pytest.mark.parametrize("pipeline", ["delta", "iceberg"], indirect=True)
 def test_batches_that_replaced_rows_are_added_again_and_not_removed_by_their_files(pipeline):
     pipeline.options = ["onOverwrite=replace", "writeFileColumn=file"]
