@@ -17,6 +17,7 @@ from .growth import growth
 from .memory_row import memory
 from .other_tools import tools
 from .readme_row import readme
+from .replace_rows import replacing
 from .run_rows import new_columns, starts
 from .scale import scale
 from .shape_rows import shapes
@@ -182,6 +183,7 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "run-start": starts,
     "run-columns": new_columns,
     "feeds": feeds,
+    "replace": replacing,
     "types": types,
     "peers": tools,
     "decoders": decoders,

@@ -51,9 +51,14 @@ class Run:
 
 def session(packages: str = "") -> SparkSession:
     """Two cores, no web page; `packages` are coordinates of Maven."""
+    builder = SparkSession.builder.master("local[2]")
+    if "io.delta:" in packages:
+        delta = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        builder = builder.config("spark.sql.catalog.spark_catalog", delta)
+        extensions = "io.delta.sql.DeltaSparkSessionExtension"
+        builder = builder.config("spark.sql.extensions", extensions)
     spark = (
-        SparkSession.builder.master("local[2]")
-        .appName("sluice benchmarks")
+        builder.appName("sluice benchmarks")
         .config("spark.jars.packages", packages)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

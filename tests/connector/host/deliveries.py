@@ -21,6 +21,9 @@ from typing_extensions import override
 from pyspark_sluice.tests.connector.host.forked_commands import ForkedCommands
 from pyspark_sluice.tests.connector.host.restores import Restores, run
 
+# Of a day, some files may be withdrawn.
+_REPLACE = "--replace", "--skip-missing"
+
 
 class Deliveries(Restores):
     """Files below `day=D`, each with ids that no other version of any file has."""
@@ -99,7 +102,7 @@ class Deliveries(Restores):
             self._order("retract", self._withdrawn[-1])
             super().settle()
         elif what < 0.6 and files:
-            self._order("requeue", f"*/{self.random.choice(files).parent.name}/*", "--replace")
+            self._order("requeue", f"*/{self.random.choice(files).parent.name}/*", *_REPLACE)
             super().settle()
 
     def _order(self, action: str, pattern: str, *more: str) -> None:
@@ -107,7 +110,7 @@ class Deliveries(Restores):
         code, output = self.commands.run(*arguments)
         # A state from before the file was found knows nothing of it.
         assert not code or "nothing was selected" in output, output
-        self._note(f"{action} {' '.join(more)}".strip())
+        self._note(f"{action} {' '.join(more[:1])}".strip())
 
 
 class ByDay(Deliveries):
