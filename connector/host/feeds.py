@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -21,6 +22,16 @@ from .worker_pool import WorkerPool
 
 _AGAIN: Final = 60.0
 """Seconds after which a feed is tried again that may go on by itself."""
+
+
+_AT_ONCE: Final = 2
+"""Feeds that begin at the same time."""
+
+_APART: Final = 0.1
+"""Seconds that a feed waits at most for the first look of one before it."""
+
+_TOGETHER: Final = 1.0
+"""Seconds after which all feeds have begun."""
 
 
 @dataclass(frozen=True)
@@ -114,14 +125,22 @@ class Feeds:
             if feeds.get(name) != thread.feed or thread.stop.is_set():
                 thread.successor = feeds.get(name)
                 thread.stop.set()
+        last, beginning = time.monotonic() + _TOGETHER, list[_Thread]()
         for name, feed in feeds.items():
-            if name not in self._running:
-                self._begin(name, feed)
+            if name in self._running:
+                continue
+            if len(beginning) == _AT_ONCE:
+                # More of them take the lock of the interpreter from each other, ten thousand times
+                # where each lists a directory. A store is not waited for.
+                left = max(0.0, last - time.monotonic())
+                beginning.pop(0).has_looked.wait(min(_APART, left))
+            beginning.append(self._begin(name, feed))
 
-    def _begin(self, name: str, feed: Feed) -> None:
+    def _begin(self, name: str, feed: Feed) -> _Thread:
         self.failures.pop(name, None)
         thread = self._running[name] = _Thread(name, feed, self)
         thread.start()
+        return thread
 
     def has_ended(self, name: str) -> None:
         """A thread has nothing left to do."""
@@ -148,6 +167,9 @@ class _Thread(Thread):
         self.feed, self.stop = feed, Event()
         self.successor: Feed | None = None
         self.error: BaseException | None = None
+        self.has_looked = Event()
+        """Set once the first look for new files has an answer."""
+
         self.waits = False
         """True while nothing runs, until the feed is tried again."""
         self._key, self._feeds = name, feeds
@@ -179,11 +201,13 @@ class _Thread(Thread):
             self._tell("begins", run)
             try:
                 for report in run.batches(self._wait):
+                    self.has_looked.set()
                     self._tell("batch", report)
             finally:
                 summary = run.summary
         except BaseException as error:  # noqa: BLE001 - the thread of `Feeds.run` has them all
             self.error = error
+        self.has_looked.set()
         try:
             self._tell("ended", summary, self.error)
         # Such as a pipe that was closed; the thread of `Feeds.run` waits for this one.
@@ -191,6 +215,8 @@ class _Thread(Thread):
             self.error = self.error or error
 
     def _wait(self, seconds: float) -> None:
+        if seconds:
+            self.has_looked.set()
         if self.stop.wait(seconds):
             raise Stopped
 
