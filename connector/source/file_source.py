@@ -226,6 +226,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             options=self.options,
             context=context,
             only_assigned_versions=is_stream and self.options.on_overwrite.reads_whole,
+            replaces_rows=is_stream and self.options.on_overwrite is OnOverwrite.REPLACE,
             schema_is_inferred=self._schema_is_inferred,
             cut_places=cut_places,
             goes_on=goes_on(self.options),

@@ -28,10 +28,10 @@ def bad_file(file: FileVersion, reason: str) -> LeftOut:
 
 
 def report_replaced(
-    version: FileVersion, split: FileSplit
+    version: FileVersion, split: FileSplit, rows: int
 ) -> Iterator[SplitFinished | ReaderEvent]:
-    """Yield the reports on a split whose file now has this version."""
-    yield SplitFinished(split.split_id, 0, skipped=_REPLACED)
+    """Yield the reports on a split whose file now has this version, after some rows of the old."""
+    yield SplitFinished(split.split_id, rows, skipped=_REPLACED)
     # A version without its time is for a listing to find.
     if version.modified >= 0:
         yield ReaderEvent(REPLACED, replaced(split.file, version))

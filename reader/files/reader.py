@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, compress
+from itertools import accumulate
 from typing import TypeAlias
 
 import numpy as np
@@ -92,6 +92,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         context: ReaderContext,
         *,
         only_assigned_versions: bool = False,
+        replaces_rows: bool = False,
         schema_is_inferred: bool = False,
         cut_places: CutPlaces | None = None,
         goes_on: bool = False,
@@ -122,7 +123,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._watch = ColumnWatch(schema, options, self._known)
         self._options = options
         self._context = context
-        self._only_assigned_versions = only_assigned_versions
+        self._only_assigned_versions, self._replaces_rows = only_assigned_versions, replaces_rows
         whole = with_file_column(schema, file_column)
         self._columns = FileColumns(whole, options, file_column)
         self._fitter = ColumnFitter(whole, options.time_zone or "UTC")
@@ -142,9 +143,8 @@ class FileSplitReader(SplitReader[FileSplit]):
         # A replay must return the same rows again: its split cannot be returned any more.
         may_return = self._context.may_return and not self._context.must_finish
         read_alone = self._read_buffered if may_return else self._decoded
-        retracts = [split.replaces == RETRACTS for split in splits]
-        if any(retracts):
-            yield from (SplitFinished(s.split_id, 0) for s in compress(splits, retracts))
+        if gone := [split for split in splits if split.replaces == RETRACTS]:
+            yield from (SplitFinished(split.split_id, 0) for split in gone)
             splits = [split for split in splits if split.replaces != RETRACTS]
         for run in runs(splits, self._pack_key, self._budget):
             packed, alone = self._packed(run) if len(run) > 1 else None, run
@@ -286,7 +286,7 @@ class FileSplitReader(SplitReader[FileSplit]):
                 # With `present` this is the second change: a file that never rests fails the task.
                 present = self._as_it_is_now(split, err, begun=bool(rows or dropped or present))
                 if self._only_assigned_versions:
-                    yield from report_replaced(present.file, split)
+                    yield from report_replaced(present.file, split, rows)
                     return
                 steps = self._batches(present)
                 continue
@@ -356,7 +356,8 @@ class FileSplitReader(SplitReader[FileSplit]):
         """
         acknowledged = self._context.must_finish and not self._only_assigned_versions
         grows = growing_mark(split.file.etag) is not None
-        if begun or acknowledged or grows or not split.is_whole_file:
+        may_be_part = self._replaces_rows and not self._context.must_finish
+        if acknowledged or grows or not (may_be_part or (split.is_whole_file and not begun)):
             raise error
         file = SourceFile(split.file, self._options.storage_options).present_version()
         return FileSplit(file, 0, file.size)

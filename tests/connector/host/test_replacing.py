@@ -90,6 +90,19 @@ def test_rows_that_were_written_without_the_column_are_not_replaced_beside_new_o
     assert values(landing) == [10]
 
 
+def test_a_file_that_is_replaced_while_its_parts_are_read_is_read_once_as_it_is_now(landing):
+    landing.json("1.json", *({"v": v} for v in range(200)))
+    landing.json("2.json", {"v": 500})
+    options = {**REPLACING, "maxSplitBytes": "300"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ReaderCommits, "publish", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            landing.run(**options)
+    landing.json("1.json", *({"v": v} for v in range(1000, 1100)))
+    landing.run(**options)
+    assert values(landing) == [500, *range(1000, 1100)]
+
+
 def test_a_batch_that_replaces_files_waits_for_a_start_that_names_the_column(landing, monkeypatch):
     first_delivery(landing)
     landing.json("1.json", {"v": 10})
