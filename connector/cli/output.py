@@ -54,15 +54,16 @@ class ExitWith(Exception):
         self.code = code
 
 
-def exit_code(error: SluiceError | OSError) -> Exit:
-    """The exit code of a command that ends with an error."""
+def exit_code(error: SluiceError | OSError, failed: Exit | None) -> Exit:
+    """The exit code of a command that ends with an error; `failed` as below."""
     if isinstance(error, OptionError):
         return Exit.USAGE
+    if isinstance(error, FencedError) and failed is None:
+        # A command has to be refused by name: what it changes is not repeated by a timer.
+        return Exit.REFUSED
     if may_pass(error):
         return Exit.BUSY
-    if isinstance(error, FencedError):
-        return Exit.REFUSED
-    return Exit.STATE if isinstance(error, StateError) else Exit.FAILED
+    return failed or (Exit.STATE if isinstance(error, StateError) else Exit.FAILED)
 
 
 @contextmanager
@@ -71,7 +72,8 @@ def errors_as_messages(
 ) -> Iterator[None]:
     """Around a command: an error is one message on standard error, and an exit code.
 
-    `failed` is the exit code of all errors but a wrong call; by default the kind of error decides.
+    `failed` is the exit code of errors that are neither a wrong call nor may pass; by default the
+    kind of error decides.
     `wording` adapts the message to the command.
     """
     try:
@@ -83,8 +85,7 @@ def errors_as_messages(
         raise ExitWith(failed or Exit.FINE) from None
     except (SluiceError, OSError) as error:
         complain(wording(told(error)))
-        code = exit_code(error)
-        raise ExitWith(code if code in (Exit.USAGE, Exit.BUSY) else failed or code) from None
+        raise ExitWith(exit_code(error, failed)) from None
 
 
 class JsonLines(logging.Formatter):

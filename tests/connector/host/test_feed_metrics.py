@@ -22,8 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pyspark_sluice.connector.session.query_figures import QueryFigures
 from pyspark_sluice.tests.connector.host.feeds import Feeds
-from pyspark_sluice.tests.connector.session.prometheus_rules import Scrapes, alerts_of
-from pyspark_sluice.tests.connector.session.test_alerts import RULES
+from pyspark_sluice.tests.connector.session.prometheus_rules import RULES, Scrapes, alerts_of
 from pyspark_sluice.tests.patience import wait_until
 
 

@@ -16,6 +16,10 @@ import promql_parser as promql
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from pyspark_sluice.tests.repository import ROOT
+
+RULES = ROOT / "examples" / "monitoring" / "alerts.yml"
+
 Labels = frozenset[tuple[str, str]]
 """With the metric's name as `__name__`, as in Prometheus."""
 

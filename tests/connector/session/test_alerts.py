@@ -15,13 +15,12 @@ from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files import backlog
 from pyspark_sluice.errors import SluiceError, SourceUnavailable
 from pyspark_sluice.tests.connector.session.monitored_query import TICK, MonitoredQuery
-from pyspark_sluice.tests.connector.session.prometheus_rules import alerts_of, metrics_in
+from pyspark_sluice.tests.connector.session.prometheus_rules import RULES, alerts_of, metrics_in
 from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
 
-RULES = ROOT / "examples" / "monitoring" / "alerts.yml"
 DASHBOARD = ROOT / "examples" / "monitoring" / "dashboard.json"
 HOUR = 3600.0
 
