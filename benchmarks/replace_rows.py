@@ -93,11 +93,15 @@ class _Lake:
 
     def _merge(self, changed: Sequence[Path]) -> float:
         spark, began = self._bench.spark, time.monotonic()
-        keys = [(f"file://{path}", file_key(str(path))) for path in changed]
+        keys = [(f"{path.parent.name}/{path.name}", file_key(str(path))) for path in changed]
         columns = "id long, text string, v double"
         rows: Any = spark.read.schema(columns).option("basePath", str(self._root / "in"))
         rows = rows.json(list(map(str, changed))).selectExpr(
-            "id", "text", "v", "cast(day AS int) day", "_metadata.file_path path"
+            "id",
+            "text",
+            "v",
+            "cast(day AS int) day",
+            r"regexp_extract(_metadata.file_path, '[^/]+/[^/]+$', 0) path",
         )
         names = spark.createDataFrame(keys, "path string, file string")
         rows.join(names, "path").drop("path").createOrReplaceTempView("changed")
