@@ -19,8 +19,11 @@ def predicate_of(removals: Sequence[Removal], columns: pa.Schema) -> str:
         name = _name(column)
         if values:
             # Of long lists delta-rs makes no use where it leaves out files.
-            first, last = _literal(values[0]), _literal(values[-1])
-            among = f"{name} IN ({', '.join(map(_literal, values))})"
+            texts = list(map(_literal, values))
+            if pa.types.is_int32(columns.field(column).type):
+                # delta-rs compares a literal of 64 bits with no narrower column in the files.
+                texts = [f"CAST({text} AS INT)" for text in texts]
+            first, last, among = texts[0], texts[-1], f"{name} IN ({', '.join(texts)})"
             within = f"{name} >= {first} AND {name} <= {last} AND {among}"
             conditions.append(f"(({within}) OR {name} IS NULL)")
         else:

@@ -46,7 +46,9 @@ class RemovedRows:
 
 def _is_exact(kind: pa.DataType) -> bool:
     """True if each value has one text, and tables compare it in no other way than we do."""
-    # delta-rs compares a literal of 64 bits with no narrower column that is in the files.
     return (
-        _types.is_int64(kind) or _types.is_date32(kind) or any(is_text(kind) for is_text in _ALIKE)
+        _types.is_int64(kind)
+        or _types.is_int32(kind)
+        or _types.is_date32(kind)
+        or any(is_text(kind) for is_text in _ALIKE)
     )

@@ -115,3 +115,16 @@ def test_a_batch_that_replaces_files_waits_for_a_start_that_names_the_column(lan
         landing.run()
     landing.run(writeFileColumn="file")
     assert values(landing) == [3, 10]
+
+
+@pytest.mark.parametrize("kind", ["int", "long", "date", "string"])
+def test_a_column_of_the_path_of_any_type_is_a_condition_of_the_removal(landing, kind):
+    day = landing.data / f"day={'2026-01-02' if kind == 'date' else 4}"
+    day.mkdir()
+    schema = {"writeSchema": f"v long, day {kind}", **REPLACING}
+    for name, rows in (("1.json", ({"v": 1}, {"v": 2})), ("2.json", ({"v": 3},))):
+        landing.json(f"{day.name}/{name}", *rows)
+    landing.run(**schema)
+    landing.json(f"{day.name}/1.json", {"v": 10})
+    landing.run(**schema)
+    assert values(landing) == [3, 10]
