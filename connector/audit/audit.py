@@ -16,6 +16,7 @@ from ...checkpoint_meta.files.file_columns import Numbers
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, file_keys, names_in
 from ...checkpoint_meta.storage.urls import joined, literal
 from ...checkpoint_meta.stores.contract import StateStore
+from ...enumerator.files.ledger.index_merge import release_free_memory
 from ...errors import OptionError
 from ...tables.row_counts import RowsOfQuery, rows_by_file
 from ...tables.table_sink import TableSink
@@ -67,7 +68,7 @@ class Audit:
             declared = deliveries(self.expect, ends.input, self.storage_options)
         for _ in range(_LOOKS):
             view = StateView(self.store)
-            books = consistent(lambda: self._books(StateView(self.store), ends, declared))
+            books = consistent(lambda: self._books(ends, declared))
             # A batch that was added between two looks would be a difference.
             if StateView(self.store).head == view.head:
                 break
@@ -77,11 +78,12 @@ class Audit:
             )
         return books
 
-    def _books(
-        self, view: StateView, ends: QueryEnds, declared: Sequence[Delivery] | None
-    ) -> Books:
+    def _books(self, ends: QueryEnds, declared: Sequence[Delivery] | None) -> Books:
         places = Places()
-        state = KnownToState.of(view, places)
+        state = KnownToState.of(StateView(self.store), places)
+        # What was read of the state for that is not needed while the table is read.
+        pa.default_memory_pool().release_unused()
+        release_free_memory()
         options = {"fileFormat": "json", **_texts(state.options), **self.options}
         place = {"checkpointLocation": self.store.location}
         # A commit also has options that a call with this format may not set.
@@ -90,7 +92,7 @@ class Audit:
         listed = Listed.of(listing, places)
         if declared:
             places.add(pa.array([one.path for one in declared], pa.string()))
-        own = RowsOfQuery.of(self.sink, _lineage(view), self.storage_options)
+        own = RowsOfQuery.of(self.sink, _lineage(StateView(self.store)), self.storage_options)
         table = None
         if ends.file_column and not own.missing:
             counts = rows_by_file(self.sink, ends.file_column, self.storage_options)
@@ -99,7 +101,8 @@ class Audit:
         sides = Sides(keys, directory, directories, state, listed, table, declared, self.is_partial)
 
         def paths() -> Iterator[pa.Array]:
-            yield from (batch.column("path") for batch in files_as_of_head(view).seen())
+            seen = files_as_of_head(StateView(self.store)).seen()
+            yield from (batch.column("path") for batch in seen)
             yield pa.array([one.path for one in declared or ()], pa.string())
             yield from (pa.array(found.paths, pa.string()) for found in listing.listing(no_files))
 

@@ -169,12 +169,13 @@ class Listed:
 
     @classmethod
     def of(cls, discovery: Discovery, places: Places) -> Listed:
-        """By one complete pass, and one for what is left out."""
+        """By one complete pass, and where something is left out by one for that."""
         parts = [
             SeenKeys.sort(places.add(pa.array(found.paths, pa.string())), None, found.sizes)
             for found in discovery.listing(no_files)
         ]
-        skipped = [file.path for file in discovery.left_out(no_files)]
+        is_any = bool(discovery.skipped.counts)
+        skipped = [file.path for file in discovery.left_out(no_files)] if is_any else []
         return cls(SeenKeys.merge(parts), SeenKeys.sort(places.add(pa.array(skipped, pa.string()))))
 
 
