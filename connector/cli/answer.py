@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import textwrap
 from collections.abc import Generator, Mapping, Sequence
@@ -34,6 +33,13 @@ class Rows:
 @dataclass(frozen=True)
 class Page:
     """A text in Markdown."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Verbatim:
+    """A text whose lines stay as they are."""
 
     text: str
 
@@ -156,8 +162,8 @@ def _console() -> Console:
 
 
 def _width() -> int:
-    is_narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return _console().width if is_narrow else _WIDE
+    # Not by COLUMNS: readline sets it for all that a program starts.
+    return _console().width if sys.stdout.isatty() else _WIDE
 
 
 def _print(part: Any) -> None:
@@ -174,6 +180,8 @@ def _print(part: Any) -> None:
                 _console().print(Markdown(part.text), soft_wrap=False)
             else:
                 sys.stdout.write(part.text + "\n")
+        case Verbatim():
+            sys.stdout.write(part.text + "\n")
         case str():
             sys.stdout.write("\n".join(_folded(part, "")) + "\n")
         case _:

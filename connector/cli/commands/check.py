@@ -27,7 +27,7 @@ from ...options.model import SluiceOptions, parse_options
 from ...source.discovery import make_listing
 from ...source.rehearsal import checked_schema
 from ...source.state_location import open_state
-from ..answer import Answer
+from ..answer import Answer, Verbatim
 from ..doctor.places import check_local_directory, left_as_it_was, tried
 from ..feeds_file import schema
 from ..output import Exit, told
@@ -153,7 +153,7 @@ def check(
     refuses, and with 75 if one does not answer.
     """
     if json_schema:
-        return Answer(schema(), [json.dumps(schema(), indent=2)])
+        return Answer(schema(), [Verbatim(json.dumps(schema(), indent=2))])
     findings = []
     for finding in check_places(call_of(in_place(RunArguments(config=config))).feeds):
         findings.append(finding)

@@ -150,7 +150,10 @@ def _progress(call: Call) -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    # On one terminal lines are printed above the bar; in a pipe they stay what they are.
+    is_one = sys.stdout.isatty()
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, redirect_stdout=is_one) as bar:
         task = bar.add_task("tasks of the batch", total=None, visible=False)
 
         def show(done: int, total: int) -> None:

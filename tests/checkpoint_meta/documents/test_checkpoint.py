@@ -25,7 +25,8 @@ PATHS = st.text("a/é\U0001f600 '\"%", min_size=1, max_size=20)
 TEXTS = st.lists(st.text("aé\U0001f600", max_size=20), max_size=30)
 FILES = st.builds(FileVersion, PATHS, st.integers(0, 2**60), st.integers(-1, 2**60), PATHS)
 _BYTES = st.integers(0, 2**60)
-SPLITS = st.builds(FileSplit, FILES, _BYTES, _BYTES, read_bytes=_BYTES, skip=_BYTES)
+_BOUNDS = dict.fromkeys(("read_bytes", "skip"), _BYTES)
+SPLITS = st.builds(FileSplit, FILES, _BYTES, _BYTES, **_BOUNDS, replaces=st.integers(0, 2))
 SERIALIZER = FileSplitSerializer()
 
 

@@ -190,6 +190,7 @@ def test_each_command_has_an_example_that_parses():
 
 def test_a_table_fits_the_screen_and_breaks_no_word(query, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     for command in (["files", query.state], ["inspect", query.state, "1"], ["orders", query.state]):
         lines = told(capsys, *command).out.splitlines()
         # A path is a word.
@@ -197,8 +198,8 @@ def test_a_table_fits_the_screen_and_breaks_no_word(query, capsys, monkeypatch):
     rows = run(capsys, "files", query.state)
     printed = told(capsys, "files", query.state).out.split()
     assert {row["path"] for row in rows} <= {*printed}
-    monkeypatch.delenv("COLUMNS")
-    # In a pipe a row is a line.
+    # In a pipe a row is a line, whatever is said of the width of a screen.
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False)
     assert len(told(capsys, "files", query.state).out.splitlines()) == len(rows) + 2
 
 
