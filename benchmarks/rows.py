@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from .audit_row import audit
 from .bench import Bench, Result, median
 from .data import SCHEMA, SMALL_SCHEMA, write_small
 from .decoder_rows import decoders
@@ -183,6 +184,7 @@ ALL: Mapping[str, Callable[[Bench], Iterable[Result | str]]] = {
     "run-start": starts,
     "run-columns": new_columns,
     "feeds": feeds,
+    "audit": audit,
     "replace": replacing,
     "types": types,
     "peers": tools,
