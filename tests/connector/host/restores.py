@@ -21,6 +21,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
@@ -152,7 +153,8 @@ class Restores:
         both = [self.query.table, self.query.checkpoint]
         chosen = {"checkpoint": both[1:], "both": both}.get(what, both[:1])
         # With the log alone, the data files of later batches stay.
-        is_log = what == "log of the table"
+        is_log = what == "log of the table" and self._has_files_of(source / self.query.table.name)
+        what = "table" if what.startswith("log") and not is_log else what
         for whole in chosen:
             below = "_delta_log" if is_log and self.kind == "delta" else ""
             place, copy = whole / below, source / whole.name / below
@@ -160,6 +162,16 @@ class Restores:
                 shutil.rmtree(place, ignore_errors=True)
             shutil.copytree(copy, place, dirs_exist_ok=True)
         self._note(f"restored: {what}")
+
+    def _has_files_of(self, copy: Path) -> bool:
+        """True if the table has the data files that its log in a backup names.
+
+        Another restore may have removed files that a commit had written again.
+        """
+        if self.kind != "delta":
+            return True
+        named = (unquote(urlparse(uri).path) for uri in DeltaTable(str(copy)).file_uris())
+        return all((self.query.table / Path(n).relative_to(copy)).exists() for n in named)
 
     def _take_back(self) -> None:
         """RESTORE of Delta to a version or a time; rollback of Iceberg."""
