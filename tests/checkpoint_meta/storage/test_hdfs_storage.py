@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -25,6 +26,7 @@ from pyspark_sluice.checkpoint_meta.storage.storage_errors import (
 )
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.checkpoint_meta.storage.mini_hdfs import MiniHdfs, mini_hdfs_command
+from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.thorough import HDFS
 
 pytest.importorskip("hdfs_native")
@@ -171,7 +173,14 @@ def test_a_lost_data_node_is_read_around_and_a_lost_block_is_named(hdfs, storage
     hdfs.tell(f"stop {root}/one")
     try:
         assert read + b"".join(parts) == data
-        patiently(lambda: storage.create(f"{root}/three", b"x"))
+
+        def is_written():
+            # The name node may name the lost node again until it knows.
+            with suppress(OSError):
+                storage.create(f"{root}/three", b"x")
+            return storage.exists(f"{root}/three")
+
+        wait_until(is_written, "a write around the lost node", 120)
         with pytest.raises(OSError, match="All DataNodes failed") as error:
             storage.whole(f"{root}/one")
         assert "\n" not in str(error.value)
