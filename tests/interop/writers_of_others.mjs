@@ -1,4 +1,4 @@
-// Writes a file of each type with hyparquet-writer, apache-arrow, parquet-wasm and avsc; see npm_writers.py.
+// Writes a file of each type with hyparquet-writer, apache-arrow, parquet-wasm and avsc; see writers_of_others.py.
 import { writeFileSync } from 'node:fs'
 import * as A from 'apache-arrow'
 import avro from 'avsc'
