@@ -192,7 +192,7 @@ class StreamDriver(BatchDriver):
     def _swept(self, checkpoints: Collection[CheckpointIdentity]) -> Collection[CheckpointIdentity]:
         """Files of attempts that lost go before the commits that tell them from others."""
         if self._options.keep_file_rows:
-            RecordedRows(self._store).add(checkpoints)
+            checkpoints = RecordedRows(self._store).add(checkpoints)
         # Only here: it imports the libraries of tables.
         from ...tables.table_files import named_by_tables_of
 

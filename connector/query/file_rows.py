@@ -21,25 +21,30 @@ import pyarrow.parquet as pq
 
 from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshots
 from ...checkpoint_meta.documents.bootstrap_record import find_seed
+from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
     CheckpointIdentity,
     CheckpointRef,
 )
 from ...checkpoint_meta.documents.layout import ROWS
+from ...checkpoint_meta.documents.reader_assignment import continuations_of, part_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.files.file_columns import (
+    FileSplitSerializer,
     Numbers,
     numbers_array,
     numbers_in,
     ranges_in,
 )
 from ...checkpoint_meta.history import CheckpointHistory
-from ...checkpoint_meta.index.fingerprints import Names, names_in
+from ...checkpoint_meta.index.fingerprints import Names, names_in, names_of
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import OptionError, StateMissingError
 
 _TOGETHER: Final = 8
+_NOTHING: Final = -1
+"""The key of a continuation of which nothing was left."""
 UNKNOWN: Final = -1
 """In a column of rows."""
 
@@ -104,23 +109,36 @@ def keys_of(names: Names) -> Numbers:
     return (names.high >> np.uint64(8)).astype(np.int64)
 
 
-def rows_of(links: Sequence[CheckpointSnapshot]) -> FileRows:
-    """What the reader commits of some checkpoints say, the oldest first."""
+def rows_of(links: Sequence[CheckpointSnapshot], commits: ReaderCommits) -> FileRows:
+    """What the reader commits of some checkpoints say, the oldest first.
+
+    `commits` has those in which continuations begin, too.
+    """
     parts = []
     for link in links:
-        position: dict[int, int] = {}
-        for reader, batch in link.checkpoint.assigned:
-            first = position.get(reader, 0)
-            position[reader] = last = first + batch.num_rows
-            commit = link.commits.get(reader)
-            if commit is not None:
-                dropped = [commit.dropped_records.get(index, 0) for index in range(first, last)]
-                good = np.asarray(commit.rows[first:last], np.int64)
-                key = keys_of(names_in(batch.column("path")))
-                bad = np.asarray(dropped, np.int64)
-                replaces = numbers_in(ranges_in(batch), "replaces")
-                parts.append(FileRows(key, good, bad, (replaces > 0).astype(np.int64)))
+        for reader, commit in link.commits.items():
+            key, replaces = _part(link.checkpoint, reader, commits)
+            good, dropped = np.asarray(commit.rows, np.int64), commit.dropped_records
+            bad = np.zeros(len(good), np.int64)
+            bad[list(dropped)] = list(dropped.values())
+            is_there = key != _NOTHING
+            parts.append(FileRows(*(c[is_there] for c in (key, good, bad, replaces))))
     return FileRows.sums(parts)
+
+
+def _part(checkpoint: Checkpoint, reader: int, commits: ReaderCommits) -> tuple[Numbers, Numbers]:
+    """The keys of the files in a reader's part, as its commit numbers them; what replaces rows."""
+    if not continuations_of(checkpoint, reader):
+        # In columns: there may be hundreds of thousands.
+        batches = [ranges_in(batch) for owner, batch in checkpoint.assigned if owner == reader]
+        replaces = [numbers_in(batch, "replaces") for batch in batches]
+        names = Names.join([names_in(batch.column("path")) for batch in batches])
+        return keys_of(names), (np.concatenate(replaces) > 0).astype(np.int64)
+    part = part_of(checkpoint, reader, FileSplitSerializer(), commits.find)
+    key = keys_of(names_of(["" if split is None else split.file.path for split in part]))
+    key[[split is None for split in part]] = _NOTHING
+    replaced = [split is not None and split.replaces > 0 for split in part]
+    return key, np.asarray(replaced, np.int64)
 
 
 def recorded_rows(
@@ -141,7 +159,7 @@ def recorded_rows(
     parent = later[-1].checkpoint.header.parent if later else newest
     # Else checkpoints between are neither recorded nor retained.
     is_whole = parent in (newest, NO_CHECKPOINT) and find_seed(store) is None
-    rows = FileRows.sums([*recorded.read(), rows_of(later[::-1])])
+    rows = FileRows.sums([*recorded.read(), rows_of(later[::-1], ReaderCommits(store))])
     if not is_whole or not len(rows.key):
         nothing = np.full(len(names), 0 if is_whole else UNKNOWN, np.int64)
         return nothing, nothing
@@ -207,15 +225,19 @@ class RecordedRows:
             "table's column of files (writeFileColumn).",
         )
 
-    def add(self, going: Collection[CheckpointIdentity]) -> None:
+    def add(self, going: Collection[CheckpointIdentity]) -> Collection[CheckpointIdentity]:
         """Write down the rows of checkpoints whose reader commits are about to be deleted.
 
         Args:
             going: those checkpoints, on any chain.
+
+        Returns:
+            Those whose commits may go: not where a later checkpoint continues what they began.
         """
         history, newest = CheckpointHistory(self._store), self.newest
         refs = {each.ref for each in going}
         chain: list[CheckpointRef] = []
+        begun: set[CheckpointRef] = set()
         # The newest incarnation continues the chain of the one that deletes.
         ref = max(history.checkpoints(), key=lambda ref: (ref.epoch, ref.checkpoint))
         with contextlib.suppress(StateMissingError):
@@ -223,12 +245,15 @@ class RecordedRows:
                 header = history.header(ref)
                 if chain or ref in refs:
                     chain.append(ref)
+                else:
+                    begun |= header.origins
                 ref = header.parent
-        if not chain:
-            return
-        links = snapshots(history, ReaderCommits(self._store), chain, by_name=True)
-        self._publish(newest.checkpoint + 1, chain[0], rows_of(links[::-1]))
-        self._merge()
+        if chain:
+            commits = ReaderCommits(self._store)
+            links = snapshots(history, commits, chain, by_name=True)
+            self._publish(newest.checkpoint + 1, chain[0], rows_of(links[::-1], commits))
+            self._merge()
+        return [each for each in going if each.ref not in begun]
 
     def _merge(self) -> None:
         objects = self.objects()

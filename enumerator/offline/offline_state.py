@@ -209,9 +209,11 @@ class Compaction:
         self,
         claim: OfflineClaim,
         source: EnumeratorSource[Any, Any],
-        commits_go: Callable[[Collection[CheckpointIdentity]], None] = lambda _: None,
+        commits_go: Callable[
+            [Collection[CheckpointIdentity]], Collection[CheckpointIdentity]
+        ] = list,
     ) -> None:
-        """`commits_go` is called before reader commits of some checkpoints are deleted."""
+        """`commits_go` is as for `Retention`."""
         self._commits_go = commits_go
         self._store = claim.store
         self._source = source
@@ -255,11 +257,10 @@ class Compaction:
         self, checkpoints: Collection[CheckpointIdentity]
     ) -> Collection[CheckpointIdentity]:
         """Return those whose commits name no other files: only a query knows where to sweep."""
-        self._commits_go(checkpoints)
         commits = ReaderCommits(self._store)
         return [
             each
-            for each in checkpoints
+            for each in self._commits_go(checkpoints)
             if not any(c.written_files is not None or c.bad_records for c in commits.of(each))
         ]
 

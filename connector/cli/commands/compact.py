@@ -75,7 +75,7 @@ def compact_plan(store: StateStore, retained: int, retain_for: str = "0") -> Pla
         # A query that has started since the check is fenced by this claim and stops.
         claim = OfflineClaim.take(store, COMPACTION)
         rows = RecordedRows(store)
-        commits_go = rows.add if rows.are_kept else lambda _: None
+        commits_go = rows.add if rows.are_kept else list
         Compaction(claim, OfflineFileSource(), commits_go).run(links[0].ref, retained, younger)
         return {"after": sizes(store)}
 

@@ -206,6 +206,23 @@ def test_rows_of_files_are_kept_beyond_the_retention_of_checkpoints(query):
     assert query.answer()["equal"]
 
 
+def test_rows_of_a_file_that_is_read_in_parts_count_once_each(query):
+    query.file("long.json", rows=7)
+    query.options = {**query.options, "maxRowsPerTrigger": 2}
+    query.again()
+    answer = query.answer()
+    assert answer["rows"]["read"] == answer["rows"]["table"] == 3 * _ROWS + 7
+
+
+@pytest.mark.slow
+def test_parts_of_a_file_count_beyond_the_retention_of_the_checkpoints_that_began_them(query):
+    query.file("long.json", rows=230)
+    query.options = {**query.options, "maxRowsPerTrigger": 1}
+    query.again()
+    assert RecordedRows(find_state(str(query.checkpoint), "source", "{}")).newest.checkpoint >= 50
+    assert query.answer()["equal"]
+
+
 def test_sums_count_from_the_newest_replacement_on():
     def part(*rows):
         columns = (pa.array(column).to_numpy() for column in zip(*rows, strict=True))
