@@ -37,6 +37,7 @@ from .delta_history import DeltaHistory
 from .delta_predicate import predicate_of
 from .delta_removal import REMOVAL, remove_files
 from .delta_types import both
+from .row_counts import Counts
 from .table_sink import TableSink
 from .written_batch import WrittenBatch
 
@@ -197,6 +198,27 @@ class DeltaSink(TableSink):
     @override
     def files(self, table: DeltaTable | None) -> Sequence[str]:
         return [] if table is None else table.file_uris()
+
+    @override
+    def rows_by(self, table: DeltaTable | None, column: str) -> Counts | None:
+        if table is None:
+            return iter(())
+        is_there = column in (field.name for field in table.schema().fields)
+        return self._counts(table, column) if is_there else None
+
+    def _counts(self, table: DeltaTable, column: str) -> Counts:
+        from deltalake import QueryBuilder
+
+        name = '"' + column.replace('"', '""') + '"'
+        sql = f"SELECT {name} AS f, count(*) AS n FROM t GROUP BY {name}"  # noqa: S608 - quoted
+        for batch in QueryBuilder().register("t", table).execute(sql):
+            counts = pa.record_batch(batch)
+            yield counts.column(0).cast(pa.string()), counts.column(1)
+
+    @override
+    def has_deletes(self, table: DeltaTable | None) -> bool:
+        features = () if table is None else table.protocol().reader_features or ()
+        return "deletionVectors" in features
 
     @override
     def remove(

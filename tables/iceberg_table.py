@@ -43,6 +43,7 @@ from .iceberg_history import (
     summary_of,
 )
 from .iceberg_removal import delete_rows
+from .row_counts import Counts, counted
 from .table_sink import TableSink
 from .written_batch import WrittenBatch
 
@@ -156,6 +157,19 @@ class IcebergSink(TableSink):
     @override
     def files(self, table: Table) -> Sequence[str]:
         return [task.file.file_path for task in table.scan().plan_files()]
+
+    @override
+    def rows_by(self, table: Table, column: str) -> Counts | None:
+        is_there = column in table.schema().column_names
+        return self._counts(table, column) if is_there else None
+
+    def _counts(self, table: Table, column: str) -> Counts:
+        for batch in table.scan(selected_fields=(column,)).to_arrow_batch_reader():
+            yield counted(batch.column(0).cast(pa.string()))
+
+    @override
+    def has_deletes(self, table: Table) -> bool:
+        return any(task.delete_files for task in table.scan().plan_files())
 
     @override
     def remove(self, table: Table, paths: Sequence[str], lineage: str, newest: TableMark) -> None:

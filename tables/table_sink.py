@@ -18,6 +18,7 @@ from ..reader.direct_write.table_fit import check_fit
 from ..reader.direct_write.write_options import WriteOptions
 from ..reader.written_files import TABLE_LOOKS
 from .batch_order import TableMark, has_batch
+from .row_counts import Counts, counts_in
 from .written_batch import FileBatch, WrittenBatch
 
 if TYPE_CHECKING:
@@ -240,6 +241,17 @@ class TableSink(ABC):
     @abstractmethod
     def files(self, table: Any) -> Sequence[str]:
         """The paths of all data files that the table names now."""
+
+    def rows_by(self, table: Any, column: str) -> Counts | None:
+        """Count the rows of each value of a column; None if the table has no such column.
+
+        Rows that are deleted without a new file do not count.
+        """
+        return counts_in(self.files(table), column, self._storage_options)
+
+    def has_deletes(self, table: Any) -> bool:  # noqa: ARG002 - most cannot
+        """True if rows of data files may be deleted without a new file."""
+        return False
 
     @abstractmethod
     def remove(self, table: Any, paths: Sequence[str], lineage: str, newest: TableMark) -> None:

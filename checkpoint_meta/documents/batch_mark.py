@@ -46,13 +46,13 @@ NO_BATCH = BatchMark()
 
 @dataclass(frozen=True)
 class TableInput:
-    """What a query reads, as its marks in a table record it."""
+    """The input of a query, as its marks in a table record it."""
 
     input: Sequence[str] = ()
     """The loaded paths, absolute, without symbolic links."""
 
     state: str = ""
-    """Where the state of the query is."""
+    """The place of the query's state."""
 
     @classmethod
     def parse(cls, text: str) -> TableInput:
@@ -73,7 +73,7 @@ class Forked:
 
     table: str
     state: str
-    """Where its state was."""
+    """The place of its state."""
 
     checkpoint: int
     epoch: int
@@ -81,7 +81,7 @@ class Forked:
 
 @dataclass(frozen=True)
 class BatchOrigin:
-    """What comes before a batch."""
+    """The batch before a batch, the input of the query, and the query that a fork continues."""
 
     previous: BatchMark = NO_BATCH
     """The batch that has to be the query's newest in the table before this one."""

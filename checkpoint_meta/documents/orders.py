@@ -79,8 +79,13 @@ class Order(Document):
 
     @property
     def reads_again(self) -> bool:
-        """True if its splits become pending."""
+        """True if the files of its splits are read again."""
         return self.action in {"requeue", "rewind"}
+
+    @property
+    def makes_pending(self) -> bool:
+        """True if its splits become pending; those of `retract` are not read."""
+        return self.reads_again or self.action == "retract"
 
     @property
     def count(self) -> int:

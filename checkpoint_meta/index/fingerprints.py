@@ -58,6 +58,17 @@ class Names:
         twice &= low[1:] == low[:-1]
         return order[np.append(~twice, True)] if np.any(twice) else order
 
+    def to_bytes(self) -> bytes:
+        """16 bytes a name, in order, as XXH3 writes them."""
+        return np.stack([self.high, self.low], axis=1).astype(">u8").tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Names:
+        """The inverse of `to_bytes`."""
+        words = np.frombuffer(data, ">u8").reshape(-1, 2).astype(np.uint64)
+        # Copies, since `searchsorted` would copy an array with gaps at every call.
+        return cls(words[:, 0].copy(), words[:, 1].copy())
+
     @staticmethod
     def join(parts: Sequence[Names]) -> Names:
         """All of `parts`, one after the other."""
@@ -66,10 +77,7 @@ class Names:
 
 def names_of(paths: Iterable[str]) -> Names:
     """The fingerprints of paths."""
-    digests = [xxh3_128_digest(path.encode()) for path in paths]
-    words = np.frombuffer(b"".join(digests), ">u8").reshape(-1, 2).astype(np.uint64)
-    # Copies, since `searchsorted` would copy an array with gaps at every call.
-    return Names(words[:, 0].copy(), words[:, 1].copy())
+    return Names.from_bytes(b"".join([xxh3_128_digest(path.encode()) for path in paths]))
 
 
 def file_key(path: str) -> str:
@@ -79,14 +87,13 @@ def file_key(path: str) -> str:
 
 def file_keys(names: Names) -> list[str]:
     """The `file_key` of each name."""
-    text = np.stack([names.high, names.low], axis=1).astype(">u8").tobytes().hex()
+    text = names.to_bytes().hex()
     return [text[at : at + 32] for at in range(0, len(text), 32)]
 
 
 def names_by_keys(keys: pa.Array) -> Names:
     """The inverse of `file_keys`."""
-    words = np.frombuffer(bytes.fromhex("".join(keys.to_pylist())), ">u8").reshape(-1, 2)
-    return Names(*(words[:, at].astype(np.uint64) for at in range(2)))
+    return Names.from_bytes(bytes.fromhex("".join(keys.to_pylist())))
 
 
 def names_in(paths: pa.Array) -> Names:

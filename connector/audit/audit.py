@@ -18,7 +18,7 @@ from ...checkpoint_meta.storage.urls import joined, literal
 from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.files.ledger.index_merge import release_free_memory
 from ...errors import OptionError
-from ...tables.row_counts import RowsOfQuery, rows_by_file
+from ...tables.row_counts import RowsOfQuery
 from ...tables.table_sink import TableSink
 from ..options.model import SluiceOptions, parse_options
 from ..query.file_rows import UNKNOWN
@@ -92,10 +92,16 @@ class Audit:
         listed = Listed.of(listing, places)
         if declared:
             places.add(pa.array([one.path for one in declared], pa.string()))
-        own = RowsOfQuery.of(self.sink, _lineage(StateView(self.store)), self.storage_options)
+        sink, opened = self.sink, self.sink.opened()
+        own = RowsOfQuery.of(
+            sink.files(opened),
+            _lineage(StateView(self.store)),
+            self.storage_options,
+            has_deletes=sink.has_deletes(opened),
+        )
         table = None
         if ends.file_column and not own.missing:
-            counts = rows_by_file(self.sink, ends.file_column, self.storage_options)
+            counts = sink.rows_by(opened, ends.file_column)
             table = None if counts is None else InTable.of(counts)
         keys, directory, directories = places.all()
         sides = Sides(keys, directory, directories, state, listed, table, declared, self.is_partial)

@@ -16,7 +16,7 @@ from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_by_keys
 from ...enumerator.files.discovery.api import Discovery
 from ...enumerator.files.ledger.seen_files import SeenFiles
 from ..query.file_rows import recorded_rows
-from ..views.files import STATES
+from ..views.files import STATES, places_of_states
 from ..views.quarantine import file_of
 from ..views.splits import (
     assigned_splits,
@@ -115,17 +115,13 @@ class KnownToState:
             np.maximum.at(worst, at[at >= 0], orders[at >= 0])
 
         for table in [*pending_splits(head), *forgotten_splits(orders, chain)]:
-            note(_names_of(table), _orders_of(table))
+            note(_names_of(table), places_of_states(table))
         for link in chain:
             for table in assigned_splits([link]):
-                order = _orders_of(table)
+                order = places_of_states(table)
                 if not link.is_complete:
                     # The table may have it, or not yet.
                     order = np.full(len(order), STATES.index("assigned"))
-                # What came back is pending once that was counted, and a row of its own says so.
-                counted = table.column("committed").is_valid().to_numpy()
-                for state in ("unfinished", "returned"):
-                    order = np.where(counted & (order == STATES.index(state)), 0, order)
                 note(_names_of(table), order)
         given_up = [file["path"] for s in head.quarantined() if (file := file_of(s.split_id))]
         note(names_of(given_up), np.full(len(given_up), STATES.index("quarantined")))
@@ -140,11 +136,6 @@ class KnownToState:
 
 def _names_of(table: pa.Table) -> Names:
     return names_in(table.column("path").combine_chunks())
-
-
-def _orders_of(table: pa.Table) -> Numbers:
-    orders: Numbers = pc.index_in(table.column("state"), pa.array(STATES)).to_numpy()
-    return orders.astype(np.int64)
 
 
 def _again(orders: Sequence[Order]) -> SeenKeys:

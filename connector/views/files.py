@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit
 from ...checkpoint_meta.files.file_columns import FILES as FILE_VERSION
+from ...checkpoint_meta.files.file_columns import Numbers
 from ...checkpoint_meta.index.fingerprints import file_keys, names_in
 from ..query.file_rows import UNKNOWN, recorded_rows
 from .files_as_of import FilesAsOf
@@ -122,14 +123,20 @@ def _seen(head: FilesAsOf, pattern: str) -> pa.Table:
     return table.set_column(at, "modified", moments(table.column("modified")))
 
 
-def _facts(ranges: pa.Table) -> pa.Table:
-    """Return what each range adds to its file."""
-    state = ranges.column("state")
-    order = pc.index_in(state, pa.array(STATES)).to_numpy().astype(np.int64)
+def places_of_states(ranges: pa.Table) -> Numbers:
+    """The place in `STATES` of the state of each of these rows of `SPLITS`, as it counts today."""
+    states = pc.index_in(ranges.column("state"), pa.array(STATES))
+    order: Numbers = states.to_numpy().astype(np.int64)
     # What came back is pending or given up on once that was counted, and a row of its own says so.
     counted = ranges.column("committed").is_valid().to_numpy()
     for name, instead in (("unfinished", "read"), ("returned", "done")):
         order[counted & (order == STATES.index(name))] = STATES.index(instead)
+    return order
+
+
+def _facts(ranges: pa.Table) -> pa.Table:
+    """Return what each range adds to its file."""
+    state, order = ranges.column("state"), places_of_states(ranges)
     # Positions instead of times: the smallest one in a group is the newest range, without a sort.
     at = np.arange(ranges.num_rows, dtype=np.int64)
     pending = pc.equal(state, "pending")

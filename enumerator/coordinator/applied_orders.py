@@ -94,7 +94,7 @@ class AppliedOrders:
         is_done = order.action == "reread"
         splits = () if is_done else order.read_splits(self._source.split_serializer)
         self._returned_splits.release(order.released)
-        if splits and (order.reads_again or order.action == "retract"):
+        if splits and order.makes_pending:
             self._enumerator.requeue_splits(splits)
         elif splits and order.action == "forget":
             self._enumerator.forget_splits(splits)

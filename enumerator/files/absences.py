@@ -3,7 +3,7 @@
 A pass marks what it lists among all files that were known when it began, in one byte for each. What
 is not marked is absent; it is gone if it is absent for long enough and then not there when it is
 looked for by its path. The state has the times of absent files alone, so that they hold over
-restarts; they are lost where no checkpoint was cut after them, and counted anew.
+restarts; they are lost where no checkpoint was cut after them, and counted again.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Absences:
         if is_due.any():
             attachments = None if store is None else Attachments(store, 0)
             gone = self._are_gone(list(self._paths_of(absent.take(is_due), attachments)))
-            # One that is there all the same is left out by an option: it waits again.
+            # One that is still there is left out by an option: it waits again.
             since[is_due] = now
         self.is_news = self.is_news or bool((at[kept] < 0).any())
         self._since = absent, since
@@ -115,9 +115,8 @@ class Absences:
         """Return the times, as JSON values: since -> fingerprints."""
         self.is_news = False
         names, since = self._since
-        words = np.stack([names.high, names.low], axis=1)
         return {
-            str(time): b64encode(words[since == time].astype(">u8").tobytes()).decode()
+            str(time): b64encode(names.take(since == time).to_bytes()).decode()
             for time in sorted({*since.tolist()})
         }
 
@@ -125,7 +124,6 @@ class Absences:
         """Resume from what `cursors` gave."""
         parts, times = [], []
         for time, text in cursors.items():
-            words = np.frombuffer(b64decode(text), ">u8").reshape(-1, 2).astype(np.uint64)
-            parts.append(Names(words[:, 0].copy(), words[:, 1].copy()))
-            times.append(np.full(len(words), int(time), np.int64))
+            parts.append(Names.from_bytes(b64decode(text)))
+            times.append(np.full(len(parts[-1]), int(time), np.int64))
         self._since = Names.join(parts), np.concatenate([*times, np.zeros(0, np.int64)])

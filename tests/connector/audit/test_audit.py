@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog import load_catalog
+from pyiceberg.schema import Schema
 
 from pyspark_sluice.checkpoint_meta.index.fingerprints import file_key
 from pyspark_sluice.connector.cli.app import main
@@ -26,8 +28,9 @@ _WAYS = {"keepFileRows": True, "writeFileColumn": "file"}
 class Audited(Landing):
     """A query that has read three files of five rows each."""
 
-    def __init__(self, root, capsys, **options):
+    def __init__(self, root, capsys, to="", **options):
         super().__init__(root)
+        self.to = to or f"delta:{self.table}"
         self.root, self.capsys, self.options = root, capsys, options or _WAYS
         for number in range(3):
             self.file(f"f{number}.json")
@@ -37,10 +40,10 @@ class Audited(Landing):
         self.json(name, *({"id": number, "name": name} for number in range(rows)))
 
     def again(self):
-        self.run(**self.options)
+        self.run(self.to, **self.options)
 
     def told(self, *arguments, code=0):
-        call = ["audit", str(self.checkpoint), "--table", f"delta:{self.table}", *arguments]
+        call = ["audit", str(self.checkpoint), "--table", self.to, *arguments]
         self.capsys.readouterr()
         assert main(call) == code
         return self.capsys.readouterr().out
@@ -78,6 +81,24 @@ def test_a_query_to_which_nothing_was_done_is_equal(tmp_path, capsys, options):
     assert (answer["rows"]["declared"], answer["rows"]["found"]) == (4 * _ROWS, 4 * _ROWS)
     (directory,) = answer["directories"]
     assert directory["files"] == answer["files"]
+
+
+@pytest.mark.parametrize("kind", ["iceberg", "parquet"])
+def test_tables_of_other_kinds_are_counted_by_the_same_column(tmp_path, capsys, monkeypatch, kind):
+    to = f"parquet:{tmp_path}/table"
+    if kind == "iceberg":
+        place = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": str(tmp_path), "type": "sql"}
+        for name, value in place.items():
+            monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name.upper()}", value)
+        catalog = load_catalog("lake")
+        catalog.create_namespace("db")
+        catalog.create_table("db.orders", Schema())
+        to = "iceberg:lake.db.orders"
+    query = Audited(tmp_path, capsys, to, **_WAYS)
+    assert query.answer()["files"]["table"] == 3
+    if kind == "iceberg":
+        catalog.load_table("db.orders").delete("name = 'f1.json' AND id > 2")
+        assert query.differences() == {"rows in the table differ": ["f1.json"]}
 
 
 def test_people_are_told_the_same_as_programs(query):
@@ -260,6 +281,7 @@ def test_a_second_reader_counts_the_rows_of_each_format(tmp_path, capsys, writte
     query = Audited.__new__(Audited)
     Landing.__init__(query, tmp_path)
     query.capsys, query.options = capsys, {**_WAYS, **options}
+    query.to = f"delta:{query.table}"
     query.again()
     answer = query.answer("--recount")
     assert answer["rows"]["found"] == answer["rows"]["table"]
