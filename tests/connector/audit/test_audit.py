@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import load_catalog
 from pyiceberg.schema import Schema
+from pyiceberg.utils.config import Config
 
 from pyspark_sluice.checkpoint_meta.index.fingerprints import file_key
 from pyspark_sluice.connector.cli.app import main
@@ -90,6 +91,8 @@ def test_tables_of_other_kinds_are_counted_by_the_same_column(tmp_path, capsys, 
         place = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": str(tmp_path), "type": "sql"}
         for name, value in place.items():
             monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name.upper()}", value)
+        # pyiceberg reads the environment when it is imported.
+        monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
         catalog = load_catalog("lake")
         catalog.create_namespace("db")
         catalog.create_table("db.orders", Schema())
