@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
@@ -43,6 +44,10 @@ class Driver:
     def freeze(self) -> None:
         """Let nothing of the driver move, so that one can look at what it has written."""
         self._send(signal.SIGSTOP)
+        # A thread that is within a call of the system stops when that returns: it may still write.
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline and any(map(_moves, [self.pid, *descendants(self.pid)])):
+            time.sleep(0.0005)
 
     def thaw(self) -> None:
         """Let it go on."""
@@ -72,6 +77,15 @@ class Driver:
             for line in stream:
                 self.tail = [*self.tail[-40:], line.rstrip()]
                 say(line.rstrip())
+
+
+def _moves(pid: int) -> bool:
+    """True if a thread of a process runs or waits; False where that cannot be seen."""
+    for thread in Path("/proc", str(pid), "task").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (thread / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] in "RSD":
+                return True
+    return False
 
 
 def descendants(pid: int) -> list[int]:
