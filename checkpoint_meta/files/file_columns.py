@@ -134,7 +134,7 @@ def became_pending(changes: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def becomes_pending(changes: pa.RecordBatch) -> Flags:
-    """Which rows of `CHANGES` say that a range became pending."""
+    """The rows of `CHANGES` that say that a range became pending, as a mask."""
     has_bytes = numbers_in(changes, "start") < numbers_in(changes, "end")
     return has_bytes & ~flags_in(changes, "withdrawn")
 

@@ -43,7 +43,7 @@ class Names:
         return Names(self.high[chosen], self.low[chosen])
 
     def order(self) -> npt.NDArray[np.intp]:
-        """Where each name is, sorted by fingerprint; of a name that comes twice, the later one."""
+        """Positions of the names, sorted by fingerprint; of equal names that of the later one."""
         high = self.high
         # Stable, so that of equal names the later one stays behind the earlier one.
         order = np.argsort(high, kind="stable")
