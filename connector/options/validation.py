@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,12 +15,8 @@ import pyarrow as pa
 from ...checkpoint_meta.storage.client_options import uses_fsspec
 from ...checkpoint_meta.storage.providers import S3
 from ...checkpoint_meta.storage.urls import (
-    absolute,
+    Location,
     loaded_paths,
-    local_path,
-    resolved,
-    scheme_of,
-    storage_url,
 )
 from ...enumerator.files.discovery.discovery_options import DiscoveryOptions
 from ...enumerator.files.file_options import PATH_PREFIX, CleaningOptions, EnumeratorOptions
@@ -34,7 +30,7 @@ from .rules import is_chosen, shown
 
 def archive_of(options: CleaningOptions) -> str:
     """The archive, absolute; empty without one."""
-    return storage_url(absolute(options.source_archive_dir)) if options.source_archive_dir else ""
+    return Location.of(options.source_archive_dir).url if options.source_archive_dir else ""
 
 
 def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
@@ -45,19 +41,16 @@ def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
     for path in paths_of(loaded):
         # A file is moved by a rename, an object by a copy that its store makes: neither leaves the
         # one place for another.
-        if _root(path.base) != _root(archive):
+        if _root(path.base) != _root(Location.of(archive)):
             yield (
                 f"sourceArchiveDir: found {options.source_archive_dir!r} for files of "
                 f"{path.given!r}; expected a directory of the same file system or bucket"
             )
 
 
-def _root(url: str) -> tuple[str, str]:
-    if local_path(url) is not None:
-        # All local paths count as one place: between two file systems a file is copied.
-        return ("", "")
-    scheme, _, rest = resolved(url).partition("://")
-    return (scheme, rest.partition("/")[0])
+def _root(place: Location) -> Sequence[str]:
+    # All local paths count as one place: between two file systems a file is copied.
+    return () if place.is_local else place.resolved.split("/")[:3]
 
 
 def bound_of(text: str, time_zone: str) -> int | str | None:
@@ -133,7 +126,7 @@ def queue_problems(
                 "of the queue alone, and a signature as sas_token in storageOptions"
             )
     try:
-        bases = [storage_url(one.base) for one in loaded_paths(path)]
+        schemes = {one.base.scheme for one in loaded_paths(path)}
         by_fsspec = uses_fsspec(storage_options)
     except (ValueError, OptionError) as error:
         yield str(error)
@@ -142,7 +135,6 @@ def queue_problems(
     from ...enumerator.files.discovery.queue.queue_discovery import QUEUES
 
     is_journal = options.discovery_mode == "journal"
-    schemes = {scheme_of(base) for base in bases}
     wanted = {S3.path_scheme} if is_journal else QUEUES.keys()
     if by_fsspec or len(schemes) != 1 or not schemes <= wanted:
         yield (

@@ -33,7 +33,7 @@ from ...checkpoint_meta.documents.query_ends import QueryEnds, record_ends, reco
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.open_storage import open_storage
-from ...checkpoint_meta.storage.urls import absolute, loaded_paths, shown_name
+from ...checkpoint_meta.storage.urls import Location, loaded_paths, shown_name
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.written_batches import forked_from, newest_written
 from ...errors import OptionError, QueryRunningError, StateError, TableError
@@ -376,9 +376,9 @@ def _roots(options: SluiceOptions) -> list[str]:
     return sorted({as_in_files(path.base, storage) for path in loaded_paths(options.path)})
 
 
-def as_in_files(path: str, storage_options: Mapping[str, object]) -> str:
+def as_in_files(path: str | Location, storage_options: Mapping[str, object]) -> str:
     """A path as the names of files below it begin."""
-    storage, name = open_storage(absolute(path), storage_options)
+    storage, name = open_storage(path, storage_options)
     return shown_name(storage.url(name)).rstrip("/")
 
 

@@ -193,7 +193,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
     def spreader(self) -> SplitSpreader:
         """Spreads splits over readers."""
         paths = loaded_paths(self.options.path)
-        cost = _OPEN_COST_LOCAL if all(p.is_local for p in paths) else _OPEN_COST_REMOTE
+        cost = _OPEN_COST_LOCAL if all(p.base.is_local for p in paths) else _OPEN_COST_REMOTE
         writes = bool(self.options.write_to) and self.options.write_copy == "always"
         least = _LEAST_BYTES_OF_WRITERS if writes else 0
         return SplitSpreader(_TARGET_BYTES, cost, driver_cores(), least)

@@ -191,7 +191,7 @@ def _schemes_of(options: ReaderOptions) -> Mapping[str, str]:
     """Name of a file system -> what the loaded paths call it, such as `s3a` for `s3`."""
     paths = loaded_paths(options.loaded_path)
     # Reversed, so that the first of several names of one file system is the one that stays.
-    return {scheme_of(path.base): scheme_of(path.given) for path in reversed(paths)}
+    return {path.base.scheme: scheme_of(path.given) for path in reversed(paths)}
 
 
 def _spread(values: list[pa.Scalar], rows: Sequence[int], kind: pa.DataType) -> pa.Array:
@@ -226,7 +226,7 @@ def bases_of(options: ReaderOptions) -> Sequence[str] | None:
     if options.recursive_file_lookup:
         return None
     paths = loaded_paths(options.base_path or options.loaded_path)
-    return [shown_name(path.base).rstrip("/") for path in paths]
+    return [shown_name(path.base.url).rstrip("/") for path in paths]
 
 
 def parts_below(bases: Sequence[str] | None, directory: str) -> Sequence[str]:

@@ -233,9 +233,9 @@ def path_trees(
     place = selection.criteria.place
     marker = ReadyMarker(selection.ready_marker) if selection.ready_marker else None
     local = [
-        Scope(path.base, path.wildcards, names, nested=selection.nested, place=place)
+        Scope(path.base.url, path.wildcards, names, nested=selection.nested, place=place)
         for path in paths
-        if path.is_local
+        if path.base.is_local
     ]
     links = Links(local, selection.written)
 
@@ -246,7 +246,7 @@ def path_trees(
     remote: list[tuple[Any, Scope]] = []
     trees: list[PathTree] = []
     for path in paths:
-        if path.is_local:
+        if path.base.is_local:
             # `before` has a scope for each local path so far.
             scope = local[len(before)]
             judge = LocalFiles(rules(scope, before), links)
