@@ -143,6 +143,11 @@ REPLACES, RETRACTS = 1, 2
 """Values of `FileSplit.replaces`."""
 
 
+def directory_of(path: str) -> str:
+    """The directory right in which a file is, as paths of files begin."""
+    return path.rpartition("/")[0]
+
+
 def retraction_of(path: str) -> FileSplit:
     """A split of a file that is gone, or whose rows are not wanted: one nominal byte, never read.
 

@@ -29,6 +29,8 @@ class Deliveries(Restores):
     """Files below `day=D`, each with ids that no other version of any file has."""
 
     partition_by = ""
+    rewrites = False
+    """An hour is written again under other names, and then gets its marker."""
 
     def __init__(self, root: Path, kind: str, seed: int, commands: ForkedCommands) -> None:
         super().__init__(root, kind, seed, commands)
@@ -41,6 +43,8 @@ class Deliveries(Restores):
         options = ["onOverwrite=replace", "writeFileColumn=file", "ignoreMissingFiles=true"]
         if self.partition_by:
             options.append(f"writePartitionBy={self.partition_by}")
+        if self.rewrites:
+            options += ["onDelete=retract", "readyMarker=_SUCCESS"]
         words = [word for option in options for word in ("--option", option)]
         schema = "--schema", "id long, text string, day int"
         place = str(self.query.source), "--to", self.to, "--checkpoint", str(self.query.checkpoint)
@@ -62,6 +66,8 @@ class Deliveries(Restores):
         draft = path.with_suffix(".draft")
         draft.write_text("".join(json.dumps(record) + "\n" for record in records))
         draft.rename(path)
+        if self.rewrites:
+            (path.parent / "_SUCCESS").touch()
 
     @override
     def _land(self, count: int) -> None:
@@ -73,7 +79,12 @@ class Deliveries(Restores):
             self._note("delivered again")
         elif what == "hour" and hour:
             for path in hour:
-                self._put(path, self.random.randrange(1, 5))
+                target = path
+                if self.rewrites:
+                    path.unlink()
+                    self.files += 1
+                    target = day / f"{self.files:06d}.json"
+                self._put(target, self.random.randrange(1, 5))
             self._note("hours written again")
         else:
             self.files += 1
@@ -119,7 +130,18 @@ class ByDay(Deliveries):
     partition_by = "day"
 
 
-KINDS = {"delta": Deliveries, "delta by day": ByDay, "iceberg": Deliveries}
+class Rewritten(ByDay):
+    """A job replaces all files of a day by others."""
+
+    rewrites = True
+
+
+KINDS = {
+    "delta": Deliveries,
+    "delta by day": ByDay,
+    "delta rewritten": Rewritten,
+    "iceberg": Deliveries,
+}
 
 
 def month(root: Path, kind: str, kills: int, seed: int) -> Counter[str]:
