@@ -23,6 +23,7 @@ from ....errors import (
     SplitReadError,
     first_line,
 )
+from ..evolution.column_names import ColumnNames
 from ..evolution.hints import parse_hints, with_hinted_types
 from ..evolution.type_growth import fitted_field, holds, merged, quoted, wider
 from ..io.file_version import naming
@@ -224,11 +225,11 @@ class BlockFormat(FileFormat):
         with reading(file, f"{options.file_format} file"), opened(file, options) as source:
             schema = cls._schema_in(source)
         fields = []
-        hinted = {".".join(path).lower() for path, _ in parse_hints(options.schema_hints)}
+        hinted = ColumnNames(".".join(path) for path, _ in parse_hints(options.schema_hints))
         # Before types are judged: a hint decides where Spark has no type, or files disagree.
         for field in with_hinted_types(pa.schema(list(schema)), options.schema_hints):
             try:
-                is_hinted = field.name.lower() in hinted
+                is_hinted = field.name in hinted
                 fields.append(field if is_hinted else fitted_field(field))
             except TypeError as err:
                 raise SchemaMismatchError(
