@@ -291,7 +291,7 @@ def _file_problems(options: SluiceOptions, *, path_follows: bool) -> Iterator[st
         yield str(error)
         return
     yield from _time_problems(options)
-    yield from event_time_problems(options, options.time_zone, options.file_format)
+    yield from event_time_problems(options, options.time_zone)
     yield from queue_problems(options, options.path, options.storage_options)
     yield from cleaning_problems(options, options.path)
 

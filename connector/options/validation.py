@@ -22,10 +22,8 @@ from ...enumerator.files.discovery.discovery_options import DiscoveryOptions
 from ...enumerator.files.file_options import PATH_PREFIX, CleaningOptions, EnumeratorOptions
 from ...enumerator.files.ledger.pending import FileOrder
 from ...errors import OptionError
-from ...reader.files.formats.registry import format_class
-from ...reader.files.options import FileFormatName
 from .places import paths_of
-from .rules import is_chosen, shown
+from .rules import ONLY_STREAMS, is_chosen, shown
 
 
 def archive_of(options: CleaningOptions) -> str:
@@ -64,9 +62,7 @@ def bound_of(text: str, time_zone: str) -> int | str | None:
     return instant(text, time_zone or "UTC")
 
 
-def event_time_problems(
-    options: EnumeratorOptions, time_zone: str, file_format: str
-) -> Iterator[str]:
+def event_time_problems(options: EnumeratorOptions, time_zone: str) -> Iterator[str]:
     """Yield what is wrong with them."""
     bounds = []
     for name, text in (("startAt", options.start_at), ("endAt", options.end_at)):
@@ -78,13 +74,6 @@ def event_time_problems(
         yield (
             f"startAt: found {options.start_at} with endAt={options.end_at}, which is not after "
             "it; expected an earlier start"
-        )
-    has_statistics = format_class(file_format).has_time_statistics
-    if options.event_time_column and not has_statistics:
-        formats = ", ".join(f for f in FileFormatName if format_class(f).has_time_statistics)
-        yield (
-            f"eventTimeColumn: found with fileFormat={file_format}, whose files have no "
-            f"statistics; expected one of {formats}, or eventTimePattern instead"
         )
     asks_time = any(isinstance(bound, int) for bound in bounds) or (
         options.file_order is FileOrder.EVENT_TIME and not options.event_time_column
@@ -182,25 +171,6 @@ def instant_in(time_zone: str, text: str) -> int:
     moment = instant(text, time_zone)
     assert moment is not None
     return moment
-
-
-_BATCHES = (
-    "max_files_per_trigger max_bytes_per_trigger max_rows_per_trigger max_batch_duration "
-    "fresh_share file_order max_event_time_skew on_late_file "
-    "event_time_column event_time_unit on_missing_event_time alignment_group"
-)
-_PROGRESS = (
-    "include_existing_files on_overwrite on_delete retract_after on_split_error max_split_attempts"
-)
-_QUEUE = "discovery_mode queue_url dead_letter_queue_url"
-_CHECKPOINTS = (
-    "available_now bad_records_path starting_state allow_unread_batches checkpoints_ahead "
-    "retain_checkpoints_for keep_file_rows"
-)
-ONLY_STREAMS = frozenset(
-    [*f"{_BATCHES} {_PROGRESS} {_QUEUE} {_CHECKPOINTS}".split(), *CleaningOptions.model_fields]
-)
-"""Fields of `SluiceOptions` that say what becomes of batches, of progress and of checkpoints."""
 
 
 def refuse_streaming_options(options: EnumeratorOptions) -> None:
