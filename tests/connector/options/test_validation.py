@@ -34,7 +34,7 @@ BY_FSSPEC = {**NOTIFICATIONS, "storageOptions": '{"client": "fsspec"}'}
             {"fileOrder": "eventTime", "eventTimeColumn": "at", "eventTimePattern": "{yyyy}"},
             "eventTimePattern: found, but no option uses times in paths",
         ),
-        ({"onOverwrite": "appendTail", "fileFormat": "none"}, "fileFormat: cannot load it"),
+        ({"onOverwrite": "appendTail", "fileFormat": "no:Format"}, "fileFormat: cannot load it"),
         ({"onOverwrite": "appendTail", "fileFormat": "xml"}, "expected fileFormat=json or"),
         ({"alignmentGroup": "shop"}, "alignmentGroup: found with fileOrder=mtime"),
         (
