@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
+from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.errors import OptionError, TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.connector.host.landing import STEPS, Landing, run_and_die
@@ -86,6 +87,20 @@ def test_rows_that_were_written_without_the_column_are_not_replaced_beside_new_o
     with pytest.raises(OptionError, match="writeFileColumn=key, and rows with file"):
         landing.run(**key)
     landing.json("1.json", {"v": 10})
+    landing.run(**REPLACING)
+    assert values(landing) == [10]
+
+
+def test_a_fork_that_keeps_its_table_keeps_the_column_by_which_earlier_rows_are_found(landing):
+    first_delivery(landing)
+    old, landing.checkpoint = landing.checkpoint, landing.data.parent / "fork"
+    at_table = "--at-table", f"delta:{landing.table}"
+    assert main(["fork", str(old), str(landing.checkpoint), *at_table, "--yes"]) == 0
+    landing.json("1.json", {"v": 10})
+    with pytest.raises(OptionError, match="writeFileColumn=key, and rows with file"):
+        landing.run(**{**REPLACING, "writeFileColumn": "key"})
+    retract = ["retract", str(landing.checkpoint), "--matching", "*/2.json", "--yes"]
+    assert main(retract) == 0
     landing.run(**REPLACING)
     assert values(landing) == [10]
 
