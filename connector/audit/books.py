@@ -117,6 +117,7 @@ class Sides:
         kind = np.where(left_out | (here & (kind == RETRACTED)), SKIPPED, kind)
         good = self._placed(self.state.keys, self.state.good, 0)
         bad = self._placed(self.state.keys, self.state.bad, 0)
+        filtered = self._placed(self.state.keys, self.state.filtered, 0)
         is_declared, left = self._left(found, recounted)
         table = None
         if self.table is not None:
@@ -135,16 +136,17 @@ class Sides:
             if not self.is_partial:
                 note("found, not declared", found & ~is_declared & (kind != SKIPPED))
             books.differences += _contents(self.declared, self.listed, storage_options)
+        # What is left out has no rows for the query, and may have none for another reader.
+        counts = found & ((left != UNKNOWN) | (kind != SKIPPED))
         if recounted is not None:
-            note("files that DuckDB does not count", found & (left == UNKNOWN), unverified=True)
+            note("files that DuckDB does not count", counts & (left == UNKNOWN), unverified=True)
         is_read = found & (kind == READ)
         rows_known, counted = left != UNKNOWN, good != UNKNOWN
-        if not self.state.has_filter:
-            wrong = is_read & rows_known & counted & (left != good + bad)
-            note("rows read differ from those delivered", wrong)
-        # Nobody counts what `filter` drops.
-        by_left = rows_known & (not self.state.has_filter)
-        expected = np.where(by_left, left - np.maximum(bad, 0), good)
+        is_exact = filtered != UNKNOWN
+        wrong = is_read & rows_known & counted & is_exact & (left != good + bad + filtered)
+        note("rows read differ from those delivered", wrong)
+        by_left = rows_known & (is_exact | (~counted & (not self.state.has_filter)))
+        expected = np.where(by_left, left - np.maximum(bad, 0) - np.maximum(filtered, 0), good)
         comparable = by_left | counted
         if table is not None:
             note("rows in the table differ", is_read & comparable & (table != expected))
@@ -171,10 +173,10 @@ class Sides:
         books.files = {name: int(np.count_nonzero(mask)) for name, mask in entries.items()}
         books.rows = {
             "declared": None if self.declared is None else _sum(left, is_declared),
-            "found": _sum(left, found) if recounted else None,
+            "found": _sum(left, counts) if recounted else None,
             "read": _sum(good, found),
             "rejected": _sum(bad, found),
-            "skipped": None,
+            "skipped": _sum(np.where((kind == SKIPPED) & rows_known, left, filtered), found),
             "waiting": _sum(left, found & (kind == WAITING)) if rows_known.any() else None,
             "table": None if table is None else int(table.sum()),
         }

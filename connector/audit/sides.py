@@ -21,6 +21,7 @@ from ..views.quarantine import file_of
 from ..views.splits import (
     assigned_splits,
     done_orders,
+    ended_parts,
     files_as_of_head,
     forgotten_splits,
     pending_splits,
@@ -87,8 +88,9 @@ class KnownToState:
 
     good: Numbers
     bad: Numbers
-    """Rows that readers emitted, and records that they dropped; UNKNOWN where only checkpoints
-    say it that are not retained."""
+    filtered: Numbers
+    """Rows that readers emitted, records that they dropped, and rows that the filter dropped;
+    UNKNOWN where only checkpoints say it that are not retained."""
 
     again: SeenKeys
     """Files that an order lets read beside their earlier rows, but for those given up on before."""
@@ -98,7 +100,7 @@ class KnownToState:
 
     @property
     def has_filter(self) -> bool:
-        """True if the option `filter` drops rows, which nobody counts."""
+        """True if the option `filter` drops rows."""
         return bool(self.options.get("filter"))
 
     @classmethod
@@ -116,8 +118,9 @@ class KnownToState:
 
         for table in [*pending_splits(head), *forgotten_splits(orders, chain)]:
             note(_names_of(table), places_of_states(table))
+        ended = ended_parts(chain)
         for link in chain:
-            for table in assigned_splits([link]):
+            for table in assigned_splits([link], ended):
                 order = places_of_states(table)
                 if not link.is_complete:
                     # The table may have it, or not yet.
@@ -126,12 +129,12 @@ class KnownToState:
         given_up = [file["path"] for s in head.quarantined() if (file := file_of(s.split_id))]
         note(names_of(given_up), np.full(len(given_up), STATES.index("quarantined")))
         kind = np.array([_KINDS[state] for state in STATES], np.int64)[worst]
-        good, bad = recorded_rows(view.store, chain, keys.names)
+        good, bad, filtered = recorded_rows(view.store, chain, keys.names)
         commits = (commit for link in chain for commit in link.commits.values())
         options: Mapping[str, Any] = next(
             (c.shape["options"] for c in commits if "options" in c.shape), {}
         )
-        return cls(keys, kind, good, bad, _again(orders), options)
+        return cls(keys, kind, good, bad, filtered, _again(orders), options)
 
 
 def _names_of(table: pa.Table) -> Names:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ...checkpoint_meta.documents.orders import Order, Orders
+from ...checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...checkpoint_meta.files.file_columns import FileSplitSerializer, ranges_of, splits_in
 from ...checkpoint_meta.files.file_split import RETRACTS, FileSplit
@@ -19,6 +20,9 @@ from ...errors import OptionError
 from .files_as_of import FilesAsOf
 from .quarantine import FILE_OF_SPLIT
 from .state_view import TIME, StateView, fields
+
+Parts: TypeAlias = Collection[tuple[int, int, int]]
+"""Checkpoint, epoch and reader of each."""
 
 SPLITS: Final = pa.schema(
     [
@@ -110,18 +114,49 @@ def _read_in(chain: Sequence[CheckpointSnapshot]) -> Iterator[FileSplit]:
         yield from (s for s, state in zip(splits_in(batch), states, strict=True) if state == "read")
 
 
-def assigned_splits(chain: Sequence[CheckpointSnapshot]) -> Iterator[pa.Table]:
-    """Return what retained checkpoints assigned, and what became of it."""
+def ended_parts(chain: Sequence[CheckpointSnapshot]) -> Parts:
+    """The parts of readers of which nothing is left that no other row speaks of.
+
+    Args:
+        chain: the newest first.
+    """
+    ended: set[tuple[int, int, int]] = set()
+    for link in chain:
+        for reader in readers_of(link.checkpoint):
+            part, commit = (*_named(link), reader), link.commits.get(reader)
+            is_read = commit is not None and not (commit.unfinished or commit.not_begun.indexes)
+            # What is left of a commit that is counted is pending, or was assigned once more.
+            if reader in link.counted or (is_read and link.is_complete):
+                ended.add(part)
+            if part in ended:
+                # A later part continues these.
+                origins = continuations_of(link.checkpoint, reader)
+                ended |= {(origin.checkpoint, origin.epoch, reader) for origin in origins}
+    return ended
+
+
+def _named(link: CheckpointSnapshot) -> tuple[int, int]:
+    return link.ref.checkpoint, link.ref.epoch
+
+
+def assigned_splits(chain: Sequence[CheckpointSnapshot], ended: Parts = ()) -> Iterator[pa.Table]:
+    """Return what retained checkpoints assigned, and what became of it.
+
+    `ended`: see `ended_parts`.
+    """
     for link in chain:
         # A commit numbers the splits of a reader through all of its batches in the checkpoint.
         position: dict[int, int] = {}
         for reader, batch in link.checkpoint.assigned:
             first = position.get(reader, 0)
             position[reader] = first + batch.num_rows
-            yield _assigned(link, reader, batch, first)
+            is_ended = (*_named(link), reader) in ended
+            yield _assigned(link, reader, batch, first, is_ended=is_ended)
 
 
-def _assigned(link: CheckpointSnapshot, reader: int, batch: pa.RecordBatch, first: int) -> pa.Table:
+def _assigned(
+    link: CheckpointSnapshot, reader: int, batch: pa.RecordBatch, first: int, *, is_ended: bool
+) -> pa.Table:
     header = link.checkpoint.header
     columns: dict[str, Any] = {
         "state": pa.scalar(link.outcome(reader)),
@@ -133,7 +168,7 @@ def _assigned(link: CheckpointSnapshot, reader: int, batch: pa.RecordBatch, firs
     }
     commit = link.commits.get(reader)
     if commit is not None:
-        columns |= _figures(commit, first, first + batch.num_rows)
+        columns |= _figures(commit, first, first + batch.num_rows, is_ended=is_ended)
     if link.waived:
         columns |= _waived(link, batch, columns)
     return _table(batch, columns)
@@ -157,7 +192,7 @@ def _waived(
     return {"state": pa.array(states, pa.string()), "reason": pa.array(reasons, pa.string())}
 
 
-def _figures(commit: ReaderCommit, first: int, last: int) -> dict[str, Any]:
+def _figures(commit: ReaderCommit, first: int, last: int, *, is_ended: bool) -> dict[str, Any]:
     here = slice(first, last)
     state = ["read"] * (last - first)
     reason: list[str | None] = [None] * (last - first)
@@ -166,7 +201,7 @@ def _figures(commit: ReaderCommit, first: int, last: int) -> dict[str, Any]:
     for index, why in commit.skipped.items():
         if first <= index < last:
             state[index - first], reason[index - first] = "skipped", why
-    for part in commit.unfinished:
+    for part in () if is_ended else commit.unfinished:
         if first <= part.index < last:
             state[part.index - first] = "unfinished"
     for split in commit.returned:

@@ -176,8 +176,6 @@ class BlockFormat(FileFormat):
     ) -> None:
         super().__init__(schema, options, context)
         self._fitter = ColumnFitter(schema)
-        self._passed_over = 0
-        """Rows of blocks that were not decoded since the last batch."""
 
     def splittability(self, file: FileVersion) -> Splittability:
         """At block boundaries, in every file."""
@@ -192,7 +190,7 @@ class BlockFormat(FileFormat):
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """Yield the rows of the blocks that start in `split`; see `FileFormat.decode`."""
         with reading(split.file, self.what), self._opened(split.file) as source:
-            row = self._passed_over = 0
+            row = self.passed_over = 0
             for batch in self._batches(split, source):
                 for piece in self._written_out(batch):
                     fitted = self._fitter.fit(piece, split.file.path, row)
@@ -201,8 +199,8 @@ class BlockFormat(FileFormat):
                     for part in in_bounds(fitted, self.options.batch_bytes):
                         self._check(part, split.file, row)
                         row += part.num_rows
-                        yield Decoded(part, passed_over=self._passed_over)
-                        self._passed_over = 0
+                        yield Decoded(part, passed_over=self.passed_over)
+                        self.passed_over = 0
 
     def _written_out(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the batch, in parts: written out, or in other types, all of it may be too large."""
