@@ -113,8 +113,6 @@ def _serve() -> None:
             answer = os.fork()
             if not answer:
                 _become(request["arguments"], request["output"])
-            # Here as well: whoever kills the group may be faster than the fork.
-            os.setpgid(answer, answer)
         print(json.dumps(answer), flush=True)
 
 
@@ -123,7 +121,7 @@ def _become(arguments: list[str], output: str) -> None:
 
     code = 70
     try:
-        os.setpgid(0, 0)
+        os.setsid()
         target = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for number in (1, 2):
             os.dup2(target, number)

@@ -78,8 +78,8 @@ class Restores:
         return ["run", str(self.query.source), "--to", self.to, *checkpoint, *spark]
 
     @property
-    def expected(self) -> Counter[Any]:
-        """The rows that the table has after a run: their ids, or all of each."""
+    def expected(self) -> Counter[int]:
+        """The ids that the table has after a run."""
         return self.query.landed
 
     def round(self) -> None:
@@ -211,12 +211,8 @@ class Restores:
         rows = self._rows()
         lost, doubled = self.expected - rows, rows - self.expected
         self._note("settled")
-        outcome = f"exit {code}, lost {[*lost]}, doubled {[*doubled]}: {output}"
+        outcome = f"exit {code}, lost {sorted(lost)}, doubled {sorted(doubled)}: {output}"
         assert (code, lost, doubled) == (0, Counter(), Counter()), f"{self.history}: {outcome}"
-
-    def finish(self) -> None:
-        """Settle for the last time."""
-        self.settle()
 
     def run_to_end(self) -> tuple[int | None, str]:
         """Run; where it is refused, carry out the remedy and run again. Exit code and output."""
@@ -276,7 +272,7 @@ class Restores:
         ), f"{self.history}: {output}"
         self._restore("both", self.random.randrange(len(self.backups)))
 
-    def _rows(self) -> Counter[Any]:
+    def _rows(self) -> Counter[int]:
         if self.kind == "iceberg":
             rows = self.catalog.load_table("db.orders").scan().to_arrow()
             return Counter(rows["id"].to_pylist() if len(rows) else [])
@@ -317,7 +313,7 @@ def run(
         restores.spark = spark
         while restores.figures["kills"] < kills:
             restores.round()
-        restores.finish()
+        restores.settle()
     return restores.figures
 
 

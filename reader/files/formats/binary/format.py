@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import SplitReadError
-from ...evolution.column_names import ColumnNames
 from ...options import ReaderOptions
 from ...values.column_fitter import ColumnFitter
 from ...values.rows import batch_of
@@ -37,8 +36,9 @@ class BinaryFormat(FileFormat):
     ) -> None:
         super().__init__(schema, options, context)
         self._fitter = ColumnFitter(schema)
-        wanted = ColumnNames(schema.names)
-        self._names = [name for name in SPARK_SCHEMA.names if name in wanted]
+        # Spark finds columns in any case.
+        wanted = {name.lower() for name in schema.names}
+        self._names = [name for name in SPARK_SCHEMA.names if name.lower() in wanted]
 
     def splittability(self, file: FileVersion) -> Splittability:
         """Nowhere: a row is a file."""

@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...evolution.column_names import ColumnNames
 from ...evolution.file_types import ForeignType, with_collations
 from ...evolution.type_growth import SPARK_TYPES, holds, noted_type, retyped
 from ...values.map_nested import UUID, Change, Path, changes_of, leaves_of
@@ -152,10 +151,9 @@ class LogicalTypes:
 
     def _needed(self, schema: pa.Schema) -> Iterator[tuple[Path, pa.DataType]]:
         # An interval may be read as the number of microseconds that it is stored as.
-        is_duration = pa.types.is_duration
-        intervals = ColumnNames(own.name for own in schema if holds(own.type, is_duration))
+        intervals = {own.name.lower() for own in schema if holds(own.type, pa.types.is_duration)}
         for path, kind in self.types.items():
-            if not is_duration(kind) or path[0] in intervals:
+            if not pa.types.is_duration(kind) or path[0].lower() in intervals:
                 yield path, kind
 
     def _variants(self, elements: list[Element]) -> Iterator[Path]:
