@@ -138,6 +138,20 @@ def _behind(state: str, batch: WrittenBatch, table: str) -> TableError:
     )
 
 
+def continued(table: str, lineage: str, fork: str, state: str) -> TableError:
+    """A fork of the query has written into the table, and reads what this one would read."""
+    return TableError(
+        "the query is continued by another one: a fork of it writes into the table",
+        table,
+        f"batches of query {fork}" + f", whose state is {state}" * bool(state),
+        f"no batch of a fork after the newest one of query {lineage}",
+        "Start the fork with its checkpoint: it reads what is new. If that checkpoint is lost, "
+        "restore table and checkpoint from backups of the same moment, from before the fork. If "
+        "both are to write into the table, since they read different files, start once with "
+        "--new-table (in Spark: `sluice rebind` with the checkpoint).",
+    )
+
+
 def not_known(table: str, expected: str) -> TableError:
     """The mark of a query is gone, and so are files that would prove a batch."""
     return TableError(

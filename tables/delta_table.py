@@ -2,7 +2,8 @@
 
 Each commit carries five `txn` actions of the Delta protocol: the query's lineage with the
 checkpoint id, one with digits of its checksum, one with a digest of the list of files, one with the
-version of the table, since a RESTORE leaves them all, and one whose name says the input. delta-rs
+version of the table, since a RESTORE leaves them all, and one whose name says the input. The first
+commit of a fork carries one more, whose name is the end of the query that it continues. delta-rs
 accepts a `txn` that is there already (delta-rs issue 2580), so the table is read again before every
 try.
 """
@@ -50,6 +51,9 @@ log = logging.getLogger(__name__)
 
 _INPUT: Final = "sluice-input "
 """Begins the name of an application whose name says what a query reads."""
+
+_CONTINUED: Final = "-continued"
+"""Ends the name of an application whose version is the lineage of a fork."""
 
 _OF_CATALOG: Final = "catalogManaged"
 
@@ -246,6 +250,11 @@ class DeltaSink(TableSink):
                     yield mark, [path.rpartition("/")[2] for path in commit.added]
         except FileNotFoundError as error:
             raise not_retained(self._name, str(error)) from error
+
+    @override
+    def _fork_at(self, table: DeltaTable | None, end: str) -> str:
+        fork = None if table is None else table.transaction_version(f"{end}{_CONTINUED}")
+        return "" if fork is None else fork.to_bytes(8, signed=True).hex()
 
     @override
     def _inputs(self, table: DeltaTable | None) -> Iterator[tuple[str, TableInput]]:
@@ -509,13 +518,17 @@ def _identity(batch: WrittenBatch, version: int) -> CommitProperties:
     numbers = _numbers(TableMark(batch.mark, batch.digest), version)
     pairs = [*zip(_names(batch.lineage), numbers, strict=True)]
     pairs.append((f"{_INPUT}{batch.lineage} {batch.origin.reads}", version))
+    if batch.continues:
+        # Signed: Delta stores 64 bits, and a lineage has as many.
+        fork = int.from_bytes(bytes.fromhex(batch.lineage), signed=True)
+        pairs.append((f"{batch.continues}{_CONTINUED}", fork))
     return _without_retries(*(Transaction(name, number, now) for name, number in pairs))
 
 
 def _numbers(newest: TableMark, version: int) -> Sequence[int]:
     """The versions of the applications that are a table's mark."""
-    mark = newest.batch
-    return mark.checkpoint, int(mark.checksum or "0", 16), int(newest.digest[:15], 16), version
+    mark, digest = newest.batch, int(newest.digest[:15] or "0", 16)
+    return mark.checkpoint, int(mark.checksum or "0", 16), digest, version
 
 
 def _mark(numbers: Sequence[int]) -> TableMark:

@@ -93,6 +93,11 @@ def input_property(lineage: str) -> str:
     return f"{MARK}{lineage}.input"
 
 
+def fork_property(end: str) -> str:
+    """The property of a table that names the fork that continues a query at its end."""
+    return f"{MARK}{end}.fork"
+
+
 def inputs_in(properties: Mapping[str, str]) -> Iterator[tuple[str, TableInput]]:
     """Yield what each query reads, with its lineage, by the properties of a table."""
     for name, texts in properties.items():

@@ -35,6 +35,7 @@ from .iceberg_history import (
     MARK,
     Snapshots,
     added_in,
+    fork_property,
     input_property,
     inputs_in,
     mark_in,
@@ -149,6 +150,10 @@ class IcebergSink(TableSink):
             raise not_retained(self._name, f"snapshot {oldest.snapshot_id} as the oldest one")
 
     @override
+    def _fork_at(self, table: Table, end: str) -> str:
+        return table.properties.get(fork_property(end), "")
+
+    @override
     def _inputs(self, table: Table) -> Iterator[tuple[str, TableInput]]:
         known = dict(inputs_in(table.properties))
         yield from inputs_in(table.properties)
@@ -224,6 +229,8 @@ class IcebergSink(TableSink):
                 for file in files:
                     append.append_data_file(file)
             _set_mark(transaction, summary, batch.lineage, append.snapshot_id)
+            if batch.continues:
+                transaction.set_properties({fork_property(batch.continues): batch.lineage})
             recorded = [each for n, each in inputs_in(table.properties) if n == batch.lineage]
             reads = sorted({*map(str, recorded), str(batch.origin.reads)})
             transaction.set_properties({input_property(batch.lineage): json.dumps(reads)})

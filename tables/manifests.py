@@ -69,6 +69,17 @@ class Manifests(TableSink):
                 yield TableMark(mark, digest_of(paths)), [path.rpartition("/")[2] for path in paths]
 
     @override
+    def _fork_at(self, table: Sequence[str], end: str) -> str:
+        # Names sort by query, and then by checkpoint: the first of each may be that of a fork.
+        firsts = {leaf.partition("-")[0]: leaf for leaf in sorted(table, reverse=True)}
+        forks = (
+            lineage
+            for lineage, leaf in firsts.items()
+            if not end.startswith(f"{lineage}-") and self._manifest(leaf).get("continues") == end
+        )
+        return next(forks, "")
+
+    @override
     def _inputs(self, table: Sequence[str]) -> Iterator[tuple[str, TableInput]]:
         for manifest in in_parallel(self._manifest, table):
             yield manifest["lineage"], TableInput(**manifest["reads"])

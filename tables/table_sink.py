@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from ..reader.direct_write.field_ids import TABLE_COLUMNS, from_text
 from ..reader.direct_write.table_fit import check_fit
 from ..reader.direct_write.write_options import WriteOptions
 from ..reader.written_files import TABLE_LOOKS
-from .batch_order import TableMark, has_batch
+from .batch_order import TableMark, continued, has_batch
 from .row_counts import Counts, counts_in
 from .written_batch import FileBatch, WrittenBatch
 
@@ -138,6 +139,7 @@ class TableSink(ABC):
 
     def add(self, batch: WrittenBatch) -> None:
         """See `__call__`."""
+        batch = self._in_this_table(batch)
         if batch.before is not None and not self._has_newest(batch):
             self.add(batch.before)
         pauses, began = delays(0.05), time.monotonic()
@@ -157,7 +159,7 @@ class TableSink(ABC):
                     if not checked:
                         batch.check_there()
                         checked = True
-                    self._commit(table, batch)
+                    self._commit(table, self._with_end(table, batch))
                 except TableError as error:
                     raise _may_be_given_back(error) from error
                 return
@@ -195,17 +197,51 @@ class TableSink(ABC):
             TableError: the table is ahead of the checkpoint, or behind it.
         """
         batch = WrittenBatch.without_files(lineage, origin, self._storage_options)
-        self._has(self.current(), batch)
+        self._has(self.current(), self._in_this_table(batch))
+
+    def _in_this_table(self, batch: WrittenBatch) -> WrittenBatch:
+        """The batch; of a fork of a query that wrote into another table, as of any other query."""
+        if batch.origin.forked is None or batch.origin.forked.table == self.identity():
+            return batch
+        return replace(batch, origin=replace(batch.origin, forked=None))
 
     def _has(self, table: Any, batch: WrittenBatch) -> bool:
         newest, forked = self.newest(table, batch.lineage), batch.origin.forked
-        is_first = newest is None or newest.batch == NO_BATCH
-        # Another table does not have to have the rows of the query that is continued.
-        if is_first and forked is not None and forked.table == self.identity():
+        if forked is not None and (newest is None or newest.batch == NO_BATCH):
+            self.check_end(table, forked.lineage, batch.lineage)
             origin = BatchOrigin(BatchMark.parse(forked.batch))
             last = WrittenBatch.without_files(forked.lineage, origin, self._storage_options)
             has_batch(self.newest(table, forked.lineage), last, self._name)
+        if not batch.origin.any_table:
+            self.check_end(table, batch.lineage)
         return has_batch(newest, batch, self._name)
+
+    def check_end(self, table: Any, lineage: str, fork: str = "") -> None:
+        """Check that no query but `fork` continues this one in the table.
+
+        The first batch of a fork says so. It counts as long as the table has batches of the fork,
+        and none that this query has added since.
+
+        Raises:
+            TableError: another query does.
+        """
+        other = self._fork_at(table, self._end_of(table, lineage))
+        if other not in ("", fork) and self.newest(table, other) is not None:
+            states = (reads.state for name, reads in self._inputs(table) if name == other)
+            raise continued(self._name, lineage, other, next(filter(None, states), ""))
+
+    def _end_of(self, table: Any, lineage: str) -> str:
+        """A query and its newest batch in the table, as a word."""
+        newest = self.newest(table, lineage)
+        return f"{lineage}-{NO_BATCH if newest is None else newest.batch}"
+
+    def _with_end(self, table: Any, batch: WrittenBatch) -> WrittenBatch:
+        forked = batch.origin.forked
+        return (
+            batch
+            if forked is None
+            else replace(batch, continues=self._end_of(table, forked.lineage))
+        )
 
     def has(self, lineage: str, checkpoint: int) -> bool:
         """True if the table has a query's batch that ends with this checkpoint, or a later one."""
@@ -225,6 +261,10 @@ class TableSink(ABC):
             # A RESTORE or a rollback may have taken back all batches of a query.
             if self.newest(table, lineage) is not None
         ]
+
+    @abstractmethod
+    def _fork_at(self, table: Any, end: str) -> str:
+        """The lineage of the fork that continues a query at its end; empty without one."""
 
     @abstractmethod
     def _inputs(self, table: Any) -> Iterable[tuple[str, TableInput]]:

@@ -55,6 +55,9 @@ class WrittenBatch:
     before: WrittenBatch | None = None
     """What comes first: rows that it adds may be among those that are removed."""
 
+    continues: str = ""
+    """For the first batch of a fork: the end of the query that it continues, in the table."""
+
     @classmethod
     def of(
         cls, frame: DataFrame | FileBatch, storage_options: Mapping[str, Any]
@@ -258,6 +261,8 @@ class WrittenBatch:
             "reads": asdict(self.origin.reads),
             "files": [file.model_dump(mode="json") for file in self.files],
         }
+        if self.continues:
+            document["continues"] = self.continues
         return (json.dumps(document, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 

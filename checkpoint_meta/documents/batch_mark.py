@@ -91,14 +91,17 @@ class BatchOrigin:
     forked: Forked | None = None
     """A fork without a batch of its own has it: the table has to have that query's batches."""
 
+    any_table: bool = False
+    """The start says that the table need not have the earlier batches, or has those of a fork."""
+
     @classmethod
     def parse(cls, text: str) -> BatchOrigin:
         """The inverse of `str`."""
-        previous, reads, forked = json.loads(text)
-        return cls(
-            BatchMark.parse(previous), TableInput(**reads), None if not forked else Forked(**forked)
-        )
+        previous, reads, forked, any_table = json.loads(text)
+        query = Forked(**forked) if forked else None
+        return cls(BatchMark.parse(previous), TableInput(**reads), query, any_table)
 
     def __str__(self) -> str:
-        parts = str(self.previous), asdict(self.reads), self.forked and asdict(self.forked)
+        forked = self.forked and asdict(self.forked)
+        parts = str(self.previous), asdict(self.reads), forked, self.any_table
         return json.dumps(parts, sort_keys=True)

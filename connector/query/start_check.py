@@ -269,7 +269,7 @@ class StartCheck:
         newest = newest_written(self.history, ReaderCommits(self._store), start)
         if self._any_table:
             # Any earlier batch may be the newest in a table that is to get the new rows only.
-            return BatchOrigin(BatchMark(newest.checkpoint), reads)
+            return BatchOrigin(BatchMark(newest.checkpoint), reads, any_table=True)
         return BatchOrigin(newest, reads, None if newest.checkpoint else forked_from(self._store))
 
     def _check_input(self, recorded: Sequence[str]) -> None:

@@ -182,5 +182,5 @@ class _Watched(DataFiles):
 def comparison(store: StateStore, sink: TableSink) -> _Comparison:
     """As `_Comparison.of`, with a table that is open."""
     view = StateView(store)
-    nothing = _Comparison(sink, sink.opened(), "sim://table", {}, "", (), TableInput(), None)
+    nothing = _Comparison(sink, sink.opened(), "sim://table", {}, "", (), TableInput(), None, None)
     return nothing.up_to(view, view.head)

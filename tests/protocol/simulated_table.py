@@ -39,6 +39,7 @@ class Commit:
     mark: TableMark
     added: Sequence[str]
     removed: Sequence[str] = ()
+    continues: str = ""
 
 
 @dataclass
@@ -135,6 +136,10 @@ class SimulatedTable(TableSink):
         return batches_in(zip(marks, (commit.added for commit in mine), strict=True))
 
     @override
+    def _fork_at(self, table: Sequence[Commit], end: str) -> str:
+        return next((c.lineage for c in table if end and c.continues == end), "")
+
+    @override
     def _inputs(self, table: Sequence[Commit]) -> Iterator[tuple[str, TableInput]]:
         return iter(())
 
@@ -151,7 +156,8 @@ class SimulatedTable(TableSink):
     @override
     def _commit(self, table: Sequence[Commit], batch: WrittenBatch) -> None:
         mark = TableMark(batch.mark, batch.digest)
-        self._append(table, Commit(batch.lineage, mark, [file.path for file in batch.files]))
+        added = [file.path for file in batch.files]
+        self._append(table, Commit(batch.lineage, mark, added, continues=batch.continues))
 
     def _append(self, table: Sequence[Commit], commit: Commit) -> None:
         self._point()

@@ -17,13 +17,15 @@ from pyspark_sluice.checkpoint_meta.documents.batch_mark import (
     NO_BATCH,
     BatchMark,
     BatchOrigin,
+    Forked,
     TableInput,
 )
 from pyspark_sluice.errors import TableError
+from pyspark_sluice.tables.batch_order import TableMark
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tables.manifests import Manifests
 from pyspark_sluice.tests.tables.iceberg_lake import IcebergLake
-from pyspark_sluice.tests.tables.sinks import batch_of, identity_of, ids
+from pyspark_sluice.tests.tables.sinks import LINEAGE, batch_of, identity_of, ids
 
 OTHER = replace(identity_of(2), checksum="f" * 16)
 """Checkpoint 2 of the state before it was restored from a backup."""
@@ -300,3 +302,78 @@ def test_a_clone_without_marks_has_rows_of_queries_whose_inputs_are_not_known(de
         lines = commit.read_text().splitlines(keepends=True)
         commit.write_text("".join(line for line in lines if not line.startswith('{"txn"')))
     assert delta.sink.inputs() == [TableInput()]
+
+
+FORK = "fedcba9876543210"
+CONTINUED = "the query is continued by another one: a fork of it writes into the table"
+
+
+def fork_of(table, number, lineage=FORK, *, place=None):
+    """The first batch of a fork that begins after checkpoint 2."""
+    batch = table.batch(number, lineage=lineage, previous=NO_BATCH)
+    place = table.sink.identity() if place is None else place
+    forked = Forked(LINEAGE, str(BatchMark.of(identity_of(2))), place, "/old", 2, 1)
+    reads = TableInput(["/in"], "/state-of-the-fork")
+    return replace(batch, origin=BatchOrigin(NO_BATCH, reads, forked))
+
+
+def refused_as_continued(act, *arguments, **options):
+    with pytest.raises(TableError, match=re.escape(CONTINUED)) as refused:
+        act(*arguments, **options)
+    assert f"query {FORK}, whose state is /state-of-the-fork" in str(refused.value)
+
+
+def test_the_first_batch_of_a_fork_ends_the_query_that_it_continues(table):
+    for number in (1, 2):
+        table.add(number)
+    first = fork_of(table, 4)
+    table.look(BatchMark.of(identity_of(2)))
+    table.sink.add(first)
+    table.sink.add(first)
+    refused_as_continued(table.look, BatchMark.of(identity_of(2)))
+    refused_as_continued(table.add, 3)
+    refused_as_continued(table.sink.add, fork_of(table, 5, "1" * 16))
+    table.add(5, lineage=FORK, previous=BatchMark.of(identity_of(4)))
+    refused_as_continued(table.add, 3)
+    assert table.ids() == [3, 6, 12, 15]
+
+
+def test_a_query_that_goes_on_next_to_its_fork_on_purpose_is_not_refused_again(table):
+    for number in (1, 2):
+        table.add(number)
+    table.sink.add(fork_of(table, 5))
+    third = table.batch(3)
+    table.sink.add(replace(third, origin=replace(third.origin, any_table=True)))
+    table.add(4)
+    assert table.ids() == [3, 6, 9, 12, 15]
+
+
+def test_a_fork_of_a_query_of_another_table_ends_nothing_in_this_one(table):
+    for number in (1, 2):
+        table.add(number)
+    table.sink.add(fork_of(table, 4, place="delta:another"))
+    table.add(3)
+    assert table.ids() == [3, 6, 9, 12]
+
+
+def test_a_fork_whose_batches_were_taken_back_ends_nothing(taken_back):
+    table, state, take_back = taken_back
+    for number in (1, 2):
+        table.add(number)
+    second = state()
+    table.sink.add(fork_of(table, 4))
+    take_back(second)
+    table.add(3)
+    assert table.ids() == [3, 6, 9]
+
+
+def test_a_fork_whose_batches_were_removed_ends_nothing(table):
+    for number in (1, 2):
+        table.add(number)
+    batch = fork_of(table, 4)
+    table.sink.add(batch)
+    opened = table.sink.opened()
+    paths = [path for path in table.sink.files(opened) if path.endswith(batch.files[0].path[-30:])]
+    table.sink.remove(opened, paths, FORK, TableMark(NO_BATCH, ""))
+    table.add(3)
+    assert table.ids() == [3, 6, 9]

@@ -117,14 +117,19 @@ class _Comparison:
     forked: _Comparison | None
     """The query that this one continues in the same table, up to there."""
 
+    continues: Forked | None
+    """The same query, as the state of this one has recorded it."""
+
     @classmethod
     def of(cls, store: StateStore, table: str, storage: Mapping[str, Any]) -> _Comparison:
 
         sink = target_of(table, storage).sink
         assert isinstance(sink, TableSink)
         view = StateView(store)
-        nothing = cls(sink, sink.opened(), table, storage, "", (), TableInput(), None)
-        return nothing.up_to(view, view.head)
+        nothing = cls(sink, sink.opened(), table, storage, "", (), TableInput(), None, None)
+        comparison = nothing.up_to(view, view.head)
+        sink.check_end(comparison.opened, comparison.lineage)
+        return comparison
 
     def up_to(self, view: StateView, ref: CheckpointRef) -> _Comparison:
         """The same of a query up to a checkpoint."""
@@ -138,6 +143,7 @@ class _Comparison:
             batches=list(written_batches(view.history, view.commits, ref)),
             reads=TableInput(recorded_ends(view.store).input, view.store.location),
             forked=before,
+            continues=forked,
         )
 
     def _before(self, forked: Forked | None) -> _Comparison:
@@ -194,7 +200,8 @@ class _Comparison:
                 raise self._apart(newest, "the table's newest batch, or none, on the chain")
             files = [(file, mark) for file in batch.files]
             removals = [(removal, mark) for removal in batch.removals]
-            origin = BatchOrigin(before.mark, self.reads)
+            forked = self.continues if before.mark == NO_BATCH else None
+            origin = BatchOrigin(before.mark, self.reads, forked)
             yield WrittenBatch.of_files(files, self.lineage, origin, self.storage, removals)
         if newest == NO_BATCH and self.forked is not None:
             yield from self.forked.missing()

@@ -13,13 +13,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 _PRELOADED = (
     "pyspark_sluice.connector.cli.app",
     "pyspark_sluice.connector.host.run",
     "pyspark_sluice.connector.cli.commands.table_batches",
+    "pyspark_sluice.connector.cli.commands.spark_run",
+    "pyspark_sluice.tests.connector.host.living_jvm",
     "deltalake",
     "pyiceberg.catalog.sql",
     "pyiceberg.io.pyarrow",
@@ -84,22 +88,29 @@ class ForkedCommands:
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
-    def start(self, *arguments: str) -> ForkedCommand:
-        """Start a command."""
+    def start(
+        self, *arguments: str, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> ForkedCommand:
+        """Start a command, with more variables of the environment."""
         self._started += 1
         output = self._folder / f"{self._started}.txt"
-        pid = self.ask({"arguments": arguments, "output": str(output)})
+        request = {"arguments": arguments, "output": str(output), "variables": {**variables}}
+        pid = self.ask(request)
         return ForkedCommand(self, pid, output)
 
-    def run(self, *arguments: str) -> tuple[int | None, str]:
+    def run(
+        self, *arguments: str, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[int | None, str]:
         """Run a command to its end: exit code, and what it has printed."""
-        command = self.start(*arguments)
+        command = self.start(*arguments, variables=variables)
         return command.wait(300), command.output
 
 
 def _serve() -> None:
     for name in _PRELOADED:
-        __import__(name)
+        # PySpark may not be installed.
+        with suppress(ImportError):
+            __import__(name)
     codes: dict[int, int] = {}
     for line in sys.stdin:
         request = json.loads(line)
@@ -112,20 +123,25 @@ def _serve() -> None:
         else:
             answer = os.fork()
             if not answer:
-                _become(request["arguments"], request["output"])
+                _become(**request)
         print(json.dumps(answer), flush=True)
 
 
-def _become(arguments: list[str], output: str) -> None:
+def _become(arguments: list[str], output: str, variables: Mapping[str, str]) -> None:
     from pyspark_sluice.connector.cli.app import main
 
     code = 70
     try:
         os.setsid()
+        os.environ.update(variables)
         target = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for number in (1, 2):
             os.dup2(target, number)
         os.close(0)
+        if "PYSPARK_GATEWAY_PORT" in variables:
+            from pyspark_sluice.tests.connector.host.living_jvm import connect
+
+            connect()
         code = main(arguments)
     finally:
         sys.stdout.flush()

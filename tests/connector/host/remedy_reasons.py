@@ -37,6 +37,7 @@ FOLLOWED: Mapping[str, Sequence[str]] = {
         "run.py: to: the catalog does not",
     ],
     "tests/connector/host/test_query_ends.py": [
+        "batch_order.py: the query is continued b",
         "start_check.py: path: this query has rea",
         "start_check.py: the table has rows of th",
         "start_check.py: this query writes to ano",

@@ -1,10 +1,11 @@
 """Kills of `sluice run`, and restores of its table and its checkpoint, apart or together.
 
 `make restores`, or `python -m pyspark_sluice.tests.connector.host.restores --kills 50 --seed 7`:
-each round lands a file, some without a record, and kills the run at a random moment. Between them
-the table, the checkpoint or both are backed up, or restored from a backup; the table is taken back
-by its own `RESTORE` or rollback, or compacted by another writer. After that the run ends exact, or
-it is refused by name; then the remedy that the error names makes it exact.
+each round lands a file, some without a record, and kills the run at a random moment. Half of the
+runs are queries of Spark (`--spark`), of which the driver, the Python processes or the whole JVM
+are killed. Between them the table, the checkpoint or both are backed up, or restored from a backup;
+the table is taken back by its own `RESTORE` or rollback, or compacted by another writer. After that
+the run ends exact, or it is refused by name; then the remedy that the error names makes it exact.
 
 Prints seed and figures; exit status 0 only if each id is in the table once, every time.
 """
@@ -13,11 +14,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,11 +34,16 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Operation
 
 from pyspark_sluice.tables.manifests import Manifests
-from pyspark_sluice.tests.connector.host.forked_commands import ForkedCommands
+from pyspark_sluice.tests.connector.host.forked_commands import ForkedCommand, ForkedCommands
+from pyspark_sluice.tests.connector.host.living_jvm import LivingJvm
 from pyspark_sluice.tests.connector.host.query import SCHEMA, Query
 from pyspark_sluice.tests.patience import wait_until
 
 KINDS = ("delta", "iceberg", "parquet")
+
+_PARTS = {"driver of Spark": 12, "workers of Spark": 5, "JVM": 1}
+"""What is killed of a query of Spark, and how often; the driver has the sink."""
+
 _PLACES = ("table", "checkpoint", "both")
 _STEPS = {
     "delta": (*_PLACES, "log of the table", "take back", "take back", "compact"),
@@ -58,8 +67,10 @@ class Restores:
         self.ids = self.files = self.forks = 0
         self.backups: list[Path] = []
         """The checkpoint of each."""
-        self.spark = 0.0
-        """Share of runs that are queries of Spark."""
+        self.jvm, self.spark = LivingJvm(), 0.0
+        """Where queries of Spark run, and their share of the runs."""
+        self.forked: Path | None = None
+        """The checkpoint that the newest fork continues."""
         self.figures: Counter[str] = Counter()
         self.history: list[str] = []
 
@@ -73,9 +84,7 @@ class Restores:
     def arguments(self) -> list[str]:
         """The arguments of the run."""
         checkpoint = ["--checkpoint", str(self.query.checkpoint), "--schema", SCHEMA]
-        spark = ["--spark", "local[2]"] if self.random.random() < self.spark else []
-        self.figures["runs of Spark"] += bool(spark)
-        return ["run", str(self.query.source), "--to", self.to, *checkpoint, *spark]
+        return ["run", str(self.query.source), "--to", self.to, *checkpoint]
 
     @property
     def expected(self) -> Counter[int]:
@@ -106,16 +115,41 @@ class Restores:
     def _kill(self) -> None:
         """SIGKILL to the run and its workers, soon after a batch was begun or at its start."""
         before = self.query.logged("offsets")
-        process = self.commands.start(*self.arguments)
+        is_spark = self.random.random() < self.spark
+        process = self._start(is_spark=is_spark)
 
         def is_reached() -> bool:
             return self.query.logged("offsets") != before or process.poll() is not None
 
-        if self.random.random() < 0.8:
+        (whose,) = self.random.choices([*_PARTS], [*_PARTS.values()])
+        whose = whose if is_spark else "sluice run"
+        # A driver that is killed at its start may leave a context behind that comes later.
+        if self.random.random() < 0.8 or whose != "sluice run":
             wait_until(is_reached, "a batch", 240)
-        if process.wait(self.random.uniform(0.0, 0.3)) is None:
+        if process.wait(self.random.uniform(0.0, 1.5 if is_spark else 0.3)) is None:
             self._note("kills")
-            process.kill()
+            self._note(f"killed: {whose}")
+            self._end(process, whose)
+
+    def _start(self, *, is_spark: bool) -> ForkedCommand:
+        if not is_spark:
+            return self.commands.start(*self.arguments)
+        variables = self.jvm.variables()
+        return self.commands.start(*self.arguments, "--spark", "local[2]", variables=variables)
+
+    def _end(self, process: ForkedCommand, whose: str) -> None:
+        if whose == "workers of Spark":
+            for pid in self.jvm.workers():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            # The query may just have ended.
+            assert process.wait(240) is not None, f"{self.history}: {process.output}"
+            return
+        process.kill()
+        if whose == "JVM":
+            self.jvm.kill()
+        elif whose == "driver of Spark":
+            self.jvm.end_query()
 
     def _note(self, step: str) -> None:
         self.figures[step] += 1
@@ -149,6 +183,7 @@ class Restores:
         if what == "both" and self.query.checkpoint != self.backups[backup]:
             # Backups of the fork are of a history that does not come.
             self.query.checkpoint = self.backups[backup]
+            self.forked = None
             del self.backups[backup + 1 :]
         both = [self.query.table, self.query.checkpoint]
         chosen = {"checkpoint": both[1:], "both": both}.get(what, both[:1])
@@ -213,12 +248,28 @@ class Restores:
         self._note("settled")
         outcome = f"exit {code}, lost {sorted(lost)}, doubled {sorted(doubled)}: {output}"
         assert (code, lost, doubled) == (0, Counter(), Counter()), f"{self.history}: {outcome}"
+        if self.forked is not None:
+            self._start_forked(self.forked)
+            self.forked = None
+
+    def _start_forked(self, checkpoint: Path) -> None:
+        """The fork has read what the table lacked, so the query that it continues has ended."""
+        fork, self.query.checkpoint = self.query.checkpoint, checkpoint
+        process = self._start(is_spark=self.random.random() < self.spark)
+        code, output = process.wait(300), process.output
+        self.query.checkpoint = fork
+        assert code, f"{self.history}: {output}"
+        assert "is continued by another one" in output, f"{self.history}: {output}"
+        self._note("refused: continued by a fork")
 
     def run_to_end(self) -> tuple[int | None, str]:
         """Run; where it is refused, carry out the remedy and run again. Exit code and output."""
         for _ in range(4):
-            code, output = self.commands.run(*self.arguments)
+            is_spark = self.random.random() < self.spark
+            process = self._start(is_spark=is_spark)
+            code, output = process.wait(300), process.output
             if not code:
+                self._note("ended by Spark" if is_spark else "ended by sluice run")
                 break
             # Spark logs tracebacks of its own; the error of the command is the last line.
             assert "Traceback" not in output or "Spark" in output, output
@@ -261,7 +312,8 @@ class Restores:
             return
         self._note("forked")
         # With the old checkpoint, the table can get all batches again; or nobody has it any more.
-        if self.random.random() < 0.5:
+        self.forked = checkpoint if self.random.random() < 0.5 else None
+        if self.forked is None:
             shutil.rmtree(checkpoint)
         self.query.checkpoint = new
 
@@ -296,6 +348,7 @@ def run(
     seed: int,
     spark: float = 0.0,
     make: type[Restores] | None = None,
+    jvm: LivingJvm | None = None,
 ) -> Counter[str]:
     """Rounds until there were so many kills; the figures.
 
@@ -310,7 +363,7 @@ def run(
     outputs.mkdir(parents=True)
     with ForkedCommands(outputs, variables) as commands:
         restores = (make or Restores)(root, kind, seed, commands)
-        restores.spark = spark
+        restores.jvm, restores.spark = jvm or restores.jvm, spark
         while restores.figures["kills"] < kills:
             restores.round()
         restores.settle()
@@ -322,16 +375,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200, help="over all kinds of tables")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    parser.add_argument("--spark", type=float, default=0.05, help="share of runs of Spark")
+    parser.add_argument("--spark", type=float, default=0.5, help="share of runs of Spark")
     parser.add_argument("--kind", choices=KINDS, help="one kind of table only")
     given = parser.parse_args()
     kinds = [given.kind] if given.kind else KINDS
+    kills, jvm = -(-given.kills // len(kinds)), LivingJvm()
     for at, kind in enumerate(kinds):
         with tempfile.TemporaryDirectory(prefix="sluice-restores-") as folder:
             seed = given.seed + at
             print(json.dumps({"table": kind, "seed": seed}), file=sys.stderr, flush=True)
-            figures = run(Path(folder), kind, -(-given.kills // len(kinds)), seed, given.spark)
+            figures = run(Path(folder), kind, kills, seed, given.spark, jvm=jvm)
         print(json.dumps({"table": kind, "seed": seed, **figures}), flush=True)
+    jvm.kill()
 
 
 if __name__ == "__main__":

@@ -102,6 +102,8 @@ def test_the_table_was_restored(night, part):
     night.put("3.json", {"id": 3})
     night.works(add if part != "orders" else fork)
     assert ids(night) == [1, 2, 3]
+    if part == "orders":
+        refused(night, CALL, "the query is continued by another one")
 
 
 def test_two_starts(night):

@@ -15,7 +15,9 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
 from pyspark_sluice.connector.host.worker_pool import WorkerPool
-from pyspark_sluice.errors import SluiceError
+from pyspark_sluice.connector.query.start_check import USUAL_TERMS, check_start
+from pyspark_sluice.errors import SluiceError, TableError
+from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.connector.host.query import Query
 
 pytestmark = pytest.mark.slow
@@ -203,3 +205,29 @@ def test_a_query_of_spark_is_refused_as_well_and_a_command_says_that_it_is_meant
     assert claims(query) == before
     assert main(["rebind", str(query.checkpoint), "--yes"]) == 0
     start_in_spark(query)
+
+
+def test_a_query_that_a_fork_continues_in_its_table_is_refused_by_both_hosts(query, tmp_path):
+    old, fork, table = query.checkpoint, tmp_path / "ck-2", f"delta:{query.table}"
+    assert main(["fork", str(old), str(fork), "--yes"]) == 0
+    query.checkpoint = fork
+    assert query.run_here()[0] == 0
+    query.checkpoint = old
+    refused(query, f"whose state is {fork}")
+    texts = query.options(writeTo=str(query.table))
+    with pytest.raises(TableError, match="continued by another one"):
+        check_start(texts, DeltaSink(str(query.table), {}), USUAL_TERMS)
+    for command in ("add-batches", "remove-batches"):
+        assert main([command, str(old), table, "--yes"]) == 5
+    at_table = ["--at-table", table, "--yes"]
+    assert main(["fork", str(old), str(tmp_path / "ck-3"), *at_table]) == 5
+    query.land("2.json", range(20, 30))
+    query.checkpoint = fork
+    assert query.run_here()[0] == 0
+    assert query.in_table() == query.landed
+    # For queries that read different files, which these two do not.
+    query.checkpoint = old
+    assert query.run_here("--new-table")[0] == 0
+    query.land("3.json", range(30, 40))
+    assert query.run_here()[0] == 0
+    assert query.in_table() == query.landed + Counter(range(10, 30))
