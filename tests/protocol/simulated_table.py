@@ -151,7 +151,10 @@ class SimulatedTable(TableSink):
     def remove(
         self, table: Sequence[Commit], paths: Sequence[str], lineage: str, newest: TableMark
     ) -> None:
-        self._append(table, Commit(lineage, newest, (), paths))
+        try:
+            self._append(table, Commit(lineage, newest, (), paths))
+        except _Conflict as error:
+            raise TableError("batches were not removed from the table", self._name) from error
 
     @override
     def _commit(self, table: Sequence[Commit], batch: WrittenBatch) -> None:
