@@ -30,6 +30,7 @@ class Outcome:
     not_begun: NotBegun = field(default_factory=NotBegun)
     returned: list[ReturnedSplit] = field(default_factory=list)
     dropped: dict[int, int] = field(default_factory=dict)
+    filtered: dict[int, int] = field(default_factory=dict)
     skipped: dict[int, str] = field(default_factory=dict)
     events: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -75,6 +76,8 @@ class Outcome:
         # Few splits have any, and a commit may list thousands of splits.
         if report.dropped_records:
             self.dropped[index] = report.dropped_records
+        if report.filtered_rows:
+            self.filtered[index] = report.filtered_rows
         if isinstance(report, SplitUnfinished):
             columns = serializer.serialize([report.remainder]).to_pydict()
             self.unfinished.append(UnfinishedSplit(index=index, remainder=columns))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import pyarrow as pa
 
@@ -15,6 +15,9 @@ from ..checkpoint_meta.stores.contract import StateStore
 from .budget import RemainingBudget
 
 SplitT = TypeVar("SplitT", bound=Split)
+
+UNKNOWN_ROWS: Final = -1
+"""In a number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,10 @@ class SplitFinished:
     skipped: str = ""
     """Why an option skipped the split or its remainder; empty if it was not skipped."""
 
+    filtered_rows: int = 0
+    """Number of rows that an option dropped, also without decoding them; UNKNOWN_ROWS if the file
+    was not opened."""
+
 
 @dataclass(frozen=True, slots=True)
 class SplitUnfinished(Generic[SplitT]):
@@ -50,6 +57,7 @@ class SplitUnfinished(Generic[SplitT]):
 
     seconds: float = 0.0
     dropped_records: int = 0
+    filtered_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -401,6 +401,7 @@ class _Run(Generic[SplitT]):
             not_begun=outcome.not_begun,
             returned=sorted(outcome.returned, key=lambda split: split.index),
             dropped_records=outcome.dropped,
+            filtered_rows=outcome.filtered,
             skipped=outcome.skipped,
             events=outcome.events,
             finished=int(time.time() * 1_000_000),

@@ -25,7 +25,7 @@ from ..checkpoint_meta.documents.written_file import Removal
 from ..checkpoint_meta.storage.client_options import client_config
 from ..checkpoint_meta.storage.open_storage import open_storage
 from ..checkpoint_meta.storage.providers import BY_SCHEME
-from ..checkpoint_meta.storage.urls import absolute, scheme_of, storage_url
+from ..checkpoint_meta.storage.urls import Location
 from ..checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
 from ..checkpoint_meta.stores.open_store import open_store
 from ..errors import OptionError, TableError
@@ -79,13 +79,15 @@ class DeltaSink(TableSink):
         Raises:
             OptionError: a file system that deltalake does not know, or on which it can hang.
         """
-        super().__init__(storage_url(absolute(table)), storage_options)
-        if scheme_of(self._name) not in ("", "file", *BY_SCHEME):
+        place = Location.of(table)
+        super().__init__(place.url, storage_options)
+        self._scheme = place.scheme
+        if place.scheme not in ("", *BY_SCHEME):
             # Its client for HDFS waits for ever where a connection to a DataNode breaks.
             raise OptionError(
                 "a Delta table cannot be written there",
                 table,
-                f"the file system {scheme_of(self._name)!r}",
+                f"the file system {place.scheme!r}",
                 "a local path, or one of " + ", ".join(f"{scheme}://" for scheme in BY_SCHEME),
                 "Keep the table there, or write Parquet files with manifests.",
             )
@@ -97,10 +99,9 @@ class DeltaSink(TableSink):
     @property
     def client_options(self) -> dict[str, str] | None:
         """The storage options by the names that deltalake has for them."""
-        scheme = scheme_of(self._name)
-        if not scheme or scheme == "file":
+        if not self._scheme:
             return None
-        config = client_config(scheme, self._storage_options)
+        config = client_config(self._scheme, self._storage_options)
         # By itself delta-rs asks a store that does not answer for three minutes.
         options = {"retry_timeout": "15s"}
         options |= {name: str(value) for name, value in config.store.items()}

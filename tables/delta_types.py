@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from ..reader.files.evolution.column_names import ColumnNames
+
 _INTEGERS: Final = ("byte", "short", "integer")
 """Types that Parquet stores alike: files of one can be read as a wider one."""
 
@@ -40,11 +42,11 @@ def both(one: Any, other: Any, where: str, *, of_table: bool) -> Any:
 def _fields(one: Sequence[Any], other: Sequence[Any], where: str, *, of_table: bool) -> list[Any]:
     fields = {field["name"]: field for field in one}
     new_fields = {field["name"]: field for field in other}
-    by_case = {name.lower(): name for name in fields}
+    names = ColumnNames(fields)
     for name, field in new_fields.items():
         if name not in fields:
-            if name.lower() in by_case:
-                message = f"{where}.{name} is {by_case[name.lower()]} in the table"
+            if name in names:
+                message = f"{where}.{name} is {names.find(name)} in the table"
                 raise ValueError(message.lstrip("."))
             fields[name] = {**field, "nullable": True}
             continue

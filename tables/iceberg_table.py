@@ -21,6 +21,7 @@ from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.partition_spec import paths_of
 from ..reader.direct_write.statistics import Path, leaves
 from ..reader.direct_write.table_fit import required, with_demands, with_promises
+from ..reader.files.evolution.column_names import ColumnNames
 from .batch_order import TableMark, batches_in, inputs_by_files, mark_by_files, not_retained
 from .iceberg_files import (
     NAME_MAPPING,
@@ -276,14 +277,14 @@ class IcebergSink(TableSink):
     def _check_columns(self, table: Table, columns: pa.Schema) -> None:
         """Refuse what pyiceberg does not: it would add a column that engines take for another."""
         schema = table.schema()
-        column_names = {name.lower(): name for name in schema.column_names}
+        column_names = ColumnNames(schema.column_names)
         paths = [leaf.path for leaf in leaves(columns) if leaf.path is not None]
         names = {".".join(path[: n + 1]) for path in paths for n in range(len(path))}
         names.update(columns.names)
         problems = [
-            f"{name} is {column_names[name.lower()]} in the table"
+            f"{name} is {column_names.find(name)} in the table"
             for name in sorted(names)
-            if column_names.get(name.lower(), name) != name
+            if column_names.find(name) not in (name, None)
         ]
         if problems:
             raise TableError(

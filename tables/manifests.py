@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from typing_extensions import override
 
 from ..checkpoint_meta.documents.batch_mark import BatchMark, TableInput
-from ..checkpoint_meta.storage.urls import absolute, hadoop_pattern
+from ..checkpoint_meta.storage.urls import Location, hadoop_pattern
 from ..checkpoint_meta.stores.contract import in_parallel
 from ..checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
 from ..checkpoint_meta.stores.open_store import open_store
@@ -37,7 +37,7 @@ class Manifests(TableSink):
     format = "manifests"
 
     def __init__(self, directory: str, storage_options: Mapping[str, Any]) -> None:
-        super().__init__(absolute(directory), storage_options)
+        super().__init__(Location.of(directory).url, storage_options)
         self._store = open_store(self._name, storage_options)
 
     @override

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ..checkpoint_meta.documents.batch_mark import TableInput
 from ..checkpoint_meta.documents.written_file import FileName
 from ..checkpoint_meta.storage.open_storage import open_storage
-from ..checkpoint_meta.storage.urls import absolute, scheme_of
+from ..checkpoint_meta.storage.urls import Location
 from .batch_order import TableMark
 from .delta_table import DeltaSink
 from .iceberg_files import written_name
@@ -44,7 +44,7 @@ class TableFiles:
             paths = iceberg.inspect.all_data_files().column("file_path").to_pylist()
             snapshots = Snapshots.of(iceberg.metadata)
             return cls(_names(paths), partial(snapshots.mark, iceberg.properties))
-        if scheme_of(table) not in ("hdfs", "viewfs"):  # deltalake does not know it
+        if Location.of(table).scheme not in ("hdfs", "viewfs"):  # deltalake does not know it
             sink = DeltaSink(table, storage_options)
             delta = sink.opened()
             if delta is not None:
@@ -130,7 +130,7 @@ def _names(paths: Iterable[str]) -> frozenset[str]:
 
 
 def _tables(write_to: str, storage_options: Mapping[str, Any]) -> Iterator[str]:
-    storage, root = open_storage(absolute(write_to), storage_options)
+    storage, root = open_storage(write_to, storage_options)
     yield f"{storage.url(root).rstrip('/')}/{MANIFESTS}"
     parts = root.rstrip("/").split("/")
     for count in range(len(parts), 0, -1):

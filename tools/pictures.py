@@ -1,6 +1,4 @@
-"""Draws docs/pictures/watch.svg and report.png from a query that runs; needs Chromium.
-
-The query has a coordinator and readers, but no Spark, which neither of the pictures shows.
+"""Draws docs/pictures/watch.svg and report.png from a feed of `sluice run`; needs Chromium.
 
 `python tools/pictures.py` draws both. With a folder (`python tools/pictures.py --looks FOLDER`) it
 also writes them as people with other screens see them: a narrow terminal, a narrow page, dark mode.
@@ -10,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import json
+import functools
 import os
 import pty
 import shutil
@@ -25,14 +23,13 @@ from pathlib import Path
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 
 _LOOKS = 20
-_ROWS = 4_000
+_ROWS = 60_000
 
 
 def main() -> None:
-    """Run a query whose backlog shrinks, and take pictures of what the commands show of it."""
+    """Run a feed whose backlog shrinks, and take pictures of what the commands show of it."""
     from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
     from pyspark_sluice.examples.demo.report.html_page import write_report
-    from pyspark_sluice.tests.patience import wait_until
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--looks", type=Path, help="write the other widths and modes into here")
@@ -42,19 +39,18 @@ def main() -> None:
         sys.exit("sluice: no Chromium on this machine")
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "lake"
-        query = _Running(home)
+        feed = _Feed(home)
+        state = home / "checkpoints" / "orders"
         try:
-            wait_until(lambda: query.batches >= 8, "eight batches")
-            state = home / "checkpoints" / "orders"
             _watched(state, 100, PICTURES / "watch.svg", _LOOKS)
             if looks:
                 looks.mkdir(parents=True, exist_ok=True)
                 _watched(state, 120, looks / "watch-120.svg", 5)
                 _watched(state, 50, looks / "watch-50.svg", 5)
             page = home / "report.html"
-            write_report(open_store(str(state)), page)
+            write_report(open_store(str(state / "sluice" / "source")), page)
         finally:
-            query.stop()
+            feed.stop()
         _shot(browser, page, PICTURES / "report.png", 900, 1500, dark=False)
         if looks:
             for path in looks.glob("watch-*.svg"):
@@ -65,46 +61,49 @@ def main() -> None:
                     _shot(browser, page, target, width, 2300, dark=mode == "dark")
 
 
-class _Running:
-    """A query of JSON files that reads four files a batch, a batch every two seconds."""
+class _Feed:
+    """`sluice run` with a backlog of JSON files, four of which it reads a batch; more arrive."""
 
     def __init__(self, home: Path) -> None:
-        from pyspark_sluice.enumerator import BatchLimits
-        from pyspark_sluice.tests.connector.queries import Query
-
-        self.batches = 0
-        self._stopped = threading.Event()
-        self._query = Query(
-            home, str(home / "checkpoints" / "orders" / "sluice" / "source"),
-            discoveryInterval="500ms", onSplitError="return", mode="FAILFAST",
+        self._landing = home / "landing"
+        self._landing.mkdir(parents=True)
+        for number in range(400):
+            _land(self._landing, number)
+        (self._landing / "order-0003.json").write_text('{"id": 1, "country": "CH"\n')
+        options = ("maxFilesPerTrigger=4", "onSplitError=return", "mode=FAILFAST")
+        self._process = subprocess.Popen(
+            [
+                sys.executable, "-m", "pyspark_sluice", "run", str(self._landing),
+                "--to", f"delta:{home / 'orders'}", "--every", "2s", "--schema", "id long",
+                "--checkpoint", str(home / "checkpoints" / "orders"),
+                *(word for option in options for word in ("--option", option)),
+            ]
         )  # fmt: skip
-        self._query.settings["limits"] = BatchLimits(files=4)
-        self._query.restart()
-        for number in range(150):
-            _land(self._query.data, number)
-        (self._query.data / "order-0003.json").write_text('{"id": 1, "country": "CH"\n')
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stopped.wait(2.0):
-            ref = self._query.plan()
-            self._query.read(ref)
-            self._query.done = ref
-            self.batches += 1
-            _land(self._query.data, 150 + self.batches)
+        number = 400
+        while not self._stopped.wait(1.0):
+            _land(self._landing, number)
+            number += 1
 
     def stop(self) -> None:
         self._stopped.set()
         self._thread.join()
-        self._query.coordinator.close()
+        self._process.terminate()
+        self._process.wait(60)
+
+
+@functools.cache
+def _text(rows: int) -> str:
+    return "".join(f'{{"id": {at}}}\n' for at in range(rows))
 
 
 def _land(landing: Path, number: int) -> None:
-    rows = _ROWS + 400 * (number % 7)
-    lines = (json.dumps({"id": at}) for at in range(rows))
     hidden = landing / f".order-{number:04}"
-    hidden.write_text("\n".join(lines))
+    hidden.write_text(_text(_ROWS + 6_000 * (number % 7)))
     hidden.rename(landing / f"order-{number:04}.json")
 
 
@@ -142,6 +141,8 @@ def _shot(browser: str, page: Path, target: Path, width: int, height: int, *, da
     subprocess.run(
         [
             browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            f"--user-data-dir={page.parent / '.browser'}",
             f"--blink-settings=preferredColorScheme={0 if dark else 1}",
             f"--window-size={width},{height}", f"--screenshot={target}", page.as_uri(),
         ],

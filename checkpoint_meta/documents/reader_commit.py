@@ -119,6 +119,9 @@ class ReaderCommit(_OfAttempt):
     dropped_records: Mapping[int, int] = {}
     """Index -> malformed records dropped; only where any were."""
 
+    filtered_rows: Mapping[int, int] = {}
+    """Index -> rows that the filter dropped, -1 if unknown; only where any were."""
+
     skipped: Mapping[int, str] = {}
     """Index -> why configuration skipped it."""
 

@@ -143,13 +143,17 @@ REPLACES, RETRACTS = 1, 2
 """Values of `FileSplit.replaces`."""
 
 
-def retraction_of(path: str, modified: int = -1) -> FileSplit:
+def directory_of(path: str) -> str:
+    """The directory right in which a file is, as paths of files begin."""
+    return path.rpartition("/")[0]
+
+
+def retraction_of(path: str) -> FileSplit:
     """A split of a file that is gone, or whose rows are not wanted: one nominal byte, never read.
 
-    Its version is that of no file, so a file that comes back is there in another one. `modified`
-    is of the version whose rows are not wanted: a later one was not meant.
+    Its version is that of no file, so a file that comes back is there in another one.
     """
-    return FileSplit(FileVersion(path, 1, modified, GONE_MARK), 0, 1, replaces=RETRACTS)
+    return FileSplit(FileVersion(path, 1, -1, GONE_MARK), 0, 1, replaces=RETRACTS)
 
 
 FIGURES = "figures"

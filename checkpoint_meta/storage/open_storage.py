@@ -17,34 +17,32 @@ from .hdfs_storage import HdfsStorage
 from .local_storage import LocalStorage
 from .providers import BY_SCHEME
 from .sftp_storage import SftpStorage
-from .urls import local_path, scheme_of, storage_url
+from .urls import Location
 
 
-def supports_drafts(url: str, storage_options: Mapping[str, Any]) -> bool:
+def supports_drafts(place: Location, storage_options: Mapping[str, Any]) -> bool:
     """Return True where `Storage.begin` works: on no file system of fsspec, nor by SFTP."""
-    scheme = scheme_of(url)
-    if scheme in BY_SCHEME:
+    if place.scheme in BY_SCHEME:
         return not uses_fsspec(storage_options)
-    return scheme == HdfsStorage.scheme or local_path(url) is not None
+    return place.scheme in ("", HdfsStorage.scheme)
 
 
 def open_storage(
-    url: str, storage_options: Mapping[str, Any], *, root: str = ""
+    place: str | Location, storage_options: Mapping[str, Any], *, root: str = ""
 ) -> tuple[Storage, str]:
     """The storage of a path or URL, and its name there; touches nothing.
 
     Paths in one bucket or file system have the same object. `root` is the directory of local files
-    below which new directories are made durable; by default `url` itself.
+    below which new directories are made durable; by default the place itself.
 
     Raises:
         OptionError: storage options that the client does not know, or it is not installed.
     """
-    path = local_path(url)
-    if path is not None:
-        return LocalStorage((root and local_path(root)) or path), path
-    url = storage_url(url)
-    scheme, _, rest = url.partition("://")
-    bucket, _, key = rest.partition("/")
+    place = Location.of(place)
+    scheme, url = place
+    if place.is_local:
+        return LocalStorage(root or url), url
+    bucket, key = place.parts
     options = dict(storage_options)
     # Clients have threads, which a forked process does not inherit.
     process = os.getpid()

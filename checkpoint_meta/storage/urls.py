@@ -1,4 +1,4 @@
-r"""What a path given by a user means: a local path, or a URL for fsspec; alone or among several.
+r"""What a path given by a user means: a `Location`; alone or among several.
 
 `load` is given one path or several, each with or without wildcards. Several are separated by
 commas, as Hadoop has them: those within `{a,b}` separate alternatives. A backslash before one of
@@ -28,24 +28,66 @@ _PATTERN = re.compile(r"[*?\[\]{}\\]")
 _LOCAL_SCHEMES = ("file", "local")
 
 
-def local_path(url: str) -> str | None:
-    """The absolute local path that `url` names, or None if it names another file system.
+class Location(NamedTuple):
+    """A place of files, parsed: what the operating system opens, or a URL."""
 
-    Plain paths are taken literally; `file:` URLs are unquoted, as Hadoop and browsers write them.
-    """
-    scheme = _SCHEME.match(url)
-    if scheme is None:
-        return os.path.abspath(os.path.expanduser(url))
-    if scheme.group(1).lower() not in _LOCAL_SCHEMES:
-        return None
-    # Hadoop writes `file:/a`, browsers write `file:///a`.
-    rest = url[scheme.end() :]
-    return os.path.abspath("/" + os.fsdecode(unquote_to_bytes(rest)).lstrip("/"))
+    scheme: str
+    """fsspec's name of the file system (`s3` for Hadoop's `s3a`); empty for a local path."""
+
+    url: str
+    """The absolute local path, or the URL with that scheme."""
+
+    @classmethod
+    def of(cls, place: str | Location) -> Location:
+        """Parse a path or URL; a location is returned as it is.
+
+        Plain paths are taken literally; `file:` URLs are unquoted, as Hadoop and browsers write
+        them.
+        """
+        if isinstance(place, Location):
+            return place
+        match = _SCHEME.match(place)
+        if match is None:
+            return cls("", os.path.abspath(os.path.expanduser(place)))
+        scheme = match[1].lower()
+        if scheme in _LOCAL_SCHEMES:
+            # Hadoop writes `file:/a`, browsers write `file:///a`.
+            rest = os.fsdecode(unquote_to_bytes(place[match.end() :]))
+            return cls("", os.path.abspath("/" + rest.lstrip("/")))
+        scheme = FSSPEC_SCHEMES.get(scheme, scheme)
+        return cls(scheme, scheme + place[match.end(1) :])
+
+    @property
+    def is_local(self) -> bool:
+        """True for what the operating system opens."""
+        return not self.scheme
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """The authority of a URL, such as a bucket, and the key without the slash before it."""
+        authority, _, key = self.url.partition("://")[2].partition("/")
+        return authority, key
+
+    @property
+    def resolved(self) -> str:
+        """The one text of a place, however it is written: links, `..`, slashes, schemes, hosts.
+
+        Only to compare places. Buckets are compared without case, and containers without accounts.
+        """
+        if self.is_local:
+            return os.path.realpath(self.url)
+        scheme, (authority, key) = self.scheme, self.parts
+        if scheme in BY_SCHEME:
+            scheme, authority = BY_SCHEME[scheme].path_scheme, authority.partition("@")[0]
+        authority = authority.lower().removesuffix(":8020" if scheme == "hdfs" else "\0")
+        # normpath keeps two slashes at the beginning.
+        key = posixpath.normpath(f"/{key}").lstrip("/")
+        return f"{scheme}://{authority}/{key}".rstrip("/")
 
 
 def local_name(path: str) -> str:
     """The path of a local file, as state has it, in the form that the operating system opens."""
-    return path if path.startswith("/") else local_path(path) or path
+    return path if path.startswith("/") else Location.of(path).url
 
 
 def is_local(path: str) -> bool:
@@ -57,7 +99,7 @@ def written_path(path: str) -> str:
     """A local path as state and messages have it: text that is valid UTF-8.
 
     Names are bytes; one that is not UTF-8 makes the whole path a `file:` URL, in which every
-    odd byte is quoted. `local_path` gives back the path that can be opened.
+    odd byte is quoted. `Location.of` gives back the path that can be opened.
     """
     try:
         # Python has odd bytes of names as lone surrogates, which neither JSON nor Arrow can hold.
@@ -71,7 +113,7 @@ def shown_path(path: str) -> str:
     """A written path with U+FFFD for what is no UTF-8: its parts are names again."""
     if not path.startswith("file://"):
         return path
-    return shown_name(local_path(path) or path)
+    return shown_name(Location.of(path).url)
 
 
 def shown_name(path: str) -> str:
@@ -101,12 +143,6 @@ def _quoted(path: str) -> str:
     return _ODD.sub(lambda match: quote(match[0], safe=""), path)
 
 
-def absolute(url: str) -> str:
-    """`url`, or the absolute local path that it names."""
-    path = local_path(url)
-    return url if path is None else path
-
-
 def hadoop_path(url: str) -> str:
     """`url`, or the absolute local path that Hadoop and Spark take it for.
 
@@ -132,35 +168,9 @@ def scheme_of(url: str) -> str:
     return "" if scheme is None else scheme.group(1).lower()
 
 
-def storage_url(url: str) -> str:
-    """`url` with Hadoop's names of file systems replaced by fsspec's (`s3a` becomes `s3`)."""
-    scheme = _SCHEME.match(url)
-    if scheme is None:
-        return url
-    name = scheme.group(1).lower()
-    return FSSPEC_SCHEMES.get(name, name) + url[scheme.end(1) :]
-
-
 def join(url: str, *parts: str) -> str:
     """`url` with `parts` appended, one slash between each."""
     return "/".join([url.rstrip("/"), *parts])
-
-
-def resolved(url: str) -> str:
-    """The one text of a place, however it is written: links, `..`, slashes, schemes, hosts.
-
-    Only to compare places. Buckets are compared without case, and containers without accounts.
-    """
-    path = local_path(url)
-    if path is not None:
-        return os.path.realpath(path)
-    scheme, _, rest = storage_url(url).partition("://")
-    authority, _, key = rest.partition("/")
-    if scheme in BY_SCHEME:
-        scheme, authority = BY_SCHEME[scheme].path_scheme, authority.partition("@")[0]
-    authority = authority.lower().removesuffix(":8020" if scheme == "hdfs" else "\0")
-    # normpath keeps two slashes at the beginning.
-    return f"{scheme}://{authority}/{posixpath.normpath(f'/{key}').lstrip('/')}".rstrip("/")
 
 
 _WILD = re.compile(r"(?<!\\)(?:\\\\)*[*?\[{]")
@@ -176,16 +186,11 @@ class LoadedPath(NamedTuple):
     given: str
     """As the user wrote it."""
 
-    base: str
-    """Absolute local path, or URL, of what is fixed."""
+    base: Location
+    """What is fixed."""
 
     wildcards: tuple[str, ...]
     """Patterns of the names below `base`, a level each; beneath the last is a whole tree."""
-
-    @property
-    def is_local(self) -> bool:
-        """True for what the operating system opens."""
-        return local_path(self.base) is not None
 
 
 def loaded_paths(text: str) -> list[LoadedPath]:
@@ -250,7 +255,7 @@ def _parsed(path: str) -> LoadedPath:
     scheme = scheme_of(path)
     # `::` chains file systems of fsspec; where a wildcard would belong is not defined there.
     if scheme in _LITERAL or "::" in path:
-        return LoadedPath(path, path.replace("\\,", ","), ())
+        return LoadedPath(path, Location.of(path.replace("\\,", ",")), ())
     if scheme in _LOCAL_SCHEMES:
         # A quoted mark such as %2A is a character of the name, never a wildcard.
         path = os.fsdecode(unquote_to_bytes(_QUOTED_MARK.sub(r"%5C\g<0>", path)))
@@ -267,6 +272,4 @@ def _parsed(path: str) -> LoadedPath:
     if ".." in rest:
         raise ValueError(f"{path!r} has .. after a wildcard")
     fixed = _ESCAPED.sub(r"\1", base) or ("/" if path.startswith("/") else ".")
-    if scheme in ("", *_LOCAL_SCHEMES):
-        return LoadedPath(path, os.path.abspath(os.path.expanduser(fixed)), tuple(rest))
-    return LoadedPath(path, storage_url(fixed), tuple(rest))
+    return LoadedPath(path, Location.of(fixed), tuple(rest))

@@ -16,7 +16,7 @@ from ..storage.hdfs_storage import SCHEME
 from ..storage.open_storage import open_storage
 from ..storage.providers import PROVIDERS
 from ..storage.storage_errors import BeyondTheEnd
-from ..storage.urls import local_path, scheme_of, storage_url
+from ..storage.urls import Location
 from .contract import RetryingStateStore, StateStore
 
 __all__ = ["RetryingStateStore", "StateStore", "StorageStateStore", "open_store"]
@@ -25,10 +25,13 @@ __all__ = ["RetryingStateStore", "StateStore", "StorageStateStore", "open_store"
 class StorageStateStore(StateStore):
     """State below a path or URL; each operation is one try."""
 
-    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, place: str | Location, storage_options: Mapping[str, Any] | None = None
+    ) -> None:
+        place = Location.of(place)
         self._options = storage_options
-        self._storage, self._root = open_storage(url, storage_options or {})
-        self.location = local_path(url) or storage_url(url)
+        self._storage, self._root = open_storage(place, storage_options or {})
+        self.location = place.url
 
     def _name(self, name: str) -> str:
         return f"{self._root.rstrip('/')}/{name}"
@@ -79,34 +82,27 @@ of the first generation, OSS, the in-memory one) is not in the list.
 """
 
 
-def check_atomic_create(url: str) -> None:
-    """Raise unless the file system of `url` is one of `ATOMIC_CREATE`.
-
-    Raises:
-        StateError: names the file system and those that are accepted.
-    """
-    scheme = scheme_of(url)
-    if scheme not in ATOMIC_CREATE:
-        raise StateError(
-            "state cannot be kept on this file system: its create is not known to be atomic",
-            url,
-            f"the file system {scheme!r}",
-            "a local path or one of " + ", ".join(ATOMIC_CREATE),
-            "Point stateLocation at one of those. The data can stay where it is.",
-        )
-
-
 def open_store(
-    url: str, storage_options: Mapping[str, Any] | None = None, *, to_read: bool = False
+    place: str | Location,
+    storage_options: Mapping[str, Any] | None = None,
+    *,
+    to_read: bool = False,
 ) -> StateStore:
     """The store for a path or URL, with retries; nothing is created or looked at yet.
 
     With `to_read` any file system will do: what others have written is only looked at.
 
     Raises:
-        StateError: a file system whose create is not atomic.
+        StateError: a file system whose create is not known to be atomic.
         OptionError: storage options that the client does not know.
     """
-    if local_path(url) is None and not to_read:
-        check_atomic_create(storage_url(url))
-    return RetryingStateStore(StorageStateStore(url, storage_options))
+    place = Location.of(place)
+    if not (to_read or place.is_local or place.scheme in ATOMIC_CREATE):
+        raise StateError(
+            "state cannot be kept on this file system: its create is not known to be atomic",
+            place.url,
+            f"the file system {place.scheme!r}",
+            "a local path or one of " + ", ".join(ATOMIC_CREATE),
+            "Point stateLocation at one of those. The data can stay where it is.",
+        )
+    return RetryingStateStore(StorageStateStore(place, storage_options))

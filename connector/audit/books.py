@@ -112,12 +112,12 @@ class Sides:
         known, here = self._at(self.state.keys) >= 0, self._at(self.listed.keys) >= 0
         left_out = (self._at(self.listed.left_out) >= 0) & ~known & ~here
         kind = self._placed(self.state.keys, self.state.kind, WAITING)
-        is_retracted = known & (kind == RETRACTED)
-        found = (known & ~is_retracted) | here | left_out
+        found = (known & (kind != RETRACTED)) | here | left_out
         # A file that is there, and whose rows an order has taken back.
         kind = np.where(left_out | (here & (kind == RETRACTED)), SKIPPED, kind)
         good = self._placed(self.state.keys, self.state.good, 0)
         bad = self._placed(self.state.keys, self.state.bad, 0)
+        filtered = self._placed(self.state.keys, self.state.filtered, 0)
         is_declared, left = self._left(found, recounted)
         table = None
         if self.table is not None:
@@ -136,25 +136,31 @@ class Sides:
             if not self.is_partial:
                 note("found, not declared", found & ~is_declared & (kind != SKIPPED))
             books.differences += _contents(self.declared, self.listed, storage_options)
+        # What is left out has no rows for the query, and may have none for another reader.
+        counts = found & ((left != UNKNOWN) | (kind != SKIPPED))
         if recounted is not None:
-            uncounted = found & (left == UNKNOWN) & (kind != SKIPPED)
-            note("files that DuckDB does not count", uncounted, unverified=True)
+            note("files that DuckDB does not count", counts & (left == UNKNOWN), unverified=True)
         is_read = found & (kind == READ)
         rows_known, counted = left != UNKNOWN, good != UNKNOWN
-        # Nobody counts what `filter` drops.
-        by_left = rows_known & (not self.state.has_filter)
-        wrong = is_read & by_left & counted & (left != good + bad)
+        is_exact = filtered != UNKNOWN
+        wrong = is_read & rows_known & counted & is_exact & (left != good + bad + filtered)
         note("rows read differ from those delivered", wrong)
-        expected = np.where(by_left, left - np.maximum(bad, 0), good)
-        comparable = (by_left | counted) & (not self.state.is_changed)
+        by_left = rows_known & (is_exact | (~counted & (not self.state.has_filter)))
+        expected = np.where(by_left, left - np.maximum(bad, 0) - np.maximum(filtered, 0), good)
+        comparable = by_left | counted
         if table is not None:
             note("rows in the table differ", is_read & comparable & (table != expected))
+            note(
+                "rows of single files: neither a list nor the state says how many",
+                is_read & ~comparable,
+                unverified=True,
+            )
             note("in the table, though not read", ~known & (table > 0))
-            note("in the table, though retracted", is_retracted & (table > 0))
-            read_again = (self._at(self.state.again) >= 0) & is_read & ~rows_known & (table > 0)
-            beside = "rows of files that an order let read again beside their earlier rows"
-            note(f"rows of single files: {self._unknown}", is_read & ~comparable, unverified=True)
-            note(beside, read_again, unverified=True)
+            note(
+                "rows of files that an order let read again beside their earlier rows",
+                (self._at(self.state.again) >= 0) & is_read & ~rows_known & (table > 0),
+                unverified=True,
+            )
         elif self.declared is not None or recounted is not None:
             known_rows = rows_known & counted
             note("rows of single files", is_read & ~known_rows, unverified=True)
@@ -167,21 +173,15 @@ class Sides:
         books.files = {name: int(np.count_nonzero(mask)) for name, mask in entries.items()}
         books.rows = {
             "declared": None if self.declared is None else _sum(left, is_declared),
-            "found": _sum(left, found) if recounted else None,
+            "found": _sum(left, counts) if recounted else None,
             "read": _sum(good, found),
             "rejected": _sum(bad, found),
-            "skipped": None,
+            "skipped": _sum(np.where((kind == SKIPPED) & rows_known, left, filtered), found),
             "waiting": _sum(left, found & (kind == WAITING)) if rows_known.any() else None,
             "table": None if table is None else int(table.sum()),
         }
         books.directories = list(self._by_directory(entries, good, table))
         return books
-
-    @property
-    def _unknown(self) -> str:
-        if self.state.is_changed:
-            return "writeTransform has changed how many there are"
-        return "neither a list nor the state says how many"
 
     def _left(
         self, found: Flags, recounted: Callable[[SeenKeys], Numbers] | None

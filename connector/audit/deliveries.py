@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from ...checkpoint_meta.storage.open_storage import open_storage
-from ...checkpoint_meta.storage.urls import absolute, join
+from ...checkpoint_meta.storage.urls import join
 from ...errors import MissingPathError, OptionError
 
 _SUMS: Final = (".md5", ".sha256")
@@ -49,7 +49,7 @@ def deliveries(
         MissingPathError: there is no such list.
         OptionError: a list does not parse.
     """
-    storage, name = open_storage(absolute(place), storage_options)
+    storage, name = open_storage(place, storage_options)
     lists = list(_lists(storage, name))
     if not lists:
         raise MissingPathError(
@@ -115,7 +115,7 @@ def _delivery(row: Mapping[str, Any], roots: Sequence[str]) -> Delivery:
     if not (row.get("name") or row.get("path")):
         message = f"a line without name and path: {row!r}"
         raise ValueError(message)
-    path = absolute(row["path"]) if row.get("path") else join(roots[0], row["name"])
+    path = row["path"] if row.get("path") else join(roots[0], row["name"])
     storage, name = open_storage(path, {})
     counts = {key: int(row[key]) for key in ("rows", "bytes") if row.get(key) not in (None, "")}
     digests = tuple((key, str(row[key]).lower()) for key in ("md5", "sha256") if row.get(key))

@@ -55,8 +55,7 @@ class ProcessArguments:
         ),
     ] = "text"
     metrics_port: Annotated[
-        int | None,
-        typer.Option(help="Serve metrics for Prometheus at this port.", min=0, max=65535),
+        int | None, typer.Option(help="Serve metrics for Prometheus at this port.", min=0)
     ] = None
     metrics_address: Annotated[
         str, typer.Option(help="Serve them at this address of the machine.")
@@ -150,8 +149,6 @@ class Flag:
     kind: Any
     help: str
     is_of_process: bool
-    least: int | None = None
-    most: int | None = None
 
 
 _OF_THE_CALL: Final = ("config", "only", "option")
@@ -172,8 +169,7 @@ def flags() -> Mapping[str, Flag]:
         names = (parameter.default, *(parameter.param_decls or ()))
         key = next((n for n in names if str(n).startswith("--")), each.name)
         key = key.removeprefix("--").replace("_", "-")
-        bounds = parameter.min, parameter.max
-        by_key[key] = Flag(each.name, key, kind, parameter.help, each.name in shared, *bounds)
+        by_key[key] = Flag(each.name, key, kind, parameter.help, each.name in shared)
     return by_key
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.layout import BASES, CHECKPOINTS, EPOCHS, FORMAT
-from ...checkpoint_meta.storage.urls import absolute, join
+from ...checkpoint_meta.storage.urls import Location, join
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.open_store import open_store
 from ...errors import OptionError, StateMissingError
@@ -72,7 +72,7 @@ def find_state(
             name, or below a `checkpointLocation`.
     """
     options = parsed_storage_options(storage_options)
-    root = absolute(place)
+    root = Location.of(place).url
     # A state directory itself, and what the query has below checkpointLocation and stateLocation.
     places = [root, join(root, "sluice", source_name), join(root, source_name)]
     for candidate in places:

@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ...checkpoint_meta.documents.run_summary import RunSummary
-from ...checkpoint_meta.storage.urls import absolute, loaded_paths
+from ...checkpoint_meta.storage.urls import Location, loaded_paths
 from ..options.model import SluiceOptions
 from .run_record import BatchReport
 
@@ -74,7 +74,7 @@ def report_run(summary: RunSummary, options: SluiceOptions, to: str) -> None:
                 eventType=state,
                 eventTime=datetime.fromtimestamp(summary.ended, UTC).isoformat(),
                 run=Run(str(uuid.uuid4())),
-                job=Job("sluice", absolute(options.checkpoint_location or "")),
+                job=Job("sluice", Location.of(options.checkpoint_location or "").url),
                 producer=f"{_NAME}/{version('pyspark-sluice')}",
                 inputs=[InputDataset(*each) for each in _inputs(options)],
                 outputs=[OutputDataset(*_dataset(to))],
@@ -90,9 +90,9 @@ def _inputs(options: SluiceOptions) -> Sequence[tuple[str, str]]:
     return [_dataset(path.base) for path in loaded_paths(options.path)]
 
 
-def _dataset(place: str) -> tuple[str, str]:
+def _dataset(place: str | Location) -> tuple[str, str]:
     """The namespace and the name of a place, as OpenLineage spells them."""
-    url = urlsplit(absolute(place))
+    url = urlsplit(Location.of(place).url)
     if not url.scheme or url.scheme == "file":
         return "file", url.path
     return f"{url.scheme}://{url.netloc}", url.path.strip("/")

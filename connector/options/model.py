@@ -264,7 +264,7 @@ def _own_options(texts: Mapping[str, str]) -> dict[str, str]:
 
 def _with_interval(options: SluiceOptions) -> SluiceOptions:
     # A local listing in which nothing has changed takes milliseconds, and costs nothing.
-    local = all(path.is_local for path in loaded_paths(options.path))
+    local = all(path.base.is_local for path in loaded_paths(options.path))
     if not local or "discovery_interval" in options.model_fields_set:
         return options
     return options.model_copy(update={"discovery_interval": _LOCAL_INTERVAL})
@@ -291,7 +291,7 @@ def _file_problems(options: SluiceOptions, *, path_follows: bool) -> Iterator[st
         yield str(error)
         return
     yield from _time_problems(options)
-    yield from event_time_problems(options, options.time_zone, options.file_format)
+    yield from event_time_problems(options, options.time_zone)
     yield from queue_problems(options, options.path, options.storage_options)
     yield from cleaning_problems(options, options.path)
 

@@ -11,11 +11,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ...checkpoint_meta.storage.urls import (
     LoadedPath,
-    absolute,
+    Location,
     hadoop_path,
     join,
     loaded_paths,
-    resolved,
     shown_name,
 )
 from ...enumerator.files.discovery.selection.criteria import Scope
@@ -55,9 +54,7 @@ def places(options: Options) -> Iterator[Place]:
     state = [join(options.source_name, name) for name in _STATE]
     if checkpoint := options.checkpoint_location:
         below = [] if options.state_location else [join("sluice", name) for name in state]
-        yield Place(
-            "checkpointLocation", checkpoint, resolved(hadoop_path(checkpoint)), [*_LOG, *below]
-        )
+        yield Place("checkpointLocation", checkpoint, _of(hadoop_path(checkpoint)), [*_LOG, *below])
     if options.state_location:
         yield Place("stateLocation", options.state_location, _of(options.state_location), state)
     if options.bad_records_path:
@@ -92,7 +89,7 @@ def place_problems(options: Options) -> Iterator[str]:
 
 
 def _overlap(place: Place, path: LoadedPath, options: Options) -> str:
-    base = resolved(path.base)
+    base = path.base.resolved
     if place.files:
         names = NameRule(options.ignored_path_segment_regex, options.path_glob_filter)
         nested = options.recursive_file_lookup is not False
@@ -132,4 +129,4 @@ def paths_of(loaded: str) -> Sequence[LoadedPath]:
 
 
 def _of(url: str) -> str:
-    return resolved(absolute(url))
+    return Location.of(url).resolved

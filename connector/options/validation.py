@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,26 +15,20 @@ import pyarrow as pa
 from ...checkpoint_meta.storage.client_options import uses_fsspec
 from ...checkpoint_meta.storage.providers import S3
 from ...checkpoint_meta.storage.urls import (
-    absolute,
+    Location,
     loaded_paths,
-    local_path,
-    resolved,
-    scheme_of,
-    storage_url,
 )
 from ...enumerator.files.discovery.discovery_options import DiscoveryOptions
 from ...enumerator.files.file_options import PATH_PREFIX, CleaningOptions, EnumeratorOptions
 from ...enumerator.files.ledger.pending import FileOrder
 from ...errors import OptionError
-from ...reader.files.formats.registry import format_class
-from ...reader.files.options import FileFormatName
 from .places import paths_of
-from .rules import is_chosen, shown
+from .rules import ONLY_STREAMS, is_chosen, shown
 
 
 def archive_of(options: CleaningOptions) -> str:
     """The archive, absolute; empty without one."""
-    return storage_url(absolute(options.source_archive_dir)) if options.source_archive_dir else ""
+    return Location.of(options.source_archive_dir).url if options.source_archive_dir else ""
 
 
 def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
@@ -45,19 +39,16 @@ def cleaning_problems(options: CleaningOptions, loaded: str) -> Iterator[str]:
     for path in paths_of(loaded):
         # A file is moved by a rename, an object by a copy that its store makes: neither leaves the
         # one place for another.
-        if _root(path.base) != _root(archive):
+        if _root(path.base) != _root(Location.of(archive)):
             yield (
                 f"sourceArchiveDir: found {options.source_archive_dir!r} for files of "
                 f"{path.given!r}; expected a directory of the same file system or bucket"
             )
 
 
-def _root(url: str) -> tuple[str, str]:
-    if local_path(url) is not None:
-        # All local paths count as one place: between two file systems a file is copied.
-        return ("", "")
-    scheme, _, rest = resolved(url).partition("://")
-    return (scheme, rest.partition("/")[0])
+def _root(place: Location) -> Sequence[str]:
+    # All local paths count as one place: between two file systems a file is copied.
+    return () if place.is_local else place.resolved.split("/")[:3]
 
 
 def bound_of(text: str, time_zone: str) -> int | str | None:
@@ -71,9 +62,7 @@ def bound_of(text: str, time_zone: str) -> int | str | None:
     return instant(text, time_zone or "UTC")
 
 
-def event_time_problems(
-    options: EnumeratorOptions, time_zone: str, file_format: str
-) -> Iterator[str]:
+def event_time_problems(options: EnumeratorOptions, time_zone: str) -> Iterator[str]:
     """Yield what is wrong with them."""
     bounds = []
     for name, text in (("startAt", options.start_at), ("endAt", options.end_at)):
@@ -85,13 +74,6 @@ def event_time_problems(
         yield (
             f"startAt: found {options.start_at} with endAt={options.end_at}, which is not after "
             "it; expected an earlier start"
-        )
-    has_statistics = format_class(file_format).has_time_statistics
-    if options.event_time_column and not has_statistics:
-        formats = ", ".join(f for f in FileFormatName if format_class(f).has_time_statistics)
-        yield (
-            f"eventTimeColumn: found with fileFormat={file_format}, whose files have no "
-            f"statistics; expected one of {formats}, or eventTimePattern instead"
         )
     asks_time = any(isinstance(bound, int) for bound in bounds) or (
         options.file_order is FileOrder.EVENT_TIME and not options.event_time_column
@@ -133,7 +115,7 @@ def queue_problems(
                 "of the queue alone, and a signature as sas_token in storageOptions"
             )
     try:
-        bases = [storage_url(one.base) for one in loaded_paths(path)]
+        schemes = {one.base.scheme for one in loaded_paths(path)}
         by_fsspec = uses_fsspec(storage_options)
     except (ValueError, OptionError) as error:
         yield str(error)
@@ -142,7 +124,6 @@ def queue_problems(
     from ...enumerator.files.discovery.queue.queue_discovery import QUEUES
 
     is_journal = options.discovery_mode == "journal"
-    schemes = {scheme_of(base) for base in bases}
     wanted = {S3.path_scheme} if is_journal else QUEUES.keys()
     if by_fsspec or len(schemes) != 1 or not schemes <= wanted:
         yield (
@@ -190,25 +171,6 @@ def instant_in(time_zone: str, text: str) -> int:
     moment = instant(text, time_zone)
     assert moment is not None
     return moment
-
-
-_BATCHES = (
-    "max_files_per_trigger max_bytes_per_trigger max_rows_per_trigger max_batch_duration "
-    "fresh_share file_order max_event_time_skew on_late_file "
-    "event_time_column event_time_unit on_missing_event_time alignment_group"
-)
-_PROGRESS = (
-    "include_existing_files on_overwrite on_delete retract_after on_split_error max_split_attempts"
-)
-_QUEUE = "discovery_mode queue_url dead_letter_queue_url"
-_CHECKPOINTS = (
-    "available_now bad_records_path starting_state allow_unread_batches checkpoints_ahead "
-    "retain_checkpoints_for keep_file_rows"
-)
-ONLY_STREAMS = frozenset(
-    [*f"{_BATCHES} {_PROGRESS} {_QUEUE} {_CHECKPOINTS}".split(), *CleaningOptions.model_fields]
-)
-"""Fields of `SluiceOptions` that say what becomes of batches, of progress and of checkpoints."""
 
 
 def refuse_streaming_options(options: EnumeratorOptions) -> None:

@@ -49,7 +49,7 @@ UNKNOWN: Final = -1
 """In a column of rows."""
 
 _BEGUN: Final = "begun.json"
-_COLUMNS: Final = ("key", "good", "bad", "replaces")
+_COLUMNS: Final = ("key", "good", "bad", "filtered", "replaces")
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,16 @@ class FileRows:
     bad: Numbers
     """Malformed records that were dropped."""
 
+    filtered: Numbers
+    """Rows that the filter dropped; UNKNOWN if a part of the file was not opened."""
+
     replaces: Numbers
     """1 where the table has dropped the rows of what was read of the file before."""
 
     @classmethod
     def sums(cls, parts: Sequence[FileRows]) -> FileRows:
         """Of parts in order, in which a file may come several times."""
-        key, good, bad, replaces = (
+        key, good, bad, filtered, replaces = (
             np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0, np.int64)])
             for name in _COLUMNS
         )
@@ -79,10 +82,11 @@ class FileRows:
         at, since = np.arange(len(key)), np.zeros(len(keys), np.int64)
         np.maximum.at(since, of, np.where(replaces, at, 0))
         counts = at >= since[of]
-        totals = [np.zeros(len(keys), np.int64) for _ in range(3)]
-        for total, column in zip(totals, (good, bad, replaces), strict=True):
+        totals = [np.zeros(len(keys), np.int64) for _ in range(4)]
+        for total, column in zip(totals, (good, bad, filtered, replaces), strict=True):
             np.add.at(total, of[counts], column[counts])
-        return cls(keys, totals[0], totals[1], np.minimum(totals[2], 1))
+        totals[2][of[counts & (filtered == UNKNOWN)]] = UNKNOWN
+        return cls(keys, totals[0], totals[1], totals[2], np.minimum(totals[3], 1))
 
     def to_bytes(self) -> bytes:
         """As Parquet: differences of neighbours, four to six bytes a key."""
@@ -118,11 +122,12 @@ def rows_of(links: Sequence[CheckpointSnapshot], commits: ReaderCommits) -> File
     for link in links:
         for reader, commit in link.commits.items():
             key, replaces = _part(link.checkpoint, reader, commits)
-            good, dropped = np.asarray(commit.rows, np.int64), commit.dropped_records
-            bad = np.zeros(len(good), np.int64)
-            bad[list(dropped)] = list(dropped.values())
+            good = np.asarray(commit.rows, np.int64)
+            bad, filtered = np.zeros(len(good), np.int64), np.zeros(len(good), np.int64)
+            for column, counts in ((bad, commit.dropped_records), (filtered, commit.filtered_rows)):
+                column[list(counts)] = list(counts.values())
             is_there = key != _NOTHING
-            parts.append(FileRows(*(c[is_there] for c in (key, good, bad, replaces))))
+            parts.append(FileRows(*(c[is_there] for c in (key, good, bad, filtered, replaces))))
     return FileRows.sums(parts)
 
 
@@ -143,8 +148,8 @@ def _part(checkpoint: Checkpoint, reader: int, commits: ReaderCommits) -> tuple[
 
 def recorded_rows(
     store: StateStore, chain: Sequence[CheckpointSnapshot], names: Names
-) -> tuple[Numbers, Numbers]:
-    """The rows that readers emitted of each file, and the records that they dropped.
+) -> tuple[Numbers, Numbers, Numbers]:
+    """The rows that readers emitted of each file, the records and the filtered rows they dropped.
 
     UNKNOWN where only checkpoints say it that are not retained any more.
 
@@ -162,11 +167,14 @@ def recorded_rows(
     rows = FileRows.sums([*recorded.read(), rows_of(later[::-1], ReaderCommits(store))])
     if not is_whole or not len(rows.key):
         nothing = np.full(len(names), 0 if is_whole else UNKNOWN, np.int64)
-        return nothing, nothing
+        return nothing, nothing, nothing
     wanted = keys_of(names)
     at = np.minimum(np.searchsorted(rows.key, wanted), len(rows.key) - 1)
     is_there = rows.key[at] == wanted
-    return np.where(is_there, rows.good[at], 0), np.where(is_there, rows.bad[at], 0)
+    good, bad, filtered = (
+        np.where(is_there, column[at], 0) for column in (rows.good, rows.bad, rows.filtered)
+    )
+    return good, bad, filtered
 
 
 class RecordedRows:

@@ -19,7 +19,7 @@ from ...checkpoint_meta.documents.checkpoint_ref import (
     CheckpointRef,
 )
 from ...checkpoint_meta.history import CheckpointHistory
-from ...checkpoint_meta.storage.urls import absolute
+from ...checkpoint_meta.storage.urls import Location
 from ...checkpoint_meta.stores.contract import StateStore, in_parallel
 from ...checkpoint_meta.stores.open_store import open_store
 from ...errors import SluiceError, StateCorruptError
@@ -179,7 +179,7 @@ def lacks_metadata(place: str, store: StateStore, storage_options: Mapping[str, 
 def _log_above(
     place: str, store: StateStore, storage_options: Mapping[str, Any]
 ) -> StateStore | None:
-    root = absolute(place).rstrip("/")
+    root = Location.of(place).url.rstrip("/")
     # With stateLocation the state is elsewhere, and nothing leads from it to Spark's checkpoint.
     if not store.location.startswith(root) or store.location.rstrip("/") == root:
         return None

@@ -18,7 +18,6 @@ from ...checkpoint_meta.documents.written_file import (
 )
 from ...checkpoint_meta.files.file_split import FileSplit
 from ...checkpoint_meta.index.fingerprints import file_key
-from ...checkpoint_meta.storage.urls import absolute
 from ...errors import OptionError, SchemaMismatchError, TableError
 from ...reader.direct_write.bad_records import BadRecordsWriter
 from ...reader.direct_write.field_ids import finds_by_id
@@ -66,7 +65,7 @@ def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[An
         return None
     read_schema = schema
     schema, is_in_place = written_schema(options, schema), options.write_copy == "never"
-    place = Place(absolute(options.write_to), options.storage_options)
+    place = Place(options.write_to, options.storage_options)
     transform = _transform(options.write_transform)
 
     def begin(assignment: Assignment[Any]) -> RowsWriter:
@@ -183,15 +182,14 @@ def recorder_of(options: SluiceOptions) -> Callable[[Assignment[Any]], Recording
 
 def bad_records_place(options: SluiceOptions) -> Place:
     """The directory or bucket of `badRecordsPath`, opened with the storage options."""
-    url = absolute(options.bad_records_path)
-    return Place(url, options.storage_options, "badRecordsPath")
+    return Place(options.bad_records_path, options.storage_options, "badRecordsPath")
 
 
 def written_places(options: SluiceOptions) -> Iterator[Place]:
     """Return where tasks write files that their commits name."""
     # With writeCopy=never the table has the input files themselves: they must never be swept.
     if options.write_to and options.write_copy == "always":
-        yield Place(absolute(options.write_to), options.storage_options)
+        yield Place(options.write_to, options.storage_options)
     if options.bad_records_path:
         yield bad_records_place(options)
 

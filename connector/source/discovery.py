@@ -90,7 +90,7 @@ def event_times(options: SluiceOptions) -> EventTimes:
 
     bases = bases_of(options)
     if bases is None:
-        bases = [shown_name(path.base).rstrip("/") for path in loaded_paths(options.path)]
+        bases = [shown_name(path.base.url).rstrip("/") for path in loaded_paths(options.path)]
     # A stream's driver does not know the session's zone.
     zone = options.time_zone or "UTC"
     return EventTimes(

@@ -130,6 +130,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         grows = options.on_overwrite is OnOverwrite.APPEND_TAIL
         order, event_time = order_of(options)
         times = None if event_time is None else event_time.times
+        marker = ReadyMarker(options.ready_marker) if options.ready_marker else None
+        has_marker = marker is not None and not marker.is_per_file
         # Times in paths are found again at no cost; those in files are remembered in checkpoints.
         read_times = times if isinstance(times, StatisticsTimes) else None
         return FilePolicy(
@@ -146,8 +148,9 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
                 order,
                 options.on_overwrite,
                 options.on_delete == "retract",
-                self._whole_records if grows else None,
-                read_times,
+                whole_records=self._whole_records if grows else None,
+                times=read_times,
+                whole_directories=options.on_delete == "retract" and has_marker,
             ),
             retract_after=options.retract_after / 1000,
         )
@@ -193,7 +196,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
     def spreader(self) -> SplitSpreader:
         """Spreads splits over readers."""
         paths = loaded_paths(self.options.path)
-        cost = _OPEN_COST_LOCAL if all(p.is_local for p in paths) else _OPEN_COST_REMOTE
+        cost = _OPEN_COST_LOCAL if all(p.base.is_local for p in paths) else _OPEN_COST_REMOTE
         writes = bool(self.options.write_to) and self.options.write_copy == "always"
         least = _LEAST_BYTES_OF_WRITERS if writes else 0
         return SplitSpreader(_TARGET_BYTES, cost, driver_cores(), least)

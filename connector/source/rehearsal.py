@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 from typing_extensions import override
 
-from ...checkpoint_meta.storage.urls import absolute, loaded_paths
+from ...checkpoint_meta.storage.urls import loaded_paths
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.stores.testing import MemoryStateStore
 from ...enumerator.files.ledger.new_files import OnOverwrite
@@ -52,8 +52,8 @@ def removes_rows(options: SluiceOptions) -> bool:
 
 def _places(options: SluiceOptions) -> list[str]:
     if options.write_copy == "never":
-        return [path.base for path in loaded_paths(options.path or "")]
-    return [absolute(options.write_to)] if options.write_to else []
+        return [path.base.url for path in loaded_paths(options.path or "")]
+    return [options.write_to] if options.write_to else []
 
 
 def checked_schema(

@@ -148,6 +148,7 @@ def _together(begun: SplitUnfinished[FileSplit], report: _Read) -> _Read:
         bytes=begun.bytes + report.bytes,
         seconds=begun.seconds + report.seconds,
         dropped_records=begun.dropped_records + report.dropped_records,
+        filtered_rows=begun.filtered_rows + report.filtered_rows,
     )
 
 

@@ -8,7 +8,7 @@ from ...checkpoint_meta.documents.checkpoint import CheckpointHeader
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ...checkpoint_meta.history import CheckpointHistory
-from ...checkpoint_meta.storage.urls import absolute, hadoop_path, join
+from ...checkpoint_meta.storage.urls import Location, hadoop_path, join
 from ...checkpoint_meta.stores.open_store import StateStore, open_store
 from ...enumerator.coordinator.start_position import taken_up
 from ...errors import OptionError, StateError
@@ -24,7 +24,7 @@ def state_root(options: SluiceOptions) -> str:
     against; executors receive the outcome.
     """
     if options.state_location:
-        return absolute(options.state_location)
+        return Location.of(options.state_location).url
     # Spark resolves this option itself, so it has to be read the way Hadoop reads it.
     return join(hadoop_path(options.checkpoint_location or ""), "sluice")
 

@@ -24,8 +24,8 @@ from .splits import (
     SPLITS,
     assigned_splits,
     done_orders,
+    ended_parts,
     files_as_of_head,
-    finder,
     forgotten_splits,
     moments,
     pending_splits,
@@ -73,22 +73,22 @@ def files(view: StateView, pattern: str = "") -> pa.Table:
     head = files_as_of_head(view)
     orders = done_orders(view)
     chain = view.chain()
-    find = finder(view, chain)
+    ended = ended_parts(chain)
     parts = [matching(table, pattern) for table in pending_splits(head)]
-    parts += forgotten_splits(orders, chain, find)
+    parts += forgotten_splits(orders, chain)
     for link in chain:
         # A checkpoint contains all orders up to a number; only later ones change what became of its
         # files.
         contained = link.checkpoint.header.orders
         later = [order for order in orders if order.number > contained and order.reads_again]
         again = {path for order in later for path in order.splits.get("path", ())}
-        assigned = (matching(table, pattern) for table in assigned_splits([link], find))
+        assigned = (matching(table, pattern) for table in assigned_splits([link], ended))
         parts += [_superseded(table, again) for table in assigned]
-    parts.append(given_up(head.quarantined()))
+    parts.append(_given_up(head.quarantined()))
     ranges = pa.concat_tables([matching(part, pattern) for part in parts]).combine_chunks()
     described = _described(_grouped(_seen(head, pattern), _facts(ranges)), ranges)
     names = names_in(described.column("path").combine_chunks())
-    rows, _ = recorded_rows(view.store, chain, names)
+    rows, _, _ = recorded_rows(view.store, chain, names)
     all_rows = pa.array(rows, pa.int64(), mask=rows == UNKNOWN)
     return described.append_column("key", pa.array(file_keys(names), pa.string())).append_column(
         "all_rows", all_rows
@@ -107,8 +107,7 @@ def _superseded(table: pa.Table, again: set[str]) -> pa.Table:
     return table
 
 
-def given_up(quarantined: Sequence[QuarantinedSplit]) -> pa.Table:
-    """What is in quarantine, as rows of `SPLITS`."""
+def _given_up(quarantined: Sequence[QuarantinedSplit]) -> pa.Table:
     rows = [
         {**file, "state": "quarantined", "reason": split.reason, "checkpoint": split.checkpoint}
         for split in quarantined

@@ -9,7 +9,7 @@ restarts; they are lost where no checkpoint was cut after them, and counted agai
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.files.file_columns import Flags, Numbers, numbers_array
+from ...checkpoint_meta.files.file_split import directory_of
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_in
 from ...checkpoint_meta.index.run import read_files
 from ...checkpoint_meta.stores.contract import StateStore
@@ -30,11 +31,9 @@ _MOST: Final = 100_000
 class Absences:
     """On the listing's thread, but for what goes into checkpoints."""
 
-    def __init__(
-        self, seen: SeenFiles, delay: int, are_gone: Callable[[Sequence[str]], Sequence[str]]
-    ) -> None:
-        """`delay` in microseconds; `are_gone` looks for files by their paths."""
-        self._seen, self._delay, self._are_gone = seen, delay, are_gone
+    def __init__(self, seen: SeenFiles, delay: int) -> None:
+        """`delay` in microseconds."""
+        self._seen, self._delay = seen, delay
         self._known: list[tuple[SeenKeys, Flags]] = []
         """The parts of the index as the pass began, and which of their files it has come to."""
         self._since: tuple[Names, Numbers] = Names.join([]), np.zeros(0, np.int64)
@@ -46,20 +45,24 @@ class Absences:
         """A pass begins."""
         self._known = [(keys, np.zeros(len(keys), np.bool_)) for keys in self._seen.parts()]
 
-    def look(
-        self, listed: Names, now: int, store: StateStore | None, *, ended: bool
-    ) -> Sequence[str]:
-        """The pass has come to these, or is complete with them: the paths of files that are gone.
-
-        Raises:
-            SourceUnavailable: that cannot be found out, or no file is left in a loaded path.
-            StateError: an object of the index is gone or damaged.
-        """
+    def mark(self, listed: Names) -> None:
+        """The pass has come to these."""
         for keys, marks in self._known:
             at = keys.find(listed)
             marks[at[at >= 0]] = True
-        if not ended:
-            return ()
+
+    def end(
+        self, now: int, store: StateStore | None, directories: Collection[str]
+    ) -> Mapping[str, bool]:
+        """The pass is complete: files that are absent for long enough, or from these directories.
+
+        Returns:
+            Their paths, and whether it is long enough. These are not looked for again before they
+            are absent for so long once more.
+
+        Raises:
+            StateError: an object of the index is gone or damaged.
+        """
         absent = self._absent()
         names, times = self._since
         before = SeenKeys.sort(names, end=times)
@@ -71,15 +74,18 @@ class Absences:
         kept = np.argsort(since, kind="stable")[:_MOST]
         absent, since = absent.take(kept), since[kept]
         is_due = since + self._delay <= now
-        gone: Sequence[str] = ()
-        if is_due.any():
+        found: dict[str, bool] = {}
+        if is_due.any() or (directories and len(absent)):
             attachments = None if store is None else Attachments(store, 0)
-            gone = self._are_gone(list(self._paths_of(absent.take(is_due), attachments)))
+            found = dict.fromkeys(self._paths_of(absent.take(is_due), attachments), True)
+            if directories:
+                paths = self._paths_of(absent.take(~is_due), attachments)
+                found |= {path: False for path in paths if directory_of(path) in directories}
             # One that is still there is left out by an option: it waits again.
             since[is_due] = now
         self.is_news = self.is_news or bool((at[kept] < 0).any())
         self._since = absent, since
-        return gone
+        return found
 
     def _absent(self) -> Names:
         absent = [

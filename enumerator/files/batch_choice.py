@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...checkpoint_meta.files.file_split import FileSplit
+from ...checkpoint_meta.files.file_split import FileSplit, directory_of
 from ..batch_budget import BatchBudget
 from .cutting import SplitCutter, fits_whole, wanted_split_bytes
 from .event_time_batches import BatchOrder
@@ -87,11 +87,16 @@ class BatchChoice:
     ) -> list[FileSplit]:
         """Take files whole: the commit of the batch has exactly the rows that replace others."""
         pending, chosen = self._pending, list[FileSplit]()
+        directory: str | None = None
         while (split := pending.first()) is not None:
             has_time = not split.file.is_gone
-            fits = budget.takes_more_of(split.file.path) and fits_whole(split, budget)
-            if not fits or (has_time and not order.accepts(split, budget)):
-                break
+            # A directory that was begun is taken to its end, whatever the limits are.
+            if directory is None or directory_of(split.file.path) != directory:
+                fits = budget.takes_more_of(split.file.path) and fits_whole(split, budget)
+                if not fits or (has_time and not order.accepts(split, budget)):
+                    break
+            if pending.whole_directories:
+                directory = directory_of(split.file.path)
             pending.take(None)
             budget.take(split.file.path, split.length)
             if has_time:

@@ -29,6 +29,7 @@ from .ledger.file_state import FileState
 from .ledger.ledger import Ledger, NewFiles
 from .ledger_source import LedgerEnumerator
 from .part_plans import PartPlans
+from .rewrites import RewrittenDirectories
 from .spreading import SplitSpreader
 
 _MANY = 1000
@@ -93,10 +94,11 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._choice = BatchChoice(self.ledger.pending, cutter, self._parts, self._share)
         self._listings = ListingStats(context.journal, clock)
         self._backlog = BacklogFigures(self.ledger.pending, clock)
-        self._absences: Absences | None = None
-        if policy.ledger.retracts:
-            delay = int(policy.retract_after * 1_000_000)
-            self._absences = Absences(self.ledger.seen, delay, discovery.are_gone)
+        delay = int(policy.retract_after * 1_000_000)
+        self._absences = Absences(self.ledger.seen, delay) if policy.ledger.retracts else None
+        self._rewrites: RewrittenDirectories | None = None
+        if policy.ledger.whole_directories:
+            self._rewrites = RewrittenDirectories(self.ledger, discovery, delay)
         self._pass: Iterator[FoundFiles] | None = None
         """The pass that is under way."""
         self._pass_seconds = 0.0
@@ -131,8 +133,9 @@ class FileSplitEnumerator(LedgerEnumerator):
         if self._pass is None:
             self._pass = self._discovery.listing(self.ledger.seen)
             self._pass_seconds, self._pass_new = 0.0, 0
-            if self._absences is not None:
-                self._absences.begin()
+            for each in (self._absences, self._rewrites):
+                if each is not None:
+                    each.begin()
         parts: list[FoundFiles] = []
         count, ended, error = 0, False, None
         try:
@@ -150,15 +153,36 @@ class FileSplitEnumerator(LedgerEnumerator):
         try:
             wanted = not (self._is_baseline and not self._has_discovered)
             now = int(self._clock() * 1_000_000)
-            sifted = self.ledger.select_new(parts, now, wanted=wanted)
-            gone: Sequence[str] = ()
-            if self._absences is not None:
-                gone = self._absences.look(sifted.listed, now, self._context.store, ended=ended)
+            sifted, gone = self._select_new(parts, now, wanted=wanted, ended=ended)
         except BaseException:
             # These files were taken from the pass and entered nowhere: only a new pass finds them.
             self._pass = None
             raise
         return _Portion(sifted, ended, time.monotonic() - began, gone, error)
+
+    def _select_new(
+        self, parts: Sequence[FoundFiles], now: int, *, wanted: bool, ended: bool
+    ) -> tuple[NewFiles, Sequence[str]]:
+        """What of these files is new, or of all that the pass held back; and which are gone."""
+        rewrites = self._rewrites if wanted else None
+        holds = rewrites is not None and (ended or rewrites.has_room)
+        hold = rewrites.hold if rewrites is not None and holds else None
+        sifted = self.ledger.select_new(parts, now, wanted=wanted, hold=hold)
+        if self._absences is None:
+            return sifted, ()
+        self._absences.mark(sifted.listed)
+        if not ended:
+            return sifted, ()
+        directories = rewrites.directories() if rewrites is not None else ()
+        absent = self._absences.end(now, self._context.store, directories)
+        if rewrites is None:
+            return sifted, self._are_gone(list(absent))
+        held, leaving, together = rewrites.end(absent, now)
+        gone = self._are_gone(leaving)
+        return self.ledger.select_new([held], now, rewritten=together), gone
+
+    def _are_gone(self, paths: Sequence[str]) -> Sequence[str]:
+        return self._discovery.are_gone(paths) if paths else ()
 
     def _discovered(self, portion: _Portion | None, error: BaseException | None) -> None:
         if portion is None:

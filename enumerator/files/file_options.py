@@ -143,7 +143,8 @@ class LedgerOptions(BaseModel):
         3_600_000,
         ge=1000,
         description="onDelete=retract: how long complete listings have to be without a file before "
-        "its rows leave the table.",
+        "its rows leave the table. With readyMarker the old files of a directory that is written "
+        "again leave with its marker.",
         json_schema_extra={"unit": "milliseconds"},
     )
 

@@ -15,6 +15,7 @@ from ...checkpoint_meta.storage.hdfs_storage import SCHEME
 from ...checkpoint_meta.storage.open_storage import open_storage, supports_drafts
 from ...checkpoint_meta.storage.providers import BY_SCHEME
 from ...checkpoint_meta.storage.storage_errors import patiently
+from ...checkpoint_meta.storage.urls import Location
 from ...errors import OptionError
 
 
@@ -29,16 +30,17 @@ class Place:
         Raises:
             OptionError: a file system on which no file can be created whole or not at all.
         """
+        place = Location.of(url)
         # Before it is opened: a file system that cannot be written to may not be installed either.
-        if not supports_drafts(url, storage_options):
+        if not supports_drafts(place, storage_options):
             raise OptionError(
                 f"{option}: data files cannot be written there",
-                url,
+                place.url,
                 "a file system that can leave partly written files",
                 "a local path, or one of "
                 + ", ".join(f"{name}://" for name in (*BY_SCHEME, SCHEME)),
             )
-        self._storage, self._root = open_storage(url, storage_options)
+        self._storage, self._root = open_storage(place, storage_options)
 
     def begin(self, name: str) -> Draft:
         """Begin the file `name`, relative to the place."""

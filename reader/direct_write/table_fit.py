@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import OptionError, TableError
+from ..files.evolution.column_names import ColumnNames
 from ..files.evolution.hints import parse_hints
 from ..files.evolution.type_growth import ddl_of, fitted, quoted, wider
 from .field_ids import finds_by_id, is_list
@@ -165,10 +166,10 @@ class _Fit:
     ) -> Iterator[str]:
         """Compare the fields of one struct, or all columns."""
         present = {field.name: field for field in columns}
-        spellings = {name.lower(): name for name in present}
+        names = ColumnNames([*present, *(each.name for each in fields)])
         for each in fields:
             name, column = where + quoted(each.name), present.get(each.name)
-            spelling = spellings.setdefault(each.name.lower(), each.name)
+            spelling = names.alike(each.name)[0]
             if spelling != each.name and column is None:
                 place = "in the table" if spelling in present else "in the rows as well"
                 other = where + quoted(spelling)

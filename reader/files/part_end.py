@@ -60,6 +60,8 @@ class SplitEnd:
         """Stored bytes that were read; None where pieces do not say it."""
         self._at: int | None = None
         """Where the content of the last piece ends."""
+        self.filtered_rows = 0
+        """Rows before the end that the filter dropped, or left undecoded."""
 
     def break_off(self) -> FileSplit | None:
         """End the split behind what was handed out, and return the rest; None if that is all."""
@@ -72,6 +74,8 @@ class SplitEnd:
         stack, stop = list[Decoded](), self._until
         stop_at = None if stop is None else self._format.position_of(self._split, stop)
         pieces = with_spans(pieces, self._split.skip)
+        # Where rows are counted, those before the split are passed over with its first piece.
+        before = self._split.skip
         while True:
             piece = stack.pop() if stack else next(pieces, None)
             if piece is None:
@@ -79,7 +83,9 @@ class SplitEnd:
                 return
             assert piece.span is not None
             begin, end = piece.span
+            passed_over = max(0, piece.passed_over - before)
             if self._ends_before(piece, stop_at):
+                self.filtered_rows += passed_over
                 return
             if stop_at is not None and end > stop_at:
                 stack += self._parts(piece)
@@ -93,7 +99,10 @@ class SplitEnd:
                         continue
                     if self._budget.has_begun:
                         self._end_at(begin)
+                        self.filtered_rows += passed_over
                         return
+                before = 0
+                self.filtered_rows += passed_over + piece.batch.num_rows - batch.num_rows
                 row += piece.passed_over + piece.batch.num_rows
                 self._take(batch.num_rows, piece, end)
                 yield batch, piece
@@ -148,6 +157,7 @@ class SplitEnd:
     def _has_ended(self) -> None:
         if self._until is not None:
             raise self._differs("the end of the split")
+        self.filtered_rows += self._format.passed_over
         # What of its bytes is not accounted for yet, such as those of a footer.
         self._budget.take(0, max(0, self._split.end - self._split.start - self._read_so_far))
 

@@ -24,6 +24,7 @@ from ...checkpoint_meta.storage.urls import (
     shown_path,
 )
 from ...errors import OptionError, SchemaMismatchError
+from .evolution.column_names import ColumnNames
 from .evolution.new_columns import NewColumnsSeen
 from .formats.records.record_format import METADATA
 from .options import ReaderOptions
@@ -57,10 +58,8 @@ class FileColumns:
         self._schemes = _schemes_of(options)
         self._metadata = _metadata_field(schema)
         self._stops = options.mode_of_evolution.stops
-        # Spark finds partition columns without regard to case (`spark.sql.caseSensitive` is false
-        # by default).
         made_here = (METADATA, file_column)
-        self._names = {name.lower(): name for name in schema.names if name not in made_here}
+        self._names = ColumnNames(name for name in schema.names if name not in made_here)
         # Thousands of files share a directory, and a directory decides.
         self._of_directory = lru_cache(maxsize=4096)(self._parse)
 
@@ -78,7 +77,7 @@ class FileColumns:
         columns: dict[str, pa.Scalar] = {}
         for part in parts_below(self._bases, directory):
             key, equals, text = part.partition("=")
-            name = self._names.get(unescaped(key).lower()) if equals else None
+            name = self._names.find(unescaped(key)) if equals else None
             if name is None:
                 if equals and key and self._stops:
                     # The slash says that it is no file, so the connector looks at the paths alone.
@@ -175,12 +174,12 @@ def with_file_column(schema: pa.Schema, name: str) -> pa.Schema:
     """
     if not name:
         return schema
-    names = {column.lower(): column for column in schema.names}
-    if name.lower() in names:
+    column = ColumnNames(schema.names).find(name)
+    if column is not None:
         raise OptionError(
             "writeFileColumn: the rows have a column of this name",
             "",
-            names[name.lower()],
+            column,
             "a name that no column of the rows has, in any case",
             "Choose another name, or leave the column out of the rows with writeSchema.",
         )
@@ -191,7 +190,7 @@ def _schemes_of(options: ReaderOptions) -> Mapping[str, str]:
     """Name of a file system -> what the loaded paths call it, such as `s3a` for `s3`."""
     paths = loaded_paths(options.loaded_path)
     # Reversed, so that the first of several names of one file system is the one that stays.
-    return {scheme_of(path.base): scheme_of(path.given) for path in reversed(paths)}
+    return {path.base.scheme: scheme_of(path.given) for path in reversed(paths)}
 
 
 def _spread(values: list[pa.Scalar], rows: Sequence[int], kind: pa.DataType) -> pa.Array:
@@ -226,7 +225,7 @@ def bases_of(options: ReaderOptions) -> Sequence[str] | None:
     if options.recursive_file_lookup:
         return None
     paths = loaded_paths(options.base_path or options.loaded_path)
-    return [shown_name(path.base).rstrip("/") for path in paths]
+    return [shown_name(path.base.url).rstrip("/") for path in paths]
 
 
 def parts_below(bases: Sequence[str] | None, directory: str) -> Sequence[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import TypeAlias
@@ -34,6 +34,7 @@ from ...errors import (
     first_line,
 )
 from ..api import (
+    UNKNOWN_ROWS,
     LeftOut,
     PartEnded,
     ReaderContext,
@@ -132,6 +133,7 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._budget = context.budget
         self._goes_on = goes_on
         # Of the split that was read last.
+        self._filtered_rows = 0
         self._end: SplitEnd | None = None
         self._remainder: FileSplit | None = None
 
@@ -193,7 +195,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             # Before the files are opened: what the path rules out costs no request.
             kept = [split for split in run if self._pruning.may_match(split.file)]
             if not kept:
-                return [SplitFinished(s.split_id, 0, s.length) for s in run]
+                return [_not_opened(split) for split in run]
             way = self._plan_for(kept[0])
             storage = self._options.storage_options
             bodies = contents([split.file for split in kept], storage)
@@ -202,6 +204,7 @@ class FileSplitReader(SplitReader[FileSplit]):
                     raise wrong
             parsed = way.file_format.decode_packed([split.file for split in kept], bodies)
             batch, rows = self._placed(parsed, kept, way.rows)
+            decoded = parsed.rows_of or [parsed.batch.num_rows]
             fitting = self._fitting(rows)
             if fitting < len(kept):
                 # Nothing of a file that is read by itself afterwards.
@@ -217,14 +220,20 @@ class FileSplitReader(SplitReader[FileSplit]):
         self._budget.take(sum(rows), sum(split.length for split in run))
         dropped = (parsed.dropped_of or [0] * len(kept))[: len(kept)]
         # By identity, since a run may hold the same file twice.
-        counts = {id(s): (n, d) for s, n, d in zip(kept, rows, dropped, strict=True)}
+        counts = {
+            id(split): (count, bad, all_rows - count)
+            for split, count, bad, all_rows in zip(kept, rows, dropped, decoded, strict=False)
+        }
         share = seconds / max(1, sum(split.length for split in run))
         reports: list[Item] = []
         for split in run:
-            count, bad = counts.get(id(split), (0, 0))
-            reports.append(
-                SplitFinished(split.split_id, count, split.length, share * split.length, bad)
-            )
+            if id(split) not in counts:
+                reports.append(_not_opened(split))
+                continue
+            count, bad, filtered = counts[id(split)]
+            seconds, length = share * split.length, split.length
+            done = SplitFinished(split.split_id, count, length, seconds, bad, "", filtered)
+            reports.append(done)
         return [*left_out(parsed.bad), batch, *reports]
 
     def _fitting(self, rows: Sequence[int]) -> int:
@@ -295,6 +304,7 @@ class FileSplitReader(SplitReader[FileSplit]):
             except NewColumnsSeen as seen:
                 if self._goes_on and self._end is not None:
                     self._remainder = self._end.break_off()
+                    self._filtered_rows = self._end.filtered_rows
                     done = SplitFinished(split.split_id, rows, split.length, seconds, dropped)
                     seen.begun = self._ended(done)
                 raise
@@ -318,11 +328,13 @@ class FileSplitReader(SplitReader[FileSplit]):
 
     def _ended(self, done: SplitFinished) -> SplitFinished | SplitUnfinished[FileSplit]:
         """The report on the split that was read last: `done`, unless something is left of it."""
-        left = self._remainder
+        left, filtered = self._remainder, self._filtered_rows
         if left is None:
-            return done
+            return replace(done, filtered_rows=filtered)
         read, dropped = max(0, done.bytes - left.length), done.dropped_records
-        return SplitUnfinished(done.split_id, done.rows, left, read, done.seconds, dropped)
+        return SplitUnfinished(
+            done.split_id, done.rows, left, read, done.seconds, dropped, filtered
+        )
 
     def _rows_in(self, batch: pa.RecordBatch) -> int:
         """The rows that a batch counts for."""
@@ -365,7 +377,9 @@ class FileSplitReader(SplitReader[FileSplit]):
     def _batches(self, split: FileSplit) -> Iterator[Step]:
         path = split.file.path
         self._end = self._remainder = None
+        self._filtered_rows = 0
         if not self._pruning.may_match(split.file):
+            self._filtered_rows = UNKNOWN_ROWS
             return
         until = self._context.until.get(split.split_id)
         split = with_sample(split, until, may_end=self._budget.is_limited or self._goes_on)
@@ -386,7 +400,10 @@ class FileSplitReader(SplitReader[FileSplit]):
                 row = file_format.first_row(split)
             end = self._end = SplitEnd(split, file_format, self._budget, until)
             yield from end.steps(file_format.decode(split), row, finish)
-            self._remainder = end.remainder
+            self._remainder, self._filtered_rows = end.remainder, end.filtered_rows
+            if file_format.holds_members and way.file_format.counts_rows and way.rows:
+                # What is left undecoded of members is not counted.
+                self._filtered_rows = UNKNOWN_ROWS
         except SluiceError:
             raise
         # Decoders recur once a level, so a file nested by the thousand ends in a `RecursionError`.
@@ -398,3 +415,8 @@ class FileSplitReader(SplitReader[FileSplit]):
                 f"{self._options.file_format} data that fits the schema",
                 "Repair the file, or set ignoreCorruptFiles to skip and count it.",
             ) from err
+
+
+def _not_opened(split: FileSplit) -> SplitFinished:
+    """The report on a file whose path says that no row passes the filter."""
+    return SplitFinished(split.split_id, 0, split.length, filtered_rows=UNKNOWN_ROWS)

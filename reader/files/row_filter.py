@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import OptionError
+from .evolution.column_names import ColumnNames
 from .evolution.file_types import collations
 from .options import ReaderOptions
 from .values.numbers import decimals
@@ -199,8 +200,8 @@ class FilterParser:
         self._text = text
         self._zone = zone
         self._schema = schema
-        self._names = {name.lower(): name for name in schema.names}
-        self._others = None if others is None else {name.lower() for name in others}
+        self._names = ColumnNames(schema.names)
+        self._others = None if others is None else ColumnNames(others)
         self._at = 0
         self._kind = ""
         self._token = ""
@@ -240,9 +241,8 @@ class FilterParser:
             name = name[1:-1].replace("``", "`")
         elif "." in name:
             self._fail(f"the name of a whole column; one that has a dot in it is written `{name}`")
-        # An exact name goes before one in another case.
-        column = name if name in self._schema.names else self._names.get(name.lower())
-        if column is None and self._others is not None and name.lower() not in self._others:
+        column = self._names.find(name)
+        if column is None and self._others is not None and name not in self._others:
             self._fail(f"a column of the schema: {', '.join(self._schema.names)}")
         self._advance()
         if column is None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
 
 from pyspark_sluice import tables
 from pyspark_sluice.tests.spark.versions import FOR_RUNS_THAT_END, HAS_READ_LIMITS
@@ -39,6 +42,60 @@ def test_rows_are_in_the_table_once_over_many_batches_and_runs(lake):
     assert lake.in_table() == lake.landed
     assert [each.input for each in sink.inputs()] == [[str(lake.source.resolve())]]
     assert lake.spark.read.parquet(str(lake.sink)).count() == 70
+
+
+@pytest.mark.sample("delta", why="the same runs; test_removals.py has both kinds of tables")
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_stream_replaces_and_retracts_rows_also_where_it_dies_at_the_commit(lake, tmp_path, kind):
+    if kind == "delta":
+        sink = tables.delta(str(lake.sink))
+    else:
+        place = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}"}
+        catalog = SqlCatalog("x", **place)
+        catalog.create_namespace("lake")
+        columns = pa.schema([("id", pa.int64()), ("text", pa.string())])
+        orders = catalog.create_table("lake.orders", columns)
+        sink = tables.iceberg(orders)
+
+    def rows():
+        if kind == "delta":
+            found = DeltaTable(str(lake.sink)).to_pyarrow_table()
+        else:
+            found = catalog.load_table("lake.orders").scan().to_arrow()
+        return Counter(zip(found["id"].to_pylist(), found["text"].to_pylist(), strict=True))
+
+    def run():
+        deleting = {"onDelete": "retract", "retractAfter": "1s", "discoveryAttempts": "1"}
+        land(lake, sink, onOverwrite="replace", writeFileColumn="file", **deleting)
+
+    def dies_at_the_commit(is_done):
+        add = type(sink).add
+
+        def dying(*arguments):
+            if is_done:
+                add(*arguments)
+            raise RuntimeError("it dies")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(sink), "add", dying)
+            with pytest.raises(Exception, match="it dies"):
+                run()
+
+    lake.land("1.json", range(10))
+    lake.land("2.json", range(10, 20))
+    run()
+    lake.land("1.json", range(20, 25))
+    lake.land("3.json", range(25, 30))
+    dies_at_the_commit(is_done=False)
+    assert rows() == Counter((i, f"row {i}") for i in range(20))
+    dies_at_the_commit(is_done=True)
+    run()
+    assert rows() == Counter((i, f"row {i}") for i in range(10, 30))
+    (lake.source / "2.json").unlink()
+    run()
+    time.sleep(1.1)
+    run()
+    assert rows() == Counter((i, f"row {i}") for i in range(20, 30))
 
 
 @pytest.mark.thorough("partition values and manifests have tests without Spark")

@@ -157,6 +157,14 @@ def test_a_delta_table_without_its_marks_proves_a_batch_by_its_files_or_refuses(
         delta.add(4)
 
 
+def between_commits():
+    """A time that is later than all commits before and earlier than all after, in whole ms."""
+    time.sleep(0.01)
+    now = datetime.now(UTC)
+    time.sleep(0.01)
+    return now
+
+
 @pytest.fixture(params=["version", "time", "rollback", "set current"])
 def taken_back(request, tmp_path):
     """A table, and what takes it back to an earlier state: as delta-rs and pyiceberg do it."""
@@ -165,10 +173,7 @@ def taken_back(request, tmp_path):
 
     def state():
         if way == "time":
-            time.sleep(0.01)
-            now = datetime.now(UTC)
-            time.sleep(0.01)
-            return now
+            return between_commits()
         is_delta = way == "version"
         return table.delta.version() if is_delta else table.iceberg.current_snapshot().snapshot_id
 
@@ -225,9 +230,11 @@ def test_a_table_that_was_taken_back_to_its_newest_batch_goes_on(taken_back):
 
 
 def test_a_delta_table_whose_log_ends_within_a_restore_proves_batches_by_files(delta):
-    for number in (1, 2, 3):
-        delta.add(number)
-    delta.delta.restore(datetime.fromtimestamp(delta.delta.history()[1]["timestamp"] / 1000, UTC))
+    delta.add(1)
+    delta.add(2)
+    after_two = between_commits()
+    delta.add(3)
+    delta.delta.restore(after_two)
     delta.delta.create_checkpoint()
     (delta.folder / "table/_delta_log/00000000000000000002.json").unlink()
     with pytest.raises(TableError, match=r"the table is behind.*found checkpoint 2-"):

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ....checkpoint_meta.storage.urls import absolute, local_path
+from ....checkpoint_meta.storage.urls import Location
 from ....checkpoint_meta.stores.open_store import open_store
 from ....errors import OptionError
 from ...views.amounts import counted
@@ -84,7 +84,11 @@ def auto_loader_log(
         )
         for path, row in newest.items()
     }
-    origin = {"export": absolute(export), "source_id": source_id, "all_processed": all_processed}
+    origin = {
+        "export": Location.of(export).url,
+        "source_id": source_id,
+        "all_processed": all_processed,
+    }
     return OtherLog(
         {path: file for path, file in files.items() if path in done},
         {path: file for path, file in files.items() if path not in done},
@@ -125,11 +129,12 @@ def _rows(export: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _objects(export: str, options: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
-    place = absolute(export).rstrip("/")
+    location = Location.of(export)
+    place = location.url.rstrip("/")
     folder, _, leaf = place.rpartition("/")
     store = open_store(place, options, to_read=True)
     # In a bucket there is no directory, but names below it; elsewhere a file may list itself.
-    below = [] if local_path(place) and os.path.isfile(place) else store.list("")
+    below = [] if location.is_local and os.path.isfile(place) else store.list("")
     if not [name for name in below if name != leaf]:
         if leaf.lower().endswith(_ENDINGS):
             with suppress(FileNotFoundError):

@@ -19,7 +19,7 @@ import numpy as np
 
 from ....checkpoint_meta.files.file_columns import files_of
 from ....checkpoint_meta.files.file_split import FileVersion
-from ....checkpoint_meta.storage.urls import hadoop_path, local_path, storage_url, written_path
+from ....checkpoint_meta.storage.urls import Location, hadoop_path, written_path
 from ....enumerator.coordinator.restore import RestoredState
 from ....enumerator.files.discovery.tree_discovery import all_files
 from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
@@ -79,8 +79,8 @@ class OtherFile:
 
 def name_here(path: str) -> str:
     """A path as state and listings of this source have it."""
-    local = local_path(path)
-    return storage_url(path) if local is None else written_path(local)
+    place = Location.of(path)
+    return written_path(place.url) if place.is_local else place.url
 
 
 def _unquoted(path: str) -> str:

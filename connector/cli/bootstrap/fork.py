@@ -57,6 +57,9 @@ class Fork:
     rewrites: Sequence[tuple[str, str]] = ()
     """Beginnings of paths, and what they are now."""
 
+    keeps_table: bool = False
+    """True if the new query writes into the table that has the rows of the old one."""
+
     def plan(self, target: Target) -> Plan:
         """Plan the state of a new query at `target`."""
         report = self._report()
@@ -141,16 +144,14 @@ class Fork:
         return path
 
     def _bind(self, store: StateStore) -> None:
-        """Record the ends of the query that goes on: the input as it is named now."""
+        """Record the input and the table of the query that moves, as they are now."""
         ends = recorded_ends(self.view.store)
-        update: dict[str, Any] = {"input": list(map(self._renamed, ends.input))}
         if self.rewrites:
             # The keys of files in the table are those of their old paths.
-            update["file_column"] = ""
-        else:
-            # A fork may have a table of its own: the first start says which it is.
-            update["table"] = ""
-        record_ends(store, ends.model_copy(update=update))
+            update = {"input": list(map(self._renamed, ends.input)), "file_column": ""}
+            record_ends(store, ends.model_copy(update=update))
+        elif self.keeps_table:
+            record_ends(store, ends)
 
     def _after(
         self, attachments: Attachments | None, wanted: Callable[[pa.Array], pa.Array] | None
@@ -207,10 +208,11 @@ def chosen_fork(
     rewrites: Sequence[tuple[str, str]] = (),
     *,
     is_in_table: bool = False,
+    keeps_table: bool = False,
 ) -> Fork:
     """The fork after the checkpoint that the options name; the newest complete one if none.
 
-    `is_in_table`: see `savepoint_at`.
+    `is_in_table`: see `savepoint_at`; `keeps_table`: see `Fork`.
     """
     view = StateView(store)
     chain = view.chain()
@@ -224,7 +226,7 @@ def chosen_fork(
         "startingState and ignoreMissingFiles=true, which reads the files that exist.",
     )
     savepoint = savepoint_at(store, ref, view.history, is_in_table=is_in_table)
-    return Fork(view, savepoint, view.snapshot(ref), matching, rewrites)
+    return Fork(view, savepoint, view.snapshot(ref), matching, rewrites, keeps_table)
 
 
 def _chosen(

@@ -125,7 +125,15 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
         at = continued.checkpoint().name
 
     def decide() -> Plan:
-        fork = chosen_fork(store, at, at_time, matching, rewrites, is_in_table=bool(at_table))
+        fork = chosen_fork(
+            store,
+            at,
+            at_time,
+            matching,
+            rewrites,
+            is_in_table=bool(at_table),
+            keeps_table=bool(at_table or continued),
+        )
         if continued is not None:
             continued.check_ends_at(fork.savepoint.ref)
         return fork.plan(target)

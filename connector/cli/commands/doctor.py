@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from ....checkpoint_meta.storage.urls import absolute, join
+from ....checkpoint_meta.storage.urls import Location, join
 from ....checkpoint_meta.stores.exclusive_creates import race
 from ....checkpoint_meta.stores.open_store import open_store
 from ....enumerator.files.discovery.tree_discovery import all_files
@@ -123,7 +123,7 @@ def _place_of(arguments: DoctorArguments) -> str:
             arguments.state, arguments.source_name, arguments.storage_options
         ).location
     except StateMissingError:
-        return join(absolute(arguments.state), "sluice", arguments.source_name)
+        return join(Location.of(arguments.state).url, "sluice", arguments.source_name)
 
 
 def _writable(place: Any, storage: Mapping[str, Any], *, to_read: bool) -> str:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ....checkpoint_meta.storage.urls import absolute
 from ....errors import TableError
 from ....reader.direct_write.place import Place
 from ....reader.direct_write.unreferenced_files import sweep as look
@@ -41,7 +40,7 @@ def sweep(
     """
     storage = parsed_storage_options(arguments.storage_options)
     store = arguments.opened()
-    place = Place(absolute(write_to), storage)
+    place = Place(write_to, storage)
     around = named_by_tables_of(write_to, storage)
     tables = [_opened(one, storage) for one in table]
 

@@ -94,7 +94,9 @@ def looks(
 
 def _shown(when: float, status: dict[str, Any], owner: str, backlog: Backlog) -> RenderableType:
     pending = status["pending"]
-    trend = backlog.trend(when, pending["bytes"]) if pending else Text("")
+    # Before the first checkpoint nothing is known to wait, whatever the first listing finds.
+    is_known = pending and status["newest"]
+    trend = backlog.trend(when, pending["bytes"]) if is_known else Text("")
     shown_lines = status_lines(status, owner)
     if backlog.grows:
         # The rate at which it is read says nothing about its end.

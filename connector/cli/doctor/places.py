@@ -7,7 +7,7 @@ import os
 import uuid
 from collections.abc import Iterator
 
-from ....checkpoint_meta.storage.urls import local_path
+from ....checkpoint_meta.storage.urls import Location
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.exclusive_creates import probe_name
 from ....errors import StateError
@@ -15,22 +15,29 @@ from ....errors import StateError
 
 def check_local_directory(place: str) -> None:
     """Raise, without the patience that a query has, if a local place can be no directory."""
-    path = local_path(place)
     # The first ancestor that exists decides whether a directory can be created.
-    while path is not None and not os.path.exists(path) and path != os.path.dirname(path):
-        path = os.path.dirname(path)
-    if path is not None and not os.path.isdir(path):
+    path = _missing(place)[1]
+    if not os.path.isdir(path):
         raise StateError("a directory cannot be created", place, f"a file at {path}", "a directory")
+
+
+def _missing(place: str) -> tuple[list[str], str]:
+    """The directories that writing into a local place creates, the deepest first; and above them.
+
+    Writing into any other place creates none.
+    """
+    location = Location.of(place)
+    path, missing = location.url if location.is_local else os.sep, list[str]()
+    while not os.path.exists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    return missing, path
 
 
 @contextlib.contextmanager
 def left_as_it_was(place: str) -> Iterator[None]:
     """Local directories that come to be by writing into them go again."""
-    path = local_path(place)
-    directories = []
-    while path is not None and not os.path.exists(path):
-        directories.append(path)
-        path = os.path.dirname(path)
+    directories, _ = _missing(place)
     try:
         yield
     finally:

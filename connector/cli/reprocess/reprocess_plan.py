@@ -157,8 +157,7 @@ def plan_retract(view: StateView, pattern: str) -> OrderPlan:
         )
     files = SelectedFiles(view, pattern)
     versions = files.newest_versions()
-    known = [file for file, _ in versions.values() if not file.is_gone]
-    gone = [retraction_of(file.path, file.modified) for file in known]
+    gone = [retraction_of(path) for path, (file, _) in versions.items() if not file.is_gone]
     return OrderPlan(gone, list(files.quarantined))
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.storage.contract import Storage
 from ....checkpoint_meta.storage.open_storage import open_storage
-from ....checkpoint_meta.storage.urls import LoadedPath, join, local_path
+from ....checkpoint_meta.storage.urls import LoadedPath, Location, join
 from ....checkpoint_meta.stores.contract import in_parallel
 from ....errors import SluiceError
 from ..discovery.selection.name_patterns import ReadyMarker
@@ -180,7 +180,7 @@ class FileCleaner:
         # By names: the same path can be written with other schemes, or without a host.
         storage = self._storage_of(path)
         name = storage.name(path)
-        bases = [storage.name(loaded.base).rstrip("/") for loaded in self._policy.paths]
+        bases = [storage.name(loaded.base.url).rstrip("/") for loaded in self._policy.paths]
         within = [base for base in bases if base and name.startswith(f"{base}/")]
         # The innermost: what is above it may be several loaded paths.
         base = max(within, key=len, default=name.rpartition("/")[0])
@@ -189,7 +189,7 @@ class FileCleaner:
     def _archive(self, storage: Storage, file: FileVersion, planned: int) -> Outcome:
         target = self.target(file.path)
         # Local storages differ only in what they make durable.
-        if local_path(target) is None and self._storage_of(target) is not storage:
+        if not Location.of(target).is_local and self._storage_of(target) is not storage:
             raise OSError(errno.EXDEV, "the archive is in another bucket or file system", target)
         return archive(storage, file, planned, target)
 

@@ -148,6 +148,19 @@ class SkipCounter:
         return Skipped(dict(sorted(self.counts.items())), tuple(self._names[: self._most]))
 
 
+class Contents(NamedTuple):
+    """The data files right in one directory, as they are now."""
+
+    files: FoundFiles
+    """Those that a pass takes, known ones among them."""
+
+    waiting: int
+    """Number of others that are not finished, by the rules that wait for that."""
+
+    marked: int | None
+    """When the marker of the directory was made, microseconds since the epoch; None without."""
+
+
 class Discovery(Protocol):
     """Lists what the options point at, again and again. One pass at a time."""
 
@@ -175,6 +188,14 @@ class Discovery(Protocol):
 
         Raises:
             SourceUnavailable: one was below a loaded path in which the pass came to no file at all.
+        """
+        return ()
+
+    def look_into(self, directories: Sequence[str], ledger: KnownFiles) -> Sequence[Contents]:
+        """What is in these directories, after a complete pass; where `readyMarker` names one file.
+
+        Raises:
+            SourceUnavailable: one cannot be listed.
         """
         return ()
 
@@ -240,6 +261,14 @@ class Tree(ABC):
             ledger: what need not come.
             skips: counts everything that is found and not taken.
             after: where not empty, names below the base up to this one are not looked for.
+
+        Raises:
+            OSError: it cannot be listed; FileNotFoundError: it is not there.
+        """
+
+    @abstractmethod
+    def list_directory(self, directory: str, ledger: KnownFiles, skips: SkipCounter) -> FoundFiles:
+        """What a pass takes right in this directory, which it has come to; from any thread.
 
         Raises:
             OSError: it cannot be listed; FileNotFoundError: it is not there.

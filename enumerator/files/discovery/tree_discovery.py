@@ -6,7 +6,9 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -15,17 +17,27 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....checkpoint_meta.files.file_split import FileVersion
-from ....checkpoint_meta.storage.contract import Storage
+from ....checkpoint_meta.storage.contract import FileStatus, Storage
 from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.storage_errors import MissingBucket, patiently
 from ....checkpoint_meta.storage.urls import LoadedPath
 from ....errors import MissingPathError, SourceUnavailable
-from .api import Discovery, FoundFiles, KnownFiles, SkipCounter, Skipped, SkippedFile, Tree
+from .api import (
+    Contents,
+    Discovery,
+    FoundFiles,
+    KnownFiles,
+    SkipCounter,
+    Skipped,
+    SkippedFile,
+    Tree,
+    joined,
+)
 from .local.local_files import Links, LocalFiles
 from .local.local_tree import LocalTree
 from .object_store.remote_files import RemoteFiles
 from .object_store.remote_tree import RemoteTree
-from .selection.criteria import FileRules, FileSelection, Scope
+from .selection.criteria import UNFINISHED, FileRules, FileSelection, Scope
 from .selection.name_patterns import NameRule, ReadyMarker
 
 
@@ -145,11 +157,14 @@ class TreeDiscovery(Discovery):
         return gone
 
     def _is_gone(self, path: str) -> bool:
+        return self._status(path) is None
+
+    def _status(self, path: str) -> FileStatus | None:
         storage, _ = open_storage(path, self.storage_options)
         try:
-            patiently(lambda: storage.stat(storage.name(path)))
+            return patiently(lambda: storage.stat(storage.name(path)))
         except FileNotFoundError:
-            return True
+            return None
         except OSError as error:
             raise SourceUnavailable(
                 "cannot find out whether a file is gone",
@@ -158,7 +173,24 @@ class TreeDiscovery(Discovery):
                 "a storage that responds",
                 "Repair access and restart the query: it resumes from the same point.",
             ) from error
-        return False
+
+    @override
+    def look_into(self, directories: Sequence[str], ledger: KnownFiles) -> Sequence[Contents]:
+        with ThreadPoolExecutor(Storage.requests) as pool:
+            return list(pool.map(partial(self._contents, ledger=ledger), directories))
+
+    def _contents(self, directory: str, ledger: KnownFiles) -> Contents:
+        # The marker first: what is written after it is newer.
+        marker = self._status(f"{directory}/{self._selection.ready_marker}")
+        marked, skips = None if marker is None else marker.modified, SkipCounter()
+        files: list[FoundFiles] = []
+        for loaded in self._trees or ():
+            if f"{directory}/".startswith(loaded.prefix):
+                # A directory of which all files are gone may be gone itself.
+                with suppress(FileNotFoundError, NotADirectoryError), _listed(loaded.path.given):
+                    files.append(loaded.tree.list_directory(directory, ledger, skips))
+        waiting = sum(skips.counts[reason] for reason in UNFINISHED)
+        return Contents(joined(files), waiting, marked)
 
     def _reached(self, loaded: PathTree, skips: SkipCounter) -> str:
         if skips.waiting:
@@ -184,20 +216,12 @@ class TreeDiscovery(Discovery):
     def _list_files(
         self, loaded: PathTree, ledger: KnownFiles, skips: SkipCounter, after: str
     ) -> Iterator[FoundFiles]:
-        path_as_written = loaded.path.given
         try:
-            yield from loaded.tree.list_files(ledger, skips, after)
+            with _listed(loaded.path.given):
+                yield from loaded.tree.list_files(ledger, skips, after)
         except (FileNotFoundError, NotADirectoryError) as error:
             if self._fail_on_missing_path:
-                raise _missing(path_as_written, error) from error
-        except OSError as error:
-            raise SourceUnavailable(
-                "the path cannot be listed",
-                str(getattr(error, "filename", None) or path_as_written),
-                f"{type(error).__name__}: {error}",
-                "a directory that this process can read",
-                ("Repair access and restart the query: it resumes from the same point."),
-            ) from error
+                raise _missing(loaded.path.given, error) from error
 
     @override
     def position(self) -> Mapping[str, Any]:
@@ -221,6 +245,23 @@ class TreeDiscovery(Discovery):
         return hashlib.sha256(repr((self.paths, self._selection)).encode()).hexdigest()[:16]
 
 
+@contextmanager
+def _listed(path: str) -> Iterator[None]:
+    """Errors of a listing below `path` but for a directory that is not there, for people."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise SourceUnavailable(
+            "the path cannot be listed",
+            str(getattr(error, "filename", None) or path),
+            f"{type(error).__name__}: {error}",
+            "a directory that this process can read",
+            ("Repair access and restart the query: it resumes from the same point."),
+        ) from error
+
+
 def path_trees(
     paths: Sequence[LoadedPath],
     storage_options: Mapping[str, Any],
@@ -233,9 +274,9 @@ def path_trees(
     place = selection.criteria.place
     marker = ReadyMarker(selection.ready_marker) if selection.ready_marker else None
     local = [
-        Scope(path.base, path.wildcards, names, nested=selection.nested, place=place)
+        Scope(path.base.url, path.wildcards, names, nested=selection.nested, place=place)
         for path in paths
-        if path.is_local
+        if path.base.is_local
     ]
     links = Links(local, selection.written)
 
@@ -246,7 +287,7 @@ def path_trees(
     remote: list[tuple[Any, Scope]] = []
     trees: list[PathTree] = []
     for path in paths:
-        if path.is_local:
+        if path.base.is_local:
             # `before` has a scope for each local path so far.
             scope = local[len(before)]
             judge = LocalFiles(rules(scope, before), links)

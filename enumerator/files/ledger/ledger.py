@@ -7,7 +7,7 @@ next batch are objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.files.file_columns import (
+    Flags,
+    Numbers,
     changes_of,
     files_of,
     numbers_in,
@@ -31,11 +33,13 @@ from ....checkpoint_meta.files.file_split import (
     RETRACTS,
     FileSplit,
     FileVersion,
+    directory_of,
     retraction_of,
 )
 from ....checkpoint_meta.index.fingerprints import (
     Names,
     SeenKeys,
+    Words,
     differ,
     is_growing,
     names_in,
@@ -72,6 +76,9 @@ class LedgerPolicy:
     on_overwrite: OnOverwrite = OnOverwrite.IGNORE
     retracts: bool = False
     """Files that are gone take their rows along. One that comes back is read again."""
+
+    whole_directories: bool = False
+    """Of files that replace rows, or that are gone, one batch has all of a directory."""
 
     whole_records: WholeRecords | None = None
     """For `APPEND_TAIL`: how far they reach."""
@@ -114,7 +121,7 @@ class Ledger:
         self._wants_versions = policy.retracts or not ignores
         self._replaces_rows = policy.retracts or policy.on_overwrite is OnOverwrite.REPLACE
         self.seen = SeenFiles(state.runs, state.tails, details=self._wants_versions)
-        self.pending = PendingRanges(policy.order)
+        self.pending = PendingRanges(policy.order, whole_directories=policy.whole_directories)
         restored = [ranges_in(changes) for changes in state.changes]
         if policy.times is not None:
             policy.times.restore(state.times, restored)
@@ -134,8 +141,35 @@ class Ledger:
 
     # Found ----------------------------------------------------------------------------------
 
+    def is_new(self, listed: FoundFiles) -> Flags:
+        """For each file whether it is not known, or known in another version that is to be read."""
+        is_seen, _, _, changed = self._compare(listed, names_of(listed.paths))
+        flags: Flags = ~is_seen | changed
+        return flags
+
+    def _compare(self, listed: FoundFiles, names: Names) -> tuple[Flags, Words, Numbers, Flags]:
+        """Whether each is known, in which version and up to where; whether it has changed."""
+        if not self._wants_versions:
+            none = np.zeros(len(names), np.int64)
+            is_seen = self.seen.contains(names)
+            return is_seen, none.view(np.uint64), none, none.astype(np.bool_)
+        is_seen, version, end = self.seen.details_of(names)
+        versions = versions_of(listed.sizes, listed.modified, listed.etags)
+        changed = is_seen & differ(version, versions)
+        in_seconds = listed.modified // _SECOND * _SECOND
+        changed &= differ(version, versions_of(listed.sizes, in_seconds, listed.etags))
+        if self._policy.on_overwrite is OnOverwrite.IGNORE:
+            changed &= version == GONE
+        return is_seen, version, end, changed
+
     def select_new(
-        self, listing: Sequence[FoundFiles], now: int, *, wanted: bool = True
+        self,
+        listing: Sequence[FoundFiles],
+        now: int,
+        *,
+        wanted: bool = True,
+        hold: Callable[[FoundFiles, Numbers], None] | None = None,
+        rewritten: Collection[str] = (),
     ) -> NewFiles:
         """Select what is new in `listing`. On any thread, one call at a time with `enter` after it.
 
@@ -143,34 +177,31 @@ class Ledger:
             listing: files in columns.
             now: microseconds since the epoch.
             wanted: False where they count as seen without being read.
+            hold: is given the files and which of them are new, in place of all these.
+            rewritten: directories whose new files are in one batch with what they replace.
 
         Raises:
             SourceUnavailable: a file has a change that is not allowed.
         """
         listed = joined(listing)
         names = names_of(listed.paths)
-        versions = versions_of(listed.sizes, listed.modified, listed.etags)
-        version = np.zeros(0, np.uint64)
-        if self._wants_versions:
-            is_seen, version, end = self.seen.details_of(names)
-            changed = is_seen & differ(version, versions)
-            in_seconds = listed.modified // _SECOND * _SECOND
-            changed &= differ(version, versions_of(listed.sizes, in_seconds, listed.etags))
-            if self._policy.on_overwrite is OnOverwrite.IGNORE:
-                changed &= version == GONE
-            at = np.flatnonzero(changed)
-            start = first_unread(self._policy.on_overwrite, at, listed, end)
-        else:
-            is_seen, start = self.seen.contains(names), np.zeros(len(names), np.int64)
-            changed = np.zeros(len(names), np.bool_)
+        is_seen, version, end, changed = self._compare(listed, names)
+        start = first_unread(self._policy.on_overwrite, np.flatnonzero(changed), listed, end)
         rows = drop_duplicates(np.flatnonzero(~is_seen | changed), names)
+        if hold is not None:
+            hold(listed, rows)
+            rows = rows[:0]
         files = version_rows(listed, rows)
         start, ends = start[rows], listed.sizes[rows]
         if self._policy.whole_records is not None:
             whole_records = self._policy.whole_records
             files, ends = up_to_whole_records(files, start, version[rows], whole_records)
         read = (start < ends) & wanted
-        replaces = changed[rows].astype(np.int64) * REPLACES * self._replaces_rows
+        replaces = changed[rows].astype(np.int64)
+        if rewritten:
+            paths = [listed.paths[row] for row in rows.tolist()]
+            replaces |= np.fromiter((directory_of(path) in rewritten for path in paths), np.int64)
+        replaces *= REPLACES * self._replaces_rows
         ranges = filter_rows(with_bounds(files, start, ends, replaces), read)
         keys = SeenKeys.sort(names.take(rows), versions_in(files), ends)
         if self._policy.times is not None:
@@ -191,7 +222,6 @@ class Ledger:
     def enter(self, sifted: NewFiles) -> None:
         """Make what `select_new` has found known and pending."""
         if sifted.replaced:
-            sifted = self._retracting(sifted)
             # The version that waits is gone from the store, and reading it would only fail.
             self._withdraw_unread(sifted.replaced)
         if self._learned:
@@ -209,16 +239,6 @@ class Ledger:
             self._changes.append(changes_of(rows, known=True))
         else:
             self._has_unread = True
-
-    def _retracting(self, sifted: NewFiles) -> NewFiles:
-        """Let new versions also do what orders to remove the rows of their files would do."""
-        waiting = self.pending.of_paths({split.file.path for split in sifted.replaced})
-        paths = {split.file.path for split in waiting if split.replaces == RETRACTS}
-        if self._replaces_rows or not paths:
-            return sifted
-        splits = splits_in(sifted.ranges)
-        splits = [s._replace(replaces=REPLACES) if s.file.path in paths else s for s in splits]
-        return replace(sifted, ranges=ranges_of(splits))
 
     def _withdraw_unread(self, replaced: Sequence[FileSplit]) -> None:
         """Withdraw what waits in another version than these: it is not there any more.
@@ -287,8 +307,6 @@ class Ledger:
         splits = list({split.file.path: split for split in splits}.values())
         waiting = self.pending.of_paths({split.file.path for split in splits})
         self._withdraw(byte_ranges_of(waiting))
-        files = {split.file.path: split.file for split in waiting if not split.file.is_gone}
-        splits = [_spared(split, files.get(split.file.path)) for split in splits]
         read = [split for split in splits if split.replaces != RETRACTS]
         self._learn([split.file for split in read], now)
         self._learn_times(read)
@@ -411,11 +429,3 @@ class Ledger:
         """Names of objects that are in use, or will be by a base that is being written."""
         mine = {attachment.name for run in self.seen.runs for attachment in run.attachments}
         return frozenset(mine.union(*(frozen.names() for frozen in self._written)))
-
-
-def _spared(split: FileSplit, waiting: FileVersion | None) -> FileSplit:
-    """What is to be done of an order; one to remove rows was not about a version found later."""
-    times = -1 if waiting is None else waiting.modified, split.file.modified
-    if waiting is None or split.replaces != RETRACTS or -1 in times or times[0] == times[1]:
-        return split
-    return FileSplit(waiting, 0, waiting.size, replaces=REPLACES)

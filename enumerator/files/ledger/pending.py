@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from ....checkpoint_meta.files.file_columns import (
     ranges_of,
     splits_in,
 )
-from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion, directory_of
 from ..discovery.selection.event_times import FileTimes
 from .byte_ranges import ByteRanges, byte_ranges_of, splits_without
 from .new_files import filter_rows
@@ -180,8 +181,12 @@ class PendingRanges:
     and taken.
     """
 
-    def __init__(self, order: RangeOrder = FileOrder.MTIME) -> None:
+    def __init__(
+        self, order: RangeOrder = FileOrder.MTIME, *, whole_directories: bool = False
+    ) -> None:
+        """With `whole_directories` those that replace rows come by directory, then in `order`."""
         self._order = order
+        self.whole_directories = whole_directories
         self._chunks: list[_Chunk] = []
         self._heaps: tuple[_Heap, _Heap] = ([], [])
         """Of the others, and of those that replace rows."""
@@ -238,7 +243,7 @@ class PendingRanges:
         self._end = None
         replaces = numbers_in(ranges, "replaces") > 0
         for kind in sorted({*replaces.tolist()}):
-            rows = filter_rows(ranges, replaces == kind)
+            rows = self._sorted(filter_rows(ranges, replaces == kind), replaces=kind)
             self._rows[kind] += rows.num_rows
             chunk = _Chunk(rows, fresh=fresh, returned=returned, replaces=kind)
             self._chunks.append(chunk)
@@ -246,9 +251,22 @@ class PendingRanges:
         if len(self._chunks) > _MOST_CHUNKS:
             self._tidy()
 
+    def _sorted(self, ranges: pa.RecordBatch, *, replaces: bool) -> pa.RecordBatch:
+        if not (replaces and self.whole_directories):
+            return ranges
+        keys = list(map(partial(self._key, replaces=True), splits_in(ranges)))
+        return ranges.take(pa.array(sorted(range(len(keys)), key=keys.__getitem__), pa.int64()))
+
+    def _key(self, split: FileSplit, *, replaces: bool) -> Any:
+        key = self._order.key(split)
+        if not (replaces and self.whole_directories):
+            return key
+        # What is gone has no event time, and comes behind the files that have one.
+        return directory_of(split.file.path), split.file.is_gone, key
+
     def _push(self, chunk: _Chunk) -> None:
         self._numbers += 1
-        head = (self._order.key(chunk.head()), self._numbers, chunk)
+        head = (self._key(chunk.head(), replaces=chunk.replaces), self._numbers, chunk)
         heapq.heappush(self._heaps[chunk.replaces], head)
 
     def _tidy(self) -> None:
@@ -265,6 +283,7 @@ class PendingRanges:
             self._push(chunk)
         for (fresh, returned, replaces), chunks in alike.items():
             ranges = self.sort(_one([chunk.rows() for chunk in chunks]))
+            ranges = self._sorted(ranges, replaces=replaces)
             merged = _Chunk(ranges, fresh=fresh, returned=returned, replaces=replaces)
             self._chunks.append(merged)
             self._push(merged)
@@ -280,7 +299,7 @@ class PendingRanges:
         heap = self._heaps[self.replaces]
         while heap:
             key, _, chunk = heap[0]
-            if len(chunk) and key == self._order.key(chunk.head()):
+            if len(chunk) and key == self._key(chunk.head(), replaces=chunk.replaces):
                 return chunk
             # An entry is stale if its chunk was emptied from the other end, or withdrawn.
             heapq.heappop(heap)
@@ -294,7 +313,7 @@ class PendingRanges:
     def _last_chunk(self) -> _Chunk | None:
         if self._end is None:
             nonempty = (c for c in self._chunks if len(c) and c.replaces == self.replaces)
-            key = self._order.key
+            key = partial(self._key, replaces=self.replaces)
             self._end = max(nonempty, key=lambda chunk: key(chunk.tail()), default=None)
         return self._end
 

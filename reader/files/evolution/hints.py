@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from ....errors import OptionError
+from .column_names import ColumnNames
 from .type_growth import SPARK_TYPES, is_variant, merged, wider_in_text
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[A-Za-z_][\w]*|\d+|[<>(),:.])")
@@ -233,7 +234,7 @@ def _hinted(
         )
     fields = {field.name: field for field in kind}
     # The spelling that the files have stays; Spark ignores case.
-    name = next((n for n in fields if n.lower() == path[0].lower()), path[0])
+    name = ColumnNames(fields).find(path[0]) or path[0]
     inside = fields[name].type if name in fields else pa.struct([])
     # A hint says all of the type, its collation, too.
     fields[name] = pa.field(name, _hinted(inside, path[1:], lay, hinted, whole))

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ....checkpoint_meta.files.file_split import FileSplit
 from ....errors import WITHOUT_THE_FILE, SchemaMismatchError
 from ...api import SplitFinished, SplitUnfinished
+from .column_names import ColumnNames
 from .type_growth import is_variant
 
 
@@ -51,7 +52,7 @@ def refuse_unrelated(
         SchemaMismatchError: names both.
     """
     file_names, expected = list(names), list(schema_names)
-    is_related = {name.lower() for name in file_names} & {name.lower() for name in expected}
+    is_related = any(map(ColumnNames(expected).__contains__, file_names))
     if file_names and expected and not (is_related or accept):
         raise SchemaMismatchError(
             "the file has no column of the schema",

@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from ....errors import WITHOUT_THE_FILE, SchemaMismatchError
+from .column_names import ColumnNames
 from .file_types import ForeignType, collations, with_collations
 
 _types = pa.types
@@ -266,17 +267,17 @@ def aligned(kind: pa.DataType, current: pa.DataType) -> pa.DataType:
         return pa.map_(kind.key_type, aligned(kind.item_type, current.item_type))
     if is_variant(kind) or not (_types.is_struct(kind) and _types.is_struct(current)):
         return kind
-    current_fields = {field.name: field for field in current}
-    folded = {field.name.lower(): field for field in current}
+    current_names = ColumnNames(field.name for field in current)
     names = {field.name for field in kind}
     fields = []
     for field in kind:
         # An exact name goes first; a file may have `id` next to `ID`.
-        match = current_fields.get(field.name) or folded.get(field.name.lower())
-        if match is None or (match.name != field.name and match.name in names):
+        name = current_names.find(field.name)
+        if name is None or (name != field.name and name in names):
             fields.append(field)
         else:
-            fields.append(field.with_name(match.name).with_type(aligned(field.type, match.type)))
+            inner = aligned(field.type, current.field(name).type)
+            fields.append(field.with_name(name).with_type(inner))
     return pa.struct(fields)
 
 
@@ -372,16 +373,13 @@ def refuse_same_names(names: list[str], where: str = "") -> None:
     Raises:
         SchemaMismatchError: names them.
     """
-    seen: dict[str, str] = {}
-    for name in names:
-        other = seen.get(name.lower())
-        seen[name.lower()] = name
-        if other is not None:
-            raise SchemaMismatchError(
-                "two columns have the same name to Spark, which ignores case",
-                where,
-                f"{other} and {name}",
-                "names that differ",
-                "Give a schema with one of them, replace the file by a repaired one of the same "
-                f"name, or set schemaEvolutionMode to rescue. {WITHOUT_THE_FILE}",
-            )
+    twice = ColumnNames(names).twice
+    if twice:
+        raise SchemaMismatchError(
+            "two columns have the same name to Spark, which ignores case",
+            where,
+            " and ".join(twice),
+            "names that differ",
+            "Give a schema with one of them, replace the file by a repaired one of the same "
+            f"name, or set schemaEvolutionMode to rescue. {WITHOUT_THE_FILE}",
+        )

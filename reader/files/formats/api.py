@@ -196,6 +196,8 @@ class FileFormat(ABC):
         self.schema = schema
         self.options = options
         self.context = context
+        self.passed_over = 0
+        """Rows that were not decoded since the last piece, because of the filter."""
 
     @abstractmethod
     def splittability(self, file: FileVersion) -> Splittability:

@@ -23,6 +23,7 @@ from ....errors import (
     SplitReadError,
     first_line,
 )
+from ..evolution.column_names import ColumnNames
 from ..evolution.hints import parse_hints, with_hinted_types
 from ..evolution.type_growth import fitted_field, holds, merged, quoted, wider
 from ..io.file_version import naming
@@ -175,8 +176,6 @@ class BlockFormat(FileFormat):
     ) -> None:
         super().__init__(schema, options, context)
         self._fitter = ColumnFitter(schema)
-        self._passed_over = 0
-        """Rows of blocks that were not decoded since the last batch."""
 
     def splittability(self, file: FileVersion) -> Splittability:
         """At block boundaries, in every file."""
@@ -191,7 +190,7 @@ class BlockFormat(FileFormat):
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """Yield the rows of the blocks that start in `split`; see `FileFormat.decode`."""
         with reading(split.file, self.what), self._opened(split.file) as source:
-            row = self._passed_over = 0
+            row = self.passed_over = 0
             for batch in self._batches(split, source):
                 for piece in self._written_out(batch):
                     fitted = self._fitter.fit(piece, split.file.path, row)
@@ -200,8 +199,8 @@ class BlockFormat(FileFormat):
                     for part in in_bounds(fitted, self.options.batch_bytes):
                         self._check(part, split.file, row)
                         row += part.num_rows
-                        yield Decoded(part, passed_over=self._passed_over)
-                        self._passed_over = 0
+                        yield Decoded(part, passed_over=self.passed_over)
+                        self.passed_over = 0
 
     def _written_out(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the batch, in parts: written out, or in other types, all of it may be too large."""
@@ -224,11 +223,11 @@ class BlockFormat(FileFormat):
         with reading(file, f"{options.file_format} file"), opened(file, options) as source:
             schema = cls._schema_in(source)
         fields = []
-        hinted = {".".join(path).lower() for path, _ in parse_hints(options.schema_hints)}
+        hinted = ColumnNames(".".join(path) for path, _ in parse_hints(options.schema_hints))
         # Before types are judged: a hint decides where Spark has no type, or files disagree.
         for field in with_hinted_types(pa.schema(list(schema)), options.schema_hints):
             try:
-                is_hinted = field.name.lower() in hinted
+                is_hinted = field.name in hinted
                 fields.append(field if is_hinted else fitted_field(field))
             except TypeError as err:
                 raise SchemaMismatchError(

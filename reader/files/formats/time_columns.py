@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ....checkpoint_meta.files.file_split import FileVersion
 from ....errors import SchemaMismatchError
+from ..evolution.column_names import ColumnNames
 from ..io.source_file import AsFile, RandomAccess, SourceFile
 from ..options import ReaderOptions
 from .api import TimeSpan
@@ -45,12 +46,10 @@ class TimeColumn:
         Raises:
             SchemaMismatchError: it is not there.
         """
-        if self.name in names:
-            return names.index(self.name)
-        alike = [at for at, name in enumerate(names) if name.lower() == self.name.lower()]
-        if len(alike) != 1:
+        places = ColumnNames(names).places_of(self.name)
+        if len(places) != 1:
             raise self.unusable(f"the columns {', '.join(names[:20])}")
-        return alike[0]
+        return places[0]
 
     def per_integer(self) -> Fraction:
         """Microseconds that an integer counts.

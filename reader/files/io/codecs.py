@@ -13,7 +13,7 @@ import bz2
 import io
 import lzma
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +25,7 @@ from isal import igzip_lib
 from ....checkpoint_meta.files.file_split import FileVersion
 from ....errors import MalformedDataError, first_line
 from ..options import Compression
-from .source_file import RandomAccess
+from .source_file import RandomAccess, SourceFile
 from .varints import read_varint
 
 _SUFFIXES = {
@@ -41,6 +41,7 @@ _SUFFIXES = {
 }
 _BGZIP_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 _CHUNK = 256 * 1024
+_PIECE = 1024 * 1024
 _SNAPPY = pa.Codec("snappy")
 _LZ4_FRAME = b"\x04\x22\x4d\x18"
 _SNAPPY_FRAME = b"\xff\x06\x00\x00sNaPpY"
@@ -128,9 +129,12 @@ class StoredFile:
             if len(end) == len(_BGZIP_END) and end != _BGZIP_END:
                 raise EOFError("the empty block that ends a bgzip file is missing")
 
-    def until(self, end: int) -> StoredFile:
-        """The same file as if it ended at byte `end`."""
-        return replace(self, source=_TruncatedFile(self.source, end))
+    def pieces(self, start: int, end: int | None = None) -> Iterator[bytes]:
+        """The content of the streams or frames between two bytes of the file."""
+        source = self.source if end is None else _TruncatedFile(self.source, end)
+        with replace(self, source=source).stream(start) as stream:
+            while data := stream.read(_PIECE):
+                yield data
 
     def broken(self, position: int, err: Exception) -> MalformedDataError:
         """The error for compressed bytes that do not decompress."""
@@ -143,6 +147,16 @@ class StoredFile:
             "written, set onSplitError to return, which reads it again later; ignoreCorruptFiles "
             "gives its rest up and counts it.",
         )
+
+
+@contextmanager
+def opened(
+    file: FileVersion, option: Compression, storage_options: Mapping[str, Any]
+) -> Iterator[StoredFile]:
+    """Open a file of the codec that `codec_of` says; raises what `SourceFile.opened` raises."""
+    codec = codec_of(file.path, option)
+    with SourceFile(file, storage_options).opened() as source:
+        yield StoredFile(file, source, codec)
 
 
 class _TruncatedFile:

@@ -6,6 +6,7 @@ Nothing is read by what is recognised: the error says how to read the file, or t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from ....checkpoint_meta.files.file_split import FileVersion
 from ....errors import WITHOUT_THE_FILE, MalformedDataError, SluiceError
 from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import LINE_FORMATS, TEXT_FORMATS, is_built_in
-from .codecs import codec_of
+from .codecs import Readable, codec_of
 from .source_file import SourceFile
 
 HEAD = 512
@@ -117,6 +118,24 @@ def another_kind(
         str(options.file_format),
         f"{way}. {WITHOUT_THE_FILE} Leave the next ones out with pathGlobFilter.",
     )
+
+
+def checked(
+    stream: Readable, file: FileVersion, options: ReaderOptions, step: int = HEAD
+) -> Iterator[bytes]:
+    """Yield a stream in pieces of at most `step` bytes; the first has `HEAD` bytes at least.
+
+    Raises:
+        MalformedDataError: it begins as another kind of file does.
+    """
+    head = b""
+    while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
+        head += more
+    if wrong := another_kind(head, file, options):
+        raise wrong
+    yield head + stream.read(step - len(head)) if step > len(head) else head
+    while data := stream.read(step):
+        yield data
 
 
 def recognised(file: FileVersion, options: ReaderOptions) -> MalformedDataError | None:

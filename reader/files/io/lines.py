@@ -15,11 +15,11 @@ from itertools import chain
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....errors import WITHOUT_THE_FILE, MalformedDataError, OptionError
 from ..options import Compression, ReaderOptions
-from .codecs import Readable, StoredFile, codec_of
+from .codecs import opened
 from .compressed.cut_places import CutPlaces
 from .compressed.splittable_codecs import entered
-from .file_kinds import HEAD, another_kind
-from .memory_bounds import too_long
+from .file_kinds import checked
+from .memory_bounds import place_of_byte, too_long
 from .request_sizer import RequestSizer
 from .source_file import RandomAccess, SourceFile
 from .whole_records import Content, Limit, records
@@ -101,9 +101,9 @@ def line_blocks(
     another kind and for a record longer than `maxRecordBytes`.
     """
     with ExitStack() as stack:
-        source = stack.enter_context(SourceFile(split.file, options.storage_options).opened())
-        codec = codec_of(split.file.path, options.compression)
-        stored, is_compressed = StoredFile(split.file, source, codec), codec is not Compression.NONE
+        opening = opened(split.file, options.compression, options.storage_options)
+        stored = stack.enter_context(opening)
+        is_compressed = stored.codec is not Compression.NONE
         # Where a line feed may be several bytes, text has to be UTF-8 before it is cut. A whole
         # compressed file comes in order anyway. All else is cut first, so that a split can be
         # entered in the middle.
@@ -114,17 +114,15 @@ def line_blocks(
         if not split.start and not (is_compressed and is_whole):
             # The first bytes of an object are part of what its first request fetches.
             with stored.stream() as beginning:
-                next(_begun(beginning, split.file, options, HEAD))
+                next(checked(beginning, split.file, options))
         if is_compressed and not is_whole:
             content = stack.enter_context(entered(split, stored, cut_places))
         elif decodes_first:
             raw = stack.enter_context(stored.stream())
-            pieces = _begun(raw, split.file, options, min(step, _MOST_AT_ONCE))
+            pieces = checked(raw, split.file, options, min(step, _MOST_AT_ONCE))
             content = Content(_in_utf8(pieces, split.file, options), iter(()), 0, raw)
         else:
-            content = _in_place(split, source, len(separator), step)
-        if split.skip and (is_compressed or decodes_first):
-            content = content.skip_content(split.skip)
+            content = _in_place(split, stored.source, len(separator), step)
         yield from _blocks(split, content, separator, options, step, is_utf8=decodes_first)
 
 
@@ -137,15 +135,18 @@ def _blocks(
     *,
     is_utf8: bool,
 ) -> Iterator[LineBlock]:
+    # Other content begins behind what is skipped.
+    skip = 0 if found.is_stored else split.skip
     # How much content is before a compressed split is mostly unknown: then it counts from there.
-    since, begin = (split.start, split.skip) if found.position is None else (0, found.position)
+    since, begin = (split.start, 0) if found.position is None else (0, found.position)
+    begin += skip
 
     def error(within: int) -> Exception:
         return too_long(split.file.path, place_of_byte(begin + within, since), options)
 
     limit = Limit(options.max_record_bytes, error)
     is_first = split.start == 0 or split.skip > 0
-    pieces = records(found, separator, step, limit, is_first=is_first)
+    pieces = records(found, separator, step, limit, is_first=is_first, skip=skip)
     before = split.start + split.read_bytes
     # A whole file as one text is all of it, as in Spark.
     keeps_mark = options.wholetext or since
@@ -154,19 +155,13 @@ def _blocks(
         content = data if position or keeps_mark else without_mark(data)
         if content:
             mark = len(data) - len(content)
-            skip = within + mark + (split.skip or found.before)
+            offset = within + mark + (split.skip or found.before)
             encoding = "utf-8" if is_utf8 else options.encoding
             end = position + len(data) if found.is_stored else None
             end = end if found.stream is None else found.stream.position
             stored = None if end is None else (before, max(before, end))
-            yield LineBlock(split.file, content, position + mark, since, skip, encoding, stored)
+            yield LineBlock(split.file, content, position + mark, since, offset, encoding, stored)
             before = end or before
-
-
-def place_of_byte(position: int, since: int) -> str:
-    """A position in a file, or in what is compressed from byte `since` on, for an error."""
-    place = f"byte {position}"
-    return f"{place} of the content that starts at compressed byte {since}" if since else place
 
 
 def _in_place(split: FileSplit, source: RandomAccess, width: int, step: int) -> Content:
@@ -217,24 +212,6 @@ def _transcoded(
             raise _not_in(encoding, split.file, position + err.start) from err
 
 
-def _begun(
-    stream: Readable, file: FileVersion, options: ReaderOptions, step: int
-) -> Iterator[bytes]:
-    """Yield a stream in pieces of at most `step` bytes; the first has `HEAD` bytes at least.
-
-    Raises:
-        MalformedDataError: it begins as another kind of file does.
-    """
-    head = b""
-    while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
-        head += more
-    if wrong := another_kind(head, file, options):
-        raise wrong
-    yield head + stream.read(step - len(head)) if step > len(head) else head
-    while data := stream.read(step):
-        yield data
-
-
 def _in_utf8(pieces: Iterable[bytes], file: FileVersion, options: ReaderOptions) -> Iterator[bytes]:
     encoding, position = options.encoding, 0
     if encoding == "utf-8":
@@ -268,12 +245,11 @@ def content(
     A byte order mark is left out unless it is to be kept. Raises what opening, reading and
     decompressing raise.
     """
-    codec = codec_of(file.path, options.compression)
     with (
-        SourceFile(file, options.storage_options).opened() as source,
-        StoredFile(file, source, codec).stream() as content,
+        opened(file, options.compression, options.storage_options) as stored,
+        stored.stream() as content,
     ):
-        pieces = _in_utf8(_begun(content, file, options, step), file, options)
+        pieces = _in_utf8(checked(content, file, options, step), file, options)
         for number, data in enumerate(pieces):
             yield data if number or keeps_mark else without_mark(data)
 

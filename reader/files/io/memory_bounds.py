@@ -30,6 +30,12 @@ def held_at_most(options: ReaderOptions, longest: int = 0) -> int:
     return HELD * (options.batch_bytes + unit)
 
 
+def place_of_byte(position: int, since: int) -> str:
+    """A position in a file, or in what is compressed from byte `since` on, for an error."""
+    place = f"byte {position}"
+    return f"{place} of the content that starts at compressed byte {since}" if since else place
+
+
 def too_long(
     path: str,
     place: str,

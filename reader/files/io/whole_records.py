@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -44,20 +44,6 @@ class Content:
     before: int = 0
     """Where it begins, counted from the first byte of the split."""
 
-    def skip_content(self, skip: int) -> Content:
-        """The same without its first bytes: they are decompressed again, and dropped."""
-        left = [skip]
-
-        def rest(pieces: Iterator[bytes]) -> Iterator[bytes]:
-            for data in pieces:
-                dropped = min(left[0], len(data))
-                left[0] -= dropped
-                if dropped < len(data):
-                    yield data[dropped:]
-
-        position = None if self.position is None else self.position + skip
-        return replace(self, own=rest(self.own), beyond=rest(self.beyond), position=position)
-
 
 @dataclass(frozen=True)
 class Limit:
@@ -74,26 +60,28 @@ def overlaps_itself(separator: bytes) -> bool:
 
 
 def records(
-    content: Content, separator: bytes, step: int, limit: Limit, *, is_first: bool
+    content: Content, separator: bytes, step: int, limit: Limit, *, is_first: bool, skip: int = 0
 ) -> Iterator[tuple[int, bytes]]:
     """Whole records of a split in pieces of about `step` bytes, each with where it begins.
 
-    Positions count from the beginning of the split's content.
+    Without the first `skip` bytes of the split's content; positions count from there.
 
     Raises:
         Exception: a record is longer than `limit` says; its own error.
     """
     held, began = _RecordBuffer(separator, limit, begun=is_first), time.monotonic()
     for data in content.own:
-        held.add(data)
+        held.add(data[skip:])
+        skip = max(0, skip - len(data))
         # Not long after a limit on seconds is reached its reader gets to know.
         if held.ends and (len(held.data) >= step or time.monotonic() - began > SLOW):
             yield held.taken(held.ends)
             began = time.monotonic()
     boundary = held.at + len(held.data)
     for data in content.beyond:
-        if held.add(data, boundary):
+        if held.add(data[skip:], boundary):
             break
+        skip = max(0, skip - len(data))
         # Without a separator in its own content a split has no record: what follows is not read.
         if not held.begun and held.at >= boundary:
             return

@@ -111,7 +111,9 @@ class _KeepingFormat(FileFormat):
             index = batch.schema.get_field_index(self._rescued)
             rescued = pa.array(texts, pa.string())
             whole = batch.set_column(index, self._rescued, rescued)
-            yield Decoded(whole, decoded.dropped_records, decoded.bad)
+            passed_over = decoded.passed_over
+            yield Decoded(whole, decoded.dropped_records, decoded.bad, passed_over=passed_over)
+        self.passed_over = self._inner.passed_over
 
 
 def _leaf(value: Any) -> str:

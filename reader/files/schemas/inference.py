@@ -16,6 +16,7 @@ import pyarrow as pa
 from ....checkpoint_meta.files.file_split import FileVersion
 from ....checkpoint_meta.storage.urls import shown_path
 from ....errors import FileChangedError, FileVanishedError, OptionError
+from ..evolution.column_names import ColumnNames
 from ..evolution.hints import with_hints
 from ..evolution.new_columns import refuse_unrelated
 from ..evolution.type_growth import aligned, merged, refuse_same_names, without_null_types
@@ -100,11 +101,11 @@ def found_columns(
     kind = _of_contents(files, options, schema)
     data = pa.schema(list(kind) if pa.types.is_struct(kind) else [])
     partitions = partition_columns(files, options)
-    named = {name.lower() for name in data.names}
-    place = [field for field in partitions if field.name.lower() not in named]
+    data_names, path_names = ColumnNames(data.names), ColumnNames(partitions.names)
+    place = [field for field in partitions if field.name not in data_names]
     # A column that is in the path is taken from there.
-    typed = {field.name.lower(): field.type for field in partitions}
-    kept = [field.with_type(typed.get(field.name.lower(), field.type)) for field in data]
+    typed = ((field, path_names.find(field.name)) for field in data)
+    kept = [f if name is None else f.with_type(partitions.field(name).type) for f, name in typed]
     return pa.schema([*kept, *place])
 
 
@@ -139,7 +140,8 @@ def _refuse_unrelated(columns: Mapping[str, list[str]], options: ReaderOptions) 
     """Refuse a file of the sample that shares no column with any other, the newest first."""
     files_with = Counter(name.lower() for names in columns.values() for name in names)
     for path, names in reversed(list(columns.items())):
-        others = [name for name in files_with if name not in {own.lower() for own in names}]
+        own = ColumnNames(names)
+        others = [name for name in files_with if name not in own]
         if all(files_with[name.lower()] == 1 for name in names):
             refuse_unrelated(path, names, others, accept=options.accept_unrelated_files)
 

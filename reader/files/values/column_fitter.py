@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from ..evolution.column_names import ColumnNames
 from ..evolution.type_growth import is_variant
-from .convert import ColumnNames, Misfit, converter, require_nullable
+from .convert import Misfit, converter, index_of, require_nullable
 from .map_nested import Change, Path, is_list_like, same
 from .rows import batch_of
 
@@ -57,7 +58,7 @@ class ColumnFitter:
 
     def source_of(self, column: str, file_schema: pa.Schema) -> pa.Field | None:
         """Return the file's field that a column of the target schema is read from."""
-        index = ColumnNames(file_schema.names).index_of(column)
+        index = index_of(ColumnNames(file_schema.names), column)
         return file_schema.field(index) if index >= 0 else None
 
     def fit(self, batch: pa.RecordBatch, path: str, first_row: int = -1) -> pa.RecordBatch:
@@ -98,10 +99,10 @@ def _struct_paths(source: pa.Field, target: pa.DataType) -> list[Path]:
     both = pa.types.is_struct(source.type) and pa.types.is_struct(target)
     if not both or is_variant(target):
         return [(source.name,)]
-    names = ColumnNames([source.type.field(i).name for i in range(source.type.num_fields)])
+    names = ColumnNames(field.name for field in source.type)
     below: list[Path] = []
     for field in target:
-        index = names.index_of(field.name)
+        index = index_of(names, field.name)
         if index >= 0:
             below += _struct_paths(source.type.field(index), field.type)
     # With none of its fields wanted, the struct is still read to know where it is null.
@@ -113,9 +114,9 @@ def _paired(
 ) -> Iterator[tuple[Path, pa.DataType]]:
     types = pa.types
     if types.is_struct(source) and types.is_struct(target):
-        names = ColumnNames([source.field(i).name for i in range(source.num_fields)])
+        names = ColumnNames(field.name for field in source)
         for field in target:
-            index = names.index_of(field.name)
+            index = index_of(names, field.name)
             if index >= 0:
                 inner = source.field(index)
                 yield from _paired(inner.type, field.type, (*path, inner.name))
@@ -131,7 +132,7 @@ def _paired(
 def _plan_column(
     file_schema: pa.Schema, names: ColumnNames, field: pa.Field, zone: str
 ) -> tuple[int, Change]:
-    index = names.index_of(field.name)
+    index = index_of(names, field.name)
     if index >= 0:
         return index, converter(file_schema.field(index).type, field, field.name, zone)
     require_nullable(field, field.name)

@@ -7,13 +7,11 @@ file that needs that has another schema than was said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....errors import WITHOUT_THE_FILE, SchemaMismatchError
+from ..evolution.column_names import ColumnNames
 from ..evolution.file_types import ForeignType
 from ..evolution.type_growth import holds, is_variant
 from .map_nested import UUID, Change, decoded, is_list_like, lengths_of, plain, same
@@ -51,36 +49,17 @@ class Misfit(Exception):
         )
 
 
-class ColumnNames:
-    """Finds a name as Spark does: as it is written, or else without case."""
+def index_of(names: ColumnNames, wanted: str, within: str = "") -> int:
+    """-1 if it is absent; an error shows `within` before the name.
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self._exact = _places(names)
-
-    def index_of(self, wanted: str, within: str = "") -> int:
-        """-1 if it is absent; an error shows `within` before the name.
-
-        Raises:
-            Misfit: several names match equally well.
-        """
-        hits = self._exact.get(wanted) or self._folded.get(wanted.lower(), ())
-        if len(hits) > 1:
-            problem = f"{len(hits)} columns of that name: {', '.join(self._names[i] for i in hits)}"
-            raise Misfit(within + wanted, problem, "exactly one")
-        return hits[0] if hits else -1
-
-    @cached_property
-    def _folded(self) -> Mapping[str, Sequence[int]]:
-        return _places(name.lower() for name in self._names)
-
-
-def _places(names: Iterable[str]) -> Mapping[str, Sequence[int]]:
-    # A search for each of twenty thousand columns takes seconds.
-    places: dict[str, list[int]] = {}
-    for index, name in enumerate(names):
-        places.setdefault(name, []).append(index)
-    return places
+    Raises:
+        Misfit: several names match equally well.
+    """
+    hits = names.places_of(wanted)
+    if len(hits) > 1:
+        problem = f"{len(hits)} columns of that name: {', '.join(names.names[i] for i in hits)}"
+        raise Misfit(within + wanted, problem, "exactly one")
+    return hits[0] if hits else -1
 
 
 def require_nullable(field: pa.Field, column: str) -> None:
@@ -193,11 +172,11 @@ def _variant_converter(source: pa.StructType, target: pa.StructType, column: str
 def _struct_converter(
     source: pa.StructType, target: pa.StructType, column: str, zone: str
 ) -> Change:
-    names = ColumnNames([source.field(i).name for i in range(source.num_fields)])
+    names = ColumnNames(field.name for field in source)
     plan: list[tuple[int, Change]] = []
     for field in target:
         name = f"{column}.{field.name}"
-        index = names.index_of(field.name, f"{column}.")
+        index = index_of(names, field.name, f"{column}.")
         if index < 0:
             require_nullable(field, name)
             plan.append((-1, same))

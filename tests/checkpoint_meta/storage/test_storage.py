@@ -12,7 +12,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.storage.contract import FileStatus, difference
 from pyspark_sluice.checkpoint_meta.storage.fsspec_storage import FsspecStorage
 from pyspark_sluice.checkpoint_meta.storage.local_storage import LocalStorage
-from pyspark_sluice.checkpoint_meta.storage.urls import joined, literal, loaded_paths, resolved
+from pyspark_sluice.checkpoint_meta.storage.urls import Location, joined, literal, loaded_paths
 from pyspark_sluice.tests.checkpoint_meta.storage.storage_suite import StorageSuite
 
 
@@ -138,7 +138,7 @@ def test_a_file_of_fsspec_is_read_with_the_patience_of_all_others(monkeypatch):
 
 
 def parts(text):
-    return [(path.base, *path.wildcards) for path in loaded_paths(text)]
+    return [(path.base.url, *path.wildcards) for path in loaded_paths(text)]
 
 
 @pytest.mark.parametrize(
@@ -203,5 +203,6 @@ def test_any_path_can_be_written_literally():
 def test_a_place_is_the_same_however_it_is_written(tmp_path, texts):
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk")
-    assert len({resolved(text.format(tmp_path)) for text in texts}) == 1
-    assert resolved(texts[0].format(tmp_path)) != resolved(f"{texts[0].format(tmp_path)}2")
+    assert len({Location.of(text.format(tmp_path)).resolved for text in texts}) == 1
+    one = texts[0].format(tmp_path)
+    assert Location.of(one).resolved != Location.of(f"{one}2").resolved

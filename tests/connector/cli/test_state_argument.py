@@ -39,7 +39,7 @@ def test_a_state_in_a_bucket_is_reported_as_one_in_a_directory(query, server, bu
 
     local = run(capsys, "checkpoints", str(query.location))
     assert [row["state"] for row in local] == ["complete"]
-    for place in (url, f"{url}/", f"{url}/sluice/source", f"{url}/sluice"):
+    for place in (url, f"{url}/", f"{url}/sluice/source", f"{url}/sluice", f"s3a://{bucket}/ck"):
         assert run(capsys, "checkpoints", place, "--storage-options", options) == local
     assert main(["status", f"{url}/sluice/x", "--storage-options", options]) == 3
     assert main(["status", url, "--source-name", "x", "--storage-options", options]) == 3

@@ -124,6 +124,8 @@ def _serve() -> None:
             answer = os.fork()
             if not answer:
                 _become(**request)
+            # Here as well: whoever kills the group may be faster than the fork.
+            os.setpgid(answer, answer)
         print(json.dumps(answer), flush=True)
 
 
@@ -132,7 +134,7 @@ def _become(arguments: list[str], output: str, variables: Mapping[str, str]) -> 
 
     code = 70
     try:
-        os.setsid()
+        os.setpgid(0, 0)
         os.environ.update(variables)
         target = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for number in (1, 2):

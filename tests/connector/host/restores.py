@@ -87,8 +87,8 @@ class Restores:
         return ["run", str(self.query.source), "--to", self.to, *checkpoint]
 
     @property
-    def expected(self) -> Counter[int]:
-        """The ids that the table has after a run."""
+    def expected(self) -> Counter[Any]:
+        """The rows that the table has after a run: their ids, or all of each."""
         return self.query.landed
 
     def round(self) -> None:
@@ -246,7 +246,7 @@ class Restores:
         rows = self._rows()
         lost, doubled = self.expected - rows, rows - self.expected
         self._note("settled")
-        outcome = f"exit {code}, lost {sorted(lost)}, doubled {sorted(doubled)}: {output}"
+        outcome = f"exit {code}, lost {[*lost]}, doubled {[*doubled]}: {output}"
         assert (code, lost, doubled) == (0, Counter(), Counter()), f"{self.history}: {outcome}"
         if self.forked is not None:
             self._start_forked(self.forked)
@@ -261,6 +261,10 @@ class Restores:
         assert code, f"{self.history}: {output}"
         assert "is continued by another one" in output, f"{self.history}: {output}"
         self._note("refused: continued by a fork")
+
+    def finish(self) -> None:
+        """Settle for the last time."""
+        self.settle()
 
     def run_to_end(self) -> tuple[int | None, str]:
         """Run; where it is refused, carry out the remedy and run again. Exit code and output."""
@@ -324,7 +328,7 @@ class Restores:
         ), f"{self.history}: {output}"
         self._restore("both", self.random.randrange(len(self.backups)))
 
-    def _rows(self) -> Counter[int]:
+    def _rows(self) -> Counter[Any]:
         if self.kind == "iceberg":
             rows = self.catalog.load_table("db.orders").scan().to_arrow()
             return Counter(rows["id"].to_pylist() if len(rows) else [])
@@ -366,7 +370,7 @@ def run(
         restores.jvm, restores.spark = jvm or restores.jvm, spark
         while restores.figures["kills"] < kills:
             restores.round()
-        restores.settle()
+        restores.finish()
     return restores.figures
 
 

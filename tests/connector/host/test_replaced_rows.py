@@ -42,6 +42,10 @@ class Following:
         self.retracted: dict[str, list[int]] = {}
         self.number = 0
         self.saved: dict[str, list[int]] | None = None
+        self.day = self.landing.data / "day"
+        self.day.mkdir()
+        self.generations: list[list[int]] = [[]]
+        """The rows of each time that the directory was written."""
         # A loaded path without any file would be an error.
         self.deliver("z", 1)
 
@@ -55,8 +59,27 @@ class Following:
         self.files.pop(name, None)
         (self.landing.data / f"{name}.json").unlink(missing_ok=True)
 
+    def rewrite(self, _: str, count: int) -> None:
+        for old in self.day.iterdir():
+            old.unlink()
+            self.files.pop(f"day/{old.stem}", None)
+        before = self.number
+        for part in range(count):
+            self.deliver(f"day/{self.number}", 1 + part)
+        self.generations.append([*range(before, self.number)])
+
+    def mark(self, *_: object) -> None:
+        if "readyMarker" in self.options:
+            (self.day / "_SUCCESS").touch()
+
     def run(self, _name: str = "", _count: int = 0) -> None:
+        # What is delivered outside of the directory is always finished.
+        (self.landing.data / "_SUCCESS").touch()
         self.landing.run(**self.options)
+        if "readyMarker" in self.options:
+            of_day = {v for rows in self.generations for v in rows}
+            found = sorted(row["v"] for row in self.landing.rows() if row["v"] in of_day)
+            assert found in self.generations
 
     def crash(self, step: str, is_done: int) -> None:
         owner, name = STEPS[step]
@@ -104,6 +127,7 @@ class Following:
             self.retracted = dict(self.saved)
 
     def check(self) -> None:
+        self.mark()
         self.run()
         time.sleep(1.05)
         self.run()
@@ -118,6 +142,8 @@ DEEDS = st.lists(
         st.tuples(st.just("deliver"), NAMES, st.integers(1, 3)),
         st.tuples(st.just("deliver"), NAMES, st.integers(1, 3)),
         st.tuples(st.just("delete"), NAMES, st.just(0)),
+        st.tuples(st.just("rewrite"), st.just(""), st.integers(1, 3)),
+        st.tuples(st.just("mark"), st.just(""), st.just(0)),
         st.tuples(st.just("run"), st.just(""), st.just(0)),
         st.tuples(st.just("crash"), st.sampled_from(CRASHES), st.integers(0, 1)),
         st.tuples(st.just("requeue"), NAMES, st.just(0)),
@@ -130,11 +156,15 @@ DEEDS = st.lists(
 )
 
 
-@given(DEEDS, st.sampled_from(["", "1"]))
+MARKED = {"readyMarker": "_SUCCESS", "ignoreMissingFiles": "true"}
+
+
+@given(DEEDS, st.sampled_from(["", "1"]), st.sampled_from([{}, MARKED]))
 @settings(max_examples=6, deadline=None)
-def test_the_table_is_what_a_fresh_read_of_the_files_gives(deeds, files):
+def test_the_table_is_what_a_fresh_read_of_the_files_gives(deeds, files, marked):
     with tempfile.TemporaryDirectory() as root:
-        following = Following(Path(root), **({"maxFilesPerTrigger": files} if files else {}))
+        limits = {"maxFilesPerTrigger": files} if files else {}
+        following = Following(Path(root), **limits, **marked)
         for deed, name, count in deeds:
             getattr(following, deed)(name, count)
         following.check()
@@ -155,3 +185,23 @@ def test_a_month_of_deliveries(tmp_path):
     following.requeue("a", 0)
     following.check()
     assert set(following.files) == {"z", "a", "b", "c"}
+
+
+@pytest.mark.parametrize("files", ["", "1"])
+def test_weeks_of_rewritten_days(tmp_path, files):
+    following = Following(tmp_path, **MARKED, **({"maxFilesPerTrigger": files} if files else {}))
+    for step, is_done in ((None, 0), ("sink", 1), ("commit", 0), ("log", 1)):
+        following.rewrite("", 3)
+        following.run()
+        following.mark()
+        if step is not None:
+            following.crash(step, is_done)
+        following.run()
+        following.delete("abc"[is_done], 0)
+        following.deliver("abc"[is_done], 2)
+    following.rewrite("", 2)
+    following.mark()
+    following.crash("sink", 0)
+    # The batch that has begun is carried out, without the files that are gone since.
+    following.rewrite("", 1)
+    following.check()

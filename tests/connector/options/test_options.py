@@ -81,7 +81,7 @@ def test_several_paths_are_one_text_whichever_way_they_are_given():
         {"path": r"/a\,b", "paths": '["/c"]'},
     ):
         options = parse_options({"checkpointlocation": "/ck", **given}, streaming=True)
-        assert [path.base for path in loaded_paths(options.path)] == ["/a,b", "/c"]
+        assert [path.base.url for path in loaded_paths(options.path)] == ["/a,b", "/c"]
 
 
 def test_times_of_files_are_moments_in_the_zone_that_is_named():

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from pyspark_sluice.connector.options.model import SluiceOptions, parse_options
-from pyspark_sluice.connector.options.validation import ONLY_STREAMS, refuse_streaming_options
+from pyspark_sluice.connector.options.rules import ONLY_STREAMS
+from pyspark_sluice.connector.options.validation import refuse_streaming_options
 from pyspark_sluice.connector.source.discovery import event_times, place_bounds
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
@@ -33,6 +34,8 @@ BY_FSSPEC = {**NOTIFICATIONS, "storageOptions": '{"client": "fsspec"}'}
             {"fileOrder": "eventTime", "eventTimeColumn": "at", "eventTimePattern": "{yyyy}"},
             "eventTimePattern: found, but no option uses times in paths",
         ),
+        ({"onOverwrite": "appendTail", "fileFormat": "no:Format"}, "fileFormat: cannot load it"),
+        ({"onOverwrite": "appendTail", "fileFormat": "xml"}, "expected fileFormat=json or"),
         ({"alignmentGroup": "shop"}, "alignmentGroup: found with fileOrder=mtime"),
         (
             {"eventTimePattern": "{yyyy}"},

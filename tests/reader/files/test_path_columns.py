@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
-from pyspark_sluice.checkpoint_meta.storage.urls import storage_url
+from pyspark_sluice.checkpoint_meta.storage.urls import Location
 from pyspark_sluice.connector.options.model import SluiceOptions
 from pyspark_sluice.errors import OptionError, SchemaMismatchError
 from pyspark_sluice.reader.files.formats.api import Splittability
@@ -111,7 +111,7 @@ def test_paths_of_objects_are_quoted_as_hadoop_quotes_them(spark_answers, scheme
     for loaded, theirs in zip(urls, spark_answers(by_hadoop, urls), strict=True):
         options = SluiceOptions(path=f"{scheme}://bucket@host.example/a b%", file_format="json")
         columns = FileColumns(PLACE, options)
-        file = FileVersion(storage_url(loaded), 1, 0)
+        file = FileVersion(Location.of(loaded).url, 1, 0)
         rows = pa.RecordBatch.from_pylist([{}], pa.schema([]))
         (row,) = columns.add(rows, [FileSplit(file, 0, 1)], [1], 0).to_pylist()
         assert row["_metadata"] == {"file_path": theirs, "file_name": theirs.rpartition("/")[2]}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import NamedTuple
 
 from typing_extensions import override
 
-from ..api import CHUNK, FoundFiles, KnownFiles, SkipCounter, Tree
+from .....checkpoint_meta.storage.urls import local_name
+from ..api import CHUNK, FoundFiles, KnownFiles, SkipCounter, Tree, joined
 from ..selection.criteria import OUTSIDE, TAKEN, Scope
 from ..worker_pool import More, in_pool
 from .listing_cache import DirectoryCache, Trail
@@ -40,6 +43,7 @@ class LocalTree(Tree):
         self._files = files
         self._caches = caches
         self._cache = DirectoryCache()
+        self._judging = threading.Lock()
 
     @override
     def forget(self) -> None:
@@ -68,6 +72,18 @@ class LocalTree(Tree):
                 yield self._judged(pieces, ledger, skips)
                 pieces, held = [], 0
         yield self._judged(pieces, ledger, skips)
+
+    @override
+    def list_directory(self, directory: str, ledger: KnownFiles, skips: SkipCounter) -> FoundFiles:
+        path = local_name(directory)
+        names = PurePath(path).relative_to(self._scope.base).parts
+        if any(self._scope.enters(name, level) for level, name in enumerate(names)):
+            return joined([])
+        visit = Visit(path, os.stat(path), len(names))
+        scanned = self._read(_Place(path, visit.level, (), ""), visit)
+        leaves = [found for found in scanned if isinstance(found, Leaves)]
+        with self._judging:
+            return self._files.classify(leaves, ledger, skips)
 
     def _judged(self, pieces: list[Leaves], ledger: KnownFiles, skips: SkipCounter) -> FoundFiles:
         few = len(ledger) <= _MOST_COMPARED and all(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from typing_extensions import override
 
 from .....checkpoint_meta.storage.bucket_storage import before
 from .....checkpoint_meta.storage.contract import Page, Storage
-from ..api import FoundFiles, KnownFiles, SkipCounter, Tree
+from ..api import FoundFiles, KnownFiles, SkipCounter, Tree, joined
 from ..selection.criteria import TAKEN, Scope
 from ..worker_pool import More, in_pool
 from .remote_files import RemoteFiles, file_page
@@ -47,6 +49,7 @@ class RemoteTree(Tree):
         self.scope = scope
         self.judge = judge
         self._was_there = False
+        self._judging = threading.Lock()
 
     @override
     def forget(self) -> None:
@@ -78,6 +81,15 @@ class RemoteTree(Tree):
         if not is_there and not after:
             yield from self._instead(ledger, skips)
         self._was_there = True
+
+    @override
+    def list_directory(self, directory: str, ledger: KnownFiles, skips: SkipCounter) -> FoundFiles:
+        name = self.storage.name(directory)
+        self.storage.refresh(name)
+        pages = list(self.storage.pages(name + "/", folders=True))
+        with self._judging:
+            found = [self.judge.classify(replace(p, folders=()), -1, ledger, skips) for p in pages]
+        return joined(found)
 
     def _first(self, base: str, after: str) -> _NameRange:
         """All that is listed: of the bounds what is a name; files are held against them later."""

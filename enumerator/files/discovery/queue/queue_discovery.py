@@ -20,7 +20,6 @@ from typing_extensions import override
 
 from .....checkpoint_meta.storage.contract import Page
 from .....checkpoint_meta.storage.providers import AZURE, GOOGLE, S3
-from .....checkpoint_meta.storage.urls import scheme_of, storage_url
 from .....errors import SourceUnavailable
 from ..api import (
     CHUNK,
@@ -315,7 +314,7 @@ QUEUES: Final[Mapping[str, Callable[[str, Mapping[str, Any], int], EventQueue]]]
 def notification_discovery(whole: TreeDiscovery, queues: Queues) -> NotificationDiscovery:
     """Full passes of `whole`, and what the queue tells of; nothing is asked yet."""
     is_journal = queues.url.startswith(SCHEME)
-    service = JournalQueue if is_journal else QUEUES[scheme_of(storage_url(whole.paths[0].base))]
+    service = JournalQueue if is_journal else QUEUES[whole.paths[0].base.scheme]
     queue, dead = (
         service(url, whole.storage_options, queues.visibility) if url else None
         for url in (queues.url, queues.dead_letters)

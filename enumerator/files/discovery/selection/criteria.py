@@ -182,6 +182,9 @@ FROM_FUTURE = "modifiedInFuture"
 CHANGED = "onOverwrite"
 """A known file that is there in another version, which is not read."""
 
+UNFINISHED = ("settleTime", "readyMarker", FROM_FUTURE)
+"""Reasons for which a file is not taken yet."""
+
 EMPTY, SETTLING, UNMARKED = 1, REASONS.index("settleTime"), REASONS.index("readyMarker")
 
 

@@ -21,11 +21,12 @@ from typing_extensions import override
 
 from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import not_installed
+from ...evolution.column_names import ColumnNames
 from ...evolution.type_growth import retyped
 from ...io.memory_bounds import too_long
 from ...options import ReaderOptions
 from ...values.calendar_rebase import rebase_functions
-from ...values.convert import ColumnNames
+from ...values.convert import index_of
 from ...values.map_nested import UUID, leaves_of, on_columns
 from ...values.rows import batch_of, gc_paused
 from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
@@ -133,7 +134,7 @@ class AvroFormat(BlockFormat):
                 raise malformed(file, self.what, "an array whose elements take no bytes")
             names = list(schema.fields)
             column_names = ColumnNames(names)
-            hits = (column_names.index_of(field.name) for field in self.schema)
+            hits = (index_of(column_names, field.name) for field in self.schema)
             columns = {names[i]: schema.column(names[i]) for i in sorted({*hits} - {-1})}
             return _Blocks(self._fastavro, schema, columns)
         except (

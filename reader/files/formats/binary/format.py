@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import SplitReadError
+from ...evolution.column_names import ColumnNames
 from ...options import ReaderOptions
 from ...values.column_fitter import ColumnFitter
 from ...values.rows import batch_of
@@ -36,9 +37,8 @@ class BinaryFormat(FileFormat):
     ) -> None:
         super().__init__(schema, options, context)
         self._fitter = ColumnFitter(schema)
-        # Spark finds columns in any case.
-        wanted = {name.lower() for name in schema.names}
-        self._names = [name for name in SPARK_SCHEMA.names if name.lower() in wanted]
+        wanted = ColumnNames(schema.names)
+        self._names = [name for name in SPARK_SCHEMA.names if name in wanted]
 
     def splittability(self, file: FileVersion) -> Splittability:
         """Nowhere: a row is a file."""

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import OptionError
+from ...evolution.column_names import ColumnNames
 from ...evolution.type_growth import merged
 from ...io.compressed.cut_places import KNOWN_CONTENT_BYTES
 from ...io.lines import line_blocks, without_mark
@@ -78,8 +79,8 @@ class CsvFormat(RecordFormat, TextParser):
         if options.infer_column_types:
             return columns
         # All of them are strings here; what is known has a type that the user has chosen.
-        names = {name.lower() for name in schema.names}
-        return pa.struct([field for field in columns if field.name.lower() not in names])
+        names = ColumnNames(schema.names)
+        return pa.struct([field for field in columns if field.name not in names])
 
     @classmethod
     @override

@@ -11,6 +11,7 @@ from typing import Final
 
 from .....checkpoint_meta.files.file_split import FileVersion
 from .....errors import SchemaMismatchError
+from ...evolution.column_names import ColumnNames
 from ...evolution.new_columns import NewColumnsSeen, refuse_unrelated
 from ...io.lines import LineBlock
 from ...options import ParseMode, ReaderOptions
@@ -25,7 +26,7 @@ def field_names(tokens: Sequence[Token], file: FileVersion) -> list[str]:
         SchemaMismatchError: two fields have one name, in any case.
     """
     names = [(token or "").strip() or f"_c{i}" for i, token in enumerate(tokens)]
-    if len({name.lower() for name in names}) < len(names):
+    if ColumnNames(names).twice:
         # By name, one of the two values would be lost.
         raise SchemaMismatchError(
             "the header names a column twice",
@@ -81,23 +82,23 @@ class CsvHeader:
 
     def _by_name(self, names: Sequence[str], file: FileVersion) -> list[str]:
         """Return the header's names as the schema spells them."""
-        spelling = {name.lower(): name for name in self.columns}
+        columns = ColumnNames(self.columns)
         if self._may_lack:
             accept = self._options.accept_unrelated_files
             hint = separator_hint(names, self.columns, self._options.sep)
             where = f"{file.path}, byte 0"
             refuse_unrelated(where, names, self.columns, accept=accept, hint=hint)
         else:
-            folded = {name.lower() for name in names}
-            if missing := [name for name in self.columns if name.lower() not in folded]:
+            found = ColumnNames(names)
+            if missing := [name for name in self.columns if name not in found]:
                 raise header_misfit(
                     file, names, self.columns, f"it is missing {', '.join(missing)}"
                 )
         if self._may_lack and self._options.mode_of_evolution.stops:
-            query_columns = {name.lower() for name in self._context.columns} | set(spelling)
-            if any(name.lower() not in query_columns for name in names):
+            query_columns = ColumnNames([*self._context.columns, *self.columns])
+            if any(name not in query_columns for name in names):
                 raise NewColumnsSeen(file.path)
-        return [spelling.get(name.lower(), name) for name in names]
+        return [columns.find(name) or name for name in names]
 
 
 LOG: Final = logging.getLogger("pyspark_sluice.csv")
@@ -106,10 +107,10 @@ _SEPARATORS: Final = {",": "','", ";": "';'", "\t": r"'\t'", "|": "'|'"}
 
 def separator_hint(names: Sequence[str], columns: Sequence[str], used: str) -> str:
     """Say with which separator a header has columns of the schema, if with any."""
-    wanted, line = {name.lower() for name in columns}, used.join(names)
+    wanted, line = ColumnNames(columns), used.join(names)
     for other, shown in _SEPARATORS.items():
-        parts = {part.strip().strip('"').lower() for part in line.split(other)}
-        if other != used and parts & wanted:
+        parts = [part.strip().strip('"') for part in line.split(other)]
+        if other != used and any(part in wanted for part in parts):
             return (
                 f"Its columns fit with sep={shown}, and a query reads one separator: convert the "
                 "file, or leave it out with pathGlobFilter and read it by a query of its own"

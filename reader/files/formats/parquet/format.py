@@ -99,7 +99,7 @@ class ParquetFormat(BlockFormat):
         for index in chosen:
             group = groups[index]
             if not self._may_hold(parquet.schema_arrow, group, rebased):
-                self._passed_over += group.rows
+                self.passed_over += group.rows
                 continue
             if not paths:
                 yield from only_rows(group.rows)

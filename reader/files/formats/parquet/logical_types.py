@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ...evolution.column_names import ColumnNames
 from ...evolution.file_types import ForeignType, with_collations
 from ...evolution.type_growth import SPARK_TYPES, holds, noted_type, retyped
 from ...values.map_nested import UUID, Change, Path, changes_of, leaves_of
@@ -151,9 +152,10 @@ class LogicalTypes:
 
     def _needed(self, schema: pa.Schema) -> Iterator[tuple[Path, pa.DataType]]:
         # An interval may be read as the number of microseconds that it is stored as.
-        intervals = {own.name.lower() for own in schema if holds(own.type, pa.types.is_duration)}
+        is_duration = pa.types.is_duration
+        intervals = ColumnNames(own.name for own in schema if holds(own.type, is_duration))
         for path, kind in self.types.items():
-            if not pa.types.is_duration(kind) or path[0].lower() in intervals:
+            if not is_duration(kind) or path[0] in intervals:
                 yield path, kind
 
     def _variants(self, elements: list[Element]) -> Iterator[Path]:

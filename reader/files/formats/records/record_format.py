@@ -26,10 +26,10 @@ from ...io.lines import (
     LineBlock,
     is_ascii_superset,
     line_blocks,
-    place_of_byte,
     separator_of,
     without_mark,
 )
+from ...io.memory_bounds import place_of_byte
 from ...io.whole_records import overlaps_itself
 from ...options import Compression, ParseMode, ReaderOptions
 from ..api import (

@@ -24,7 +24,7 @@ from .xml_types import Scalar, scalar
 _types = pa.types
 
 
-@dataclass
+@dataclass(slots=True)
 class Extra:
     """The parts of an element that are not in the schema, as names with text or objects."""
 
@@ -209,9 +209,15 @@ class _Struct:
         self._converters, self._names = converters, converters.names
         self._refuses_repeats = converters.refuses_repeats
         columns = ByName({one.name: self._field(one) for one in fields})
-        self._exact, self._find = columns.exact, columns.find
-        self._wildcard = self._exact.get(converters.wildcard)
-        self._value = self._exact.get(self._names.value_tag)
+        self._find = columns.find
+        self._wildcard = columns.exact.get(converters.wildcard)
+        self._value = columns.exact.get(self._names.value_tag)
+        # Fields that an element sets completely, if it is the first: almost all.
+        self._plain = {
+            name: each.convert
+            for name, each in columns.exact.items()
+            if not (each.repeats or each.is_nested)
+        }
 
     def _field(self, one: pa.Field) -> _Field:
         repeats = _types.is_list(one.type)
@@ -244,14 +250,12 @@ class _Struct:
         Raises:
             Partial: with the fields that fit.
         """
-        row, of_attributes, problems = dict[str, Any](), dict[str, Any](), list[str]()
-        into = of_attributes, problems, extra
-        for name, text in self._names.attributes(element) if attributes else ():
-            self._take(name, text, self._find(name), into, is_attribute=True)
+        of_attributes, problems = dict[str, Any](), list[str]()
+        if attributes and element.items():
+            self._take_attributes(element, (of_attributes, problems, extra))
         # `StaxXmlParser.convertObject` sets attributes of a record first,
         # `convertObjectWithAttributes` those of a struct last.
-        if elements_win:
-            row = of_attributes
+        row = of_attributes if elements_win else dict[str, Any]()
         into = row, problems, extra
         # As `contents` has them; most of the time of reading goes by here.
         if element.text and not is_blank(element.text):
@@ -259,16 +263,25 @@ class _Struct:
         for child in element:
             if isinstance(child.tag, str):
                 name = self._names.name(child.tag)
-                # `_find` begins with the same look-up; here it saves a call for almost every one.
-                column = self._exact.get(name) or self._find(name) or self._wildcard
-                self._take(name, child, column, into)
+                convert = self._plain.get(name)
+                if convert is None or name in row:
+                    self._take(name, child, self._find(name) or self._wildcard, into)
+                else:
+                    try:
+                        row[name] = convert(child, extra)
+                    except ValueMisfit:
+                        self._take(name, child, self._find(name), into)
             if child.tail and not is_blank(child.tail):
                 self._take_text(child.tail, into)
-        if not elements_win:
+        if of_attributes and not elements_win:
             self._put_attributes(of_attributes, into)
         if problems:
             raise Partial(problems[0], row)
         return row
+
+    def _take_attributes(self, element: Element, into: _Into) -> None:
+        for name, text in self._names.attributes(element):
+            self._take(name, text, self._find(name), into, is_attribute=True)
 
     def _put_attributes(self, values: dict[str, Any], into: _Into) -> None:
         row, problems, extra = into

@@ -8,8 +8,6 @@ offsets are those found here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from .....checkpoint_meta.files.file_split import FileSplit
 from ..codecs import StoredFile
 from ..source_file import RandomAccess
@@ -17,22 +15,14 @@ from ..whole_records import Content
 from .cut_places import NEAR_START_BYTES
 
 _FRAME = b"\x28\xb5\x2f\xfd"
-_STEP = 1024 * 1024
 
 
 def content_of(split: FileSplit, stored: StoredFile) -> Content:
     """The frames that begin in `split`, and those that follow."""
-
-    def between(start: int, part: StoredFile) -> Iterator[bytes]:
-        with part.stream(start) as stream:
-            while data := stream.read(_STEP):
-                yield data
-
-    own = between(split.start, stored.until(split.end))
     position = None
     if split.start <= NEAR_START_BYTES:
-        position = sum(len(data) for data in between(0, stored.until(split.start)))
-    return Content(own, between(split.end, stored), position)
+        position = sum(map(len, stored.pieces(0, split.start)))
+    return Content(stored.pieces(split.start, split.end), stored.pieces(split.end), position)
 
 
 def frames(source: RandomAccess, size: int) -> list[int]:

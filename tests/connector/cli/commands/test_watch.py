@@ -106,6 +106,19 @@ def test_no_end_is_estimated_of_a_backlog_that_grows(tmp_path):
     assert "backlog read in" not in text
 
 
+def test_what_the_first_listing_finds_is_no_growth(tmp_path):
+    query = Query(tmp_path, settings={"limits": BatchLimits(files=1)})
+    query.coordinator.latest(query.done)
+    backlog = watch.Backlog()
+    shown(query, backlog)
+    query.land("a.json", "b.json", "c.json")
+    query.batch()
+    text = shown(query, backlog, at=10.0)
+    query.coordinator.close()
+    assert "grows" not in text
+    assert "backlog read in" in text
+
+
 def test_progress_is_of_the_largest_backlog_and_the_trend_says_whether_it_grows():
     seen = watch.Backlog()
     assert [seen.done(left) for left in (100, 75, 0, 200, 50)] == [0.0, 0.25, 1.0, 0.0, 0.75]
