@@ -23,8 +23,6 @@ _LAST: Final = b"last-column-id"
 SPEC: Final = b"partition-spec"
 """Metadata of the columns of an Iceberg table: its partition spec, as JSON."""
 
-_types = pa.types
-
 
 def of_iceberg(columns: pa.Schema, last: int, spec: str) -> pa.Schema:
     """The columns of an Iceberg table, which have ids, with the last id and the spec."""
@@ -70,11 +68,6 @@ def id_of(field: pa.Field) -> int | None:
 
 def _by_name(fields: Sequence[pa.Field]) -> dict[str, pa.Field]:
     return {field.name: field for field in fields}
-
-
-def is_list(kind: pa.DataType) -> bool:
-    """True for lists, in either of Arrow's forms of them."""
-    return bool(_types.is_list(kind) or _types.is_large_list(kind))
 
 
 def _with_ids(

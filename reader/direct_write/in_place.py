@@ -15,13 +15,13 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.written_file import WrittenFile
 from ...checkpoint_meta.files.file_split import FileSplit
 from ...errors import SchemaMismatchError
+from ..files.evolution.type_growth import is_list
 from ..files.formats.api import Decoded
 from ..files.formats.blocks import reading
 from ..files.formats.parquet.logical_types import LogicalTypes
 from ..files.io.source_file import SourceFile
 from ..files.reader import FileSplitReader
 from ..files.values.calendar_rebase import rebase_functions
-from .field_ids import is_list
 from .partitioning import partition_text
 from .statistics import leaves, statistics_of
 

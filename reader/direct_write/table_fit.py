@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from ...errors import OptionError, TableError
 from ..files.evolution.column_names import ColumnNames
 from ..files.evolution.hints import parse_hints
-from ..files.evolution.type_growth import ddl_of, fitted, quoted, wider
-from .field_ids import finds_by_id, is_list
+from ..files.evolution.type_growth import ddl_of, fitted, is_list, quoted, wider
+from .field_ids import finds_by_id
 from .partition_spec import SpecPartitioning, is_partitioned, paths_of
 from .partitioning import Partitioning
 from .statistics import Path

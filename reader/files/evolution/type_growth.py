@@ -69,6 +69,11 @@ def holds(kind: pa.DataType, is_one: Callable[[pa.DataType], bool]) -> bool:
     return is_one(kind) or any(holds(child, is_one) for child in children)
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """True for lists, in either of Arrow's forms of them."""
+    return bool(_types.is_list(kind) or _types.is_large_list(kind))
+
+
 def children(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
     """The fields of a nested type; those in lists and maps have names that differ by writers."""
     if _types.is_struct(kind):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...evolution.type_growth import merged, wider_or_text
+from ...evolution.type_growth import children, merged, wider_or_text, with_children
 from ...values.numbers import type_of
 
 _LEAVES = {bool: pa.bool_(), float: pa.float64(), str: pa.string()}
@@ -75,8 +75,5 @@ def without_nulls(kind: pa.DataType) -> pa.DataType:
     """Return where only nulls were seen, strings, as in Spark."""
     if pa.types.is_null(kind):
         return pa.string()
-    if pa.types.is_struct(kind):
-        return pa.struct([(field.name, without_nulls(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(pa.field("element", without_nulls(kind.value_type)))
-    return kind
+    fields = (field.with_type(without_nulls(field.type)) for _, field in children(kind))
+    return with_children(kind, fields)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...evolution.type_growth import is_list
 from ..map_nested import plain
 from .variant_encoding import (
     Names,
@@ -83,14 +84,10 @@ def _check_group(kind: pa.DataType) -> None:
     if pa.types.is_struct(typed):
         for field in typed:
             _check_group(field.type)
-    elif _is_list(typed):
+    elif is_list(typed):
         _check_group(typed.value_type)
     elif scalar_of(typed) is None:
         raise ValueError(f"a shredded variant with values of type {typed}")
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def _group(array: pa.StructArray) -> Build:
@@ -104,7 +101,7 @@ def _group(array: pa.StructArray) -> Build:
     typed = typed if unwrap is None else unwrap(typed)
     if pa.types.is_struct(simple):
         return _object(typed, values)
-    if _is_list(simple):
+    if is_list(simple):
         return _either(_list(typed), values)
     scalar = scalar_of(simple)
     assert scalar is not None
