@@ -82,6 +82,10 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
     store: StateStore | None = None
     """The store of the query's state, for objects of this source; None without a store."""
 
+    attachments: Attachments | None = None
+    """Publishes objects next to the state; what is published is deleted later, unless the next
+    snapshot or `attachments_in_use` names it. None without a store."""
+
     @property
     @abstractmethod
     def parallelism(self) -> int:

@@ -185,8 +185,8 @@ class Verification:
                 self._missing(name, f"{document.ref} refers to it")
             elif not sound and not is_reported:
                 self._damaged(name, f"its checksum differs from the one in {document.ref}")
-            # Only the keys are loaded at a restore.
-            whole = whole and (sound or not name.endswith("keys.arrow"))
+            # The names of a run are not loaded at a restore.
+            whole = whole and (sound or name.endswith("files.arrows"))
         return whole
 
     def _epochs(self) -> None:

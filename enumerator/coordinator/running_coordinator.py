@@ -61,6 +61,7 @@ class RunningCoordinator(Generic[SplitT, StateT]):
             self.returned_splits,
             self.store,
         )
+        self.context.attachments = parts.attachments
         self.enumerator: SplitEnumerator[SplitT, StateT] = source.create_enumerator(
             self.context, restored.state
         )

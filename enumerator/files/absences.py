@@ -2,58 +2,66 @@
 
 A pass marks what it lists among all files that were known when it began, in one byte for each. What
 is not marked is absent; it is gone if it is absent for long enough and then not there when it is
-looked for by its path. The state has the times of absent files alone, so that they hold over
-restarts; they are lost where no checkpoint was cut after them, and counted again.
+looked for by its path. The times of absent files are an object next to the index, so that they hold
+over restarts; they are lost where no checkpoint was cut after them, and counted again. In memory
+each absent file takes 24 bytes.
 """
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+import threading
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from ...checkpoint_meta.documents.attachments import Attachments
-from ...checkpoint_meta.files.file_columns import Flags, Numbers, numbers_array
+from ...checkpoint_meta.documents.attachments import Attachment, Attachments
+from ...checkpoint_meta.files.file_columns import Flags, numbers_array
 from ...checkpoint_meta.files.file_split import directory_of
+from ...checkpoint_meta.index.absent_files import ABSENT, AbsentFiles
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_in
 from ...checkpoint_meta.index.run import read_files
-from ...checkpoint_meta.stores.contract import StateStore
-from .ledger.seen_files import GONE, SeenFiles
+from .ledger.index_merge import release_free_memory
+from .ledger.seen_files import GONE, Marks, SeenFiles
 
 _MOST: Final = 100_000
-"""Absent files of which the time is kept, 22 bytes each in a checkpoint; others come after them."""
+"""Absent files that are looked for in a pass, the longest absent ones first."""
 
 
 class Absences:
     """On the listing's thread, but for what goes into checkpoints."""
 
-    def __init__(self, seen: SeenFiles, delay: int) -> None:
-        """`delay` in microseconds."""
-        self._seen, self._delay = seen, delay
-        self._known: list[tuple[SeenKeys, Flags]] = []
-        """The parts of the index as the pass began, and which of their files it has come to."""
-        self._since: tuple[Names, Numbers] = Names.join([]), np.zeros(0, np.int64)
-        """Absent files, sorted, and when a complete pass was without each for the first time."""
+    def __init__(
+        self,
+        seen: SeenFiles,
+        delay: int,
+        attachments: Attachments | None,
+        restored: AbsentFiles | None,
+    ) -> None:
+        """`delay` in microseconds; without `attachments` times are lost at a restart."""
+        self._seen, self._delay, self._attachments = seen, delay, attachments
+        self._marks = Marks(())
+        self._since = restored or AbsentFiles()
+        """Absent files, and when a complete pass was without each for the first time; before the
+        first pass maybe others that are gone."""
+        self._written = self._since.names
+        """Those that an object has, and that were absent at the end of the pass before."""
+        self._stored = len(self._since.names)
+        """Number of files in the object."""
+        self._publishing = threading.Lock()
+        self.attachment: Attachment | None = None
+        """The object that this process has written last."""
         self.is_news = False
         """Files are absent of which no checkpoint has the time."""
 
-    def begin(self) -> None:
-        """A pass begins."""
-        self._known = [(keys, np.zeros(len(keys), np.bool_)) for keys in self._seen.parts()]
+    def begin(self) -> Marks:
+        """A pass begins: what notes the files that it comes to."""
+        self._marks = Marks(self._seen.parts())
+        return self._marks
 
-    def mark(self, listed: Names) -> None:
-        """The pass has come to these."""
-        for keys, marks in self._known:
-            at = keys.find(listed)
-            marks[at[at >= 0]] = True
-
-    def end(
-        self, now: int, store: StateStore | None, directories: Collection[str]
-    ) -> Mapping[str, bool]:
+    def end(self, now: int, directories: Collection[str]) -> Mapping[str, bool]:
         """The pass is complete: files that are absent for long enough, or from these directories.
 
         Returns:
@@ -64,44 +72,41 @@ class Absences:
             StateError: an object of the index is gone or damaged.
         """
         absent = self._absent()
-        names, times = self._since
-        before = SeenKeys.sort(names, end=times)
-        at = before.find(absent)
+        at = self._since.find(absent)
         since = np.full(len(absent), now, np.int64)
-        if before.end is not None and len(before):
-            since[at >= 0] = before.end[at[at >= 0]]
-        # The oldest first: those that do not fit wait for them.
-        kept = np.argsort(since, kind="stable")[:_MOST]
-        absent, since = absent.take(kept), since[kept]
-        is_due = since + self._delay <= now
+        since[at >= 0] = self._since.since[at[at >= 0]]
+        self._since = AbsentFiles(absent, since)
+        self._write(is_news=bool((at < 0).any()))
+        due = np.flatnonzero(since + self._delay <= now)
+        if len(due) > _MOST:
+            due = np.sort(due[np.argsort(since[due], kind="stable")[:_MOST]])
         found: dict[str, bool] = {}
-        if is_due.any() or (directories and len(absent)):
-            attachments = None if store is None else Attachments(store, 0)
-            found = dict.fromkeys(self._paths_of(absent.take(is_due), attachments), True)
-            if directories:
-                paths = self._paths_of(absent.take(~is_due), attachments)
-                found |= {path: False for path in paths if directory_of(path) in directories}
-            # One that is still there is left out by an option: it waits again.
-            since[is_due] = now
-        self.is_news = self.is_news or bool((at[kept] < 0).any())
-        self._since = absent, since
+        if len(due):
+            found = dict.fromkeys(self._paths_of(absent.take(due)), True)
+        if directories and len(absent) > len(due):
+            rest = np.delete(np.arange(len(absent)), due)
+            paths = self._paths_of(absent.take(rest))
+            found |= {path: False for path in paths if directory_of(path) in directories}
+        # One that is still there is left out by an option: it waits again.
+        since[due] = now
+        if len(absent) > _MOST:
+            release_free_memory()
         return found
 
     def _absent(self) -> Names:
-        absent = [
-            keys.names.take(~marks & (keys.version != GONE))
-            for keys, marks in self._known
-            if keys.version is not None
-        ]
-        self._known = []
-        names = SeenKeys.sort(Names.join(absent)).names
-        # An older part may have a file that a newer one knows to be gone.
-        _, versions, _ = self._seen.details_of(names)
-        return names.take(versions != GONE)
+        parts, self._marks = list(reversed(self._marks.parts)), Marks(())
+        names = Names.join([keys.names.take(~marks) for keys, marks in parts])
+        gone = [keys.version[~marks] == GONE for keys, marks in parts if keys.version is not None]
+        # An older part may have a file that a newer one knows to be gone: the newest entry counts.
+        order = names.order()
+        if any(flags.any() for flags in gone):
+            order = order[~np.concatenate(gone)[order]]
+        return names.take(order)
 
-    def _paths_of(self, names: Names, attachments: Attachments | None) -> Iterator[str]:
-        wanted = SeenKeys.sort(names)
+    def _paths_of(self, names: Names) -> Iterator[str]:
+        wanted = SeenKeys(names, None, None)
         runs, tails = self._seen.whole()
+        attachments = self._attachments
         stored = (read_files(attachments.read(run.attachments[1])) for run in runs if attachments)
         new = (piece.files for tail in tails for piece in tail.pieces)
         left = np.ones(len(wanted), np.bool_)
@@ -117,19 +122,27 @@ class Absences:
 
     # Checkpoints ----------------------------------------------------------------------------
 
-    def cursors(self) -> Mapping[str, Any]:
-        """Return the times, as JSON values: since -> fingerprints."""
-        self.is_news = False
-        names, since = self._since
-        return {
-            str(time): b64encode(names.take(since == time).to_bytes()).decode()
-            for time in sorted({*since.tolist()})
-        }
+    def _write(self, *, is_news: bool) -> None:
+        """Write the times if the object lacks some, or has some of files that came back."""
+        before, self._written = self._written, self._since.names
+        if self._attachments is None:
+            return
+        # Not for each file that is found to be gone: millions are so in many passes.
+        is_half_gone = 2 * len(self._written) < self._stored
+        if not (is_news or is_half_gone or self._has_returned(before)):
+            return
+        with self._publishing:
+            (self.attachment,) = self._attachments.publish((ABSENT, self._since.to_bytes()))
+        self._stored, self.is_news = len(self._written), self.is_news or is_news
 
-    def resume_from(self, cursors: Mapping[str, Any]) -> None:
-        """Resume from what `cursors` gave."""
-        parts, times = [], []
-        for time, text in cursors.items():
-            parts.append(Names.from_bytes(b64decode(text)))
-            times.append(np.full(len(parts[-1]), int(time), np.int64))
-        self._since = Names.join(parts), np.concatenate([*times, np.zeros(0, np.int64)])
+    def _has_returned(self, before: Names) -> bool:
+        if len(before) == len(self._written):
+            return False
+        others: Flags = self._since.find(before) < 0
+        return bool((self._seen.details_of(before.take(others))[1] != GONE).any())
+
+    def names_in_use(self) -> Collection[str]:
+        """The object that the next checkpoint names."""
+        # While one is being written it has no name yet, and must not be taken for garbage.
+        with self._publishing:
+            return () if self.attachment is None else (self.attachment.name,)

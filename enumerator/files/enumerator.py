@@ -27,6 +27,7 @@ from .event_time_batches import BatchOrder, EventTimeBatches
 from .file_policy import FilePolicy
 from .ledger.file_state import FileState
 from .ledger.ledger import Ledger, NewFiles
+from .ledger.seen_files import Marks
 from .ledger_source import LedgerEnumerator
 from .part_plans import PartPlans
 from .rewrites import RewrittenDirectories
@@ -95,7 +96,11 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._listings = ListingStats(context.journal, clock)
         self._backlog = BacklogFigures(self.ledger.pending, clock)
         delay = int(policy.retract_after * 1_000_000)
-        self._absences = Absences(self.ledger.seen, delay) if policy.ledger.retracts else None
+        self._absences: Absences | None = None
+        if policy.ledger.retracts:
+            restored = None if state is None else state.absent_files
+            self._absences = Absences(self.ledger.seen, delay, context.attachments, restored)
+        self._marks: Marks | None = None
         self._rewrites: RewrittenDirectories | None = None
         if policy.ledger.whole_directories:
             self._rewrites = RewrittenDirectories(self.ledger, discovery, delay)
@@ -133,9 +138,10 @@ class FileSplitEnumerator(LedgerEnumerator):
         if self._pass is None:
             self._pass = self._discovery.listing(self.ledger.seen)
             self._pass_seconds, self._pass_new = 0.0, 0
-            for each in (self._absences, self._rewrites):
-                if each is not None:
-                    each.begin()
+            if self._absences is not None:
+                self._marks = self._absences.begin()
+            if self._rewrites is not None:
+                self._rewrites.begin()
         parts: list[FoundFiles] = []
         count, ended, error = 0, False, None
         try:
@@ -167,14 +173,12 @@ class FileSplitEnumerator(LedgerEnumerator):
         rewrites = self._rewrites if wanted else None
         holds = rewrites is not None and (ended or rewrites.has_room)
         hold = rewrites.hold if rewrites is not None and holds else None
-        sifted = self.ledger.select_new(parts, now, wanted=wanted, hold=hold)
-        if self._absences is None:
-            return sifted, ()
-        self._absences.mark(sifted.listed)
-        if not ended:
+        marks = self._marks
+        sifted = self.ledger.select_new(parts, now, wanted=wanted, hold=hold, marks=marks)
+        if self._absences is None or not ended:
             return sifted, ()
         directories = rewrites.directories() if rewrites is not None else ()
-        absent = self._absences.end(now, self._context.store, directories)
+        absent = self._absences.end(now, directories)
         if rewrites is None:
             return sifted, self._are_gone(list(absent))
         held, leaving, together = rewrites.end(absent, now)
@@ -349,6 +353,9 @@ class FileSplitEnumerator(LedgerEnumerator):
         # Under the lock: what is known at this instant is what this checkpoint and its parents
         # hold.
         self._discovery.notify_cut(checkpoint_id, self.ledger.seen)
+        if self._absences is not None and self._absences.attachment is not None:
+            self._absences.is_news = False
+            self.ledger.note_absent(self._absences.attachment)
         return self.ledger.snapshot(checkpoint_id)
 
     @override
@@ -363,7 +370,6 @@ class FileSplitEnumerator(LedgerEnumerator):
             "discovery": self._discovery.position(),
             "eventTime": self._batch_order.cursors(),
             "speeds": self._parts.to_json(),
-            "absent": {} if self._absences is None else self._absences.cursors(),
         }
         return {name: cursors for name, cursors in positions.items() if cursors}
 
@@ -372,8 +378,6 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._discovery.resume(cursors.get("discovery", {}))
         self._parts.restore(cursors.get("speeds", {}))
         self._batch_order.resume_from(cursors.get("eventTime", {}))
-        if self._absences is not None:
-            self._absences.resume_from(cursors.get("absent", {}))
 
     @override
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
@@ -390,7 +394,8 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def attachments_in_use(self) -> Collection[str]:
-        return self.ledger.attachments()
+        written = () if self._absences is None else self._absences.names_in_use()
+        return self.ledger.attachments().union(written)
 
     @override
     def handle_reader_event(self, reader: int, event_type: str, value: Any) -> None:

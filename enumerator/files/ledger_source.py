@@ -46,7 +46,8 @@ class FilesSource(EnumeratorSource[FileSplit, FileState]):
     def attachments_of(self, state: FileState) -> Sequence[Attachment]:
         # Only the snapshot of a first listing that is not to be read names runs; bases name the
         # others.
-        return [attachment for run in state.runs for attachment in run.attachments]
+        attached = [attachment for run in state.runs for attachment in run.attachments]
+        return attached if state.absent is None else [*attached, state.absent]
 
 
 class LedgerEnumerator(SplitEnumerator[FileSplit, FileState]):

@@ -51,7 +51,7 @@ class PartContext(SplitEnumeratorContext[Any]):
         self._part = part
         self._notice = notice
         self.bounded = not is_last or outer.bounded
-        self.journal, self.store = outer.journal, outer.store
+        self.journal, self.store, self.attachments = outer.journal, outer.store, outer.attachments
         self._is_closed = False
 
     def close(self) -> None:

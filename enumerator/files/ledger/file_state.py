@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.attachments import Attachments
+from ....checkpoint_meta.documents.attachments import Attachment, Attachments
 from ....checkpoint_meta.documents.serializer import VersionedSerializer
 from ....checkpoint_meta.files.file_columns import (
     Flags,
@@ -41,6 +41,7 @@ from ....checkpoint_meta.files.file_columns import (
     with_times,
 )
 from ....checkpoint_meta.files.file_split import FileSplit
+from ....checkpoint_meta.index.absent_files import ABSENT, AbsentFiles
 from ....checkpoint_meta.index.fingerprints import (
     Names,
     SeenKeys,
@@ -65,6 +66,12 @@ class FileState:
     tails: tuple[Tail, ...] = ()
     times: Sequence[pa.RecordBatch] = ()
     """In a state that was restored: rows of `TIMED_CHANGES` that say what was remembered."""
+
+    absent: Attachment | None = None
+    """The object with the times of absent files; of a snapshot, if it is another one."""
+
+    absent_files: AbsentFiles | None = None
+    """Its content, in a state that was restored."""
 
     def __iter__(self) -> Iterator[FileSplit]:
         """The ranges that are pending, or became so, an object each: for tests and views."""
@@ -156,7 +163,8 @@ def fold(
         changes += _changes(document, states)
     pending = [changes_of(ranges) for ranges in _pending(changes)]
     times = [batch for document in chain for batch in document.state if has_times(batch)]
-    return FileState(pending, tuple(runs), seen.tails, times)
+    absent, absent_files = _absent(chain, attachments)
+    return FileState(pending, tuple(runs), seen.tails, times, absent, absent_files)
 
 
 def pending_after(chain: Sequence[StateDocument]) -> Sequence[pa.RecordBatch]:
@@ -167,8 +175,24 @@ def pending_after(chain: Sequence[StateDocument]) -> Sequence[pa.RecordBatch]:
     return _pending(changes)
 
 
+def _absent(
+    chain: Sequence[StateDocument], attachments: Attachments
+) -> tuple[Attachment | None, AbsentFiles | None]:
+    attached = [each for document in chain for each in document.attachments if _is_absent(each)]
+    if not attached:
+        return None, None
+    # Each has all there is to say, so the newest counts.
+    files = AbsentFiles.from_bytes(attachments.read(attached[-1]))
+    (absent,) = attachments.own(attached[-1])
+    return absent, files
+
+
+def _is_absent(attachment: Attachment) -> bool:
+    return attachment.name.endswith(f".{ABSENT}")
+
+
 def _runs(document: StateDocument, attachments: Attachments, *, details: bool) -> list[Run]:
-    attached = iter(document.attachments)
+    attached = iter([each for each in document.attachments if not _is_absent(each)])
     runs = []
     # A run is two attachments in a row.
     for keys, files in zip(attached, attached, strict=True):

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from ....checkpoint_meta.documents.attachments import Attachments
+from ....checkpoint_meta.documents.attachments import Attachment, Attachments
 from ....checkpoint_meta.files.file_columns import changes_of, ranges_of
 from ....checkpoint_meta.index.fingerprints import SeenKeys
 from ....checkpoint_meta.index.run import Run, join_files, read_keys, write_files, write_keys
@@ -132,9 +132,11 @@ class FrozenLedger(FrozenState):
         seen: SeenFiles,
         pending: Sequence[pa.RecordBatch],
         changes: Callable[[pa.RecordBatch], pa.RecordBatch],
+        absent: Attachment | None,
     ) -> None:
         """`changes` makes rows of the state of pending ranges, without any lock."""
         self._seen = seen
+        self._absent = [absent] if absent else []
         self._pending = pending
         self._changes = changes
         self._runs, self._tails = seen.freeze()
@@ -150,13 +152,14 @@ class FrozenLedger(FrozenState):
         return WrittenState(
             # Without any row a base still needs one batch, which has the schema.
             [self._changes(ranges) for ranges in self._pending] or [changes_of(ranges_of([]))],
-            [attachment for run in runs for attachment in run.attachments],
+            [*(attachment for run in runs for attachment in run.attachments), *self._absent],
         )
 
     def names(self) -> set[str]:
         """Objects that this state needs."""
         runs = [*self._runs, *(tail.run for tail in self._tails if tail.run is not None)]
-        return {attachment.name for run in runs for attachment in run.attachments}
+        attached = [attachment for run in runs for attachment in run.attachments]
+        return {attachment.name for attachment in (*attached, *self._absent)}
 
 
 def release_free_memory() -> None:

@@ -15,7 +15,7 @@ from itertools import compress
 import numpy as np
 import pyarrow as pa
 
-from ....checkpoint_meta.documents.attachments import Attachments
+from ....checkpoint_meta.documents.attachments import Attachment, Attachments
 from ....checkpoint_meta.files.file_columns import (
     Flags,
     Numbers,
@@ -61,7 +61,7 @@ from .new_files import (
     version_rows,
 )
 from .pending import FileOrder, PendingRanges, RangeOrder
-from .seen_files import GONE, Portion, SeenFiles
+from .seen_files import GONE, Marks, Portion, SeenFiles
 from .statistics_times import StatisticsTimes
 
 _SECOND = 1_000_000
@@ -107,9 +107,6 @@ class NewFiles:
     replaced: Sequence[FileSplit] = ()
     """Those of the new ones that replace another version, to be read whole."""
 
-    listed: Names = field(default_factory=lambda: Names.join([]))
-    """All files of the listing, known or not."""
-
 
 class Ledger:
     """Under the coordinator's lock, but for `select_new`."""
@@ -137,6 +134,10 @@ class Ledger:
         """Files are known since the snapshot before of which `_changes` does not tell."""
         self.flushes_all = False
         """True: `improve` leaves no file outside of the runs, however few they are."""
+        self.absent = state.absent
+        """The object that has the times of absent files; None before there are any."""
+        self._is_absent_new = False
+        """No snapshot has named it yet."""
         self._written: list[FrozenLedger] = []
 
     # Found ----------------------------------------------------------------------------------
@@ -147,13 +148,15 @@ class Ledger:
         flags: Flags = ~is_seen | changed
         return flags
 
-    def _compare(self, listed: FoundFiles, names: Names) -> tuple[Flags, Words, Numbers, Flags]:
+    def _compare(
+        self, listed: FoundFiles, names: Names, marks: Marks | None = None
+    ) -> tuple[Flags, Words, Numbers, Flags]:
         """Whether each is known, in which version and up to where; whether it has changed."""
         if not self._wants_versions:
             none = np.zeros(len(names), np.int64)
             is_seen = self.seen.contains(names)
             return is_seen, none.view(np.uint64), none, none.astype(np.bool_)
-        is_seen, version, end = self.seen.details_of(names)
+        is_seen, version, end = self.seen.details_of(names, marks)
         versions = versions_of(listed.sizes, listed.modified, listed.etags)
         changed = is_seen & differ(version, versions)
         in_seconds = listed.modified // _SECOND * _SECOND
@@ -170,6 +173,7 @@ class Ledger:
         wanted: bool = True,
         hold: Callable[[FoundFiles, Numbers], None] | None = None,
         rewritten: Collection[str] = (),
+        marks: Marks | None = None,
     ) -> NewFiles:
         """Select what is new in `listing`. On any thread, one call at a time with `enter` after it.
 
@@ -179,13 +183,14 @@ class Ledger:
             wanted: False where they count as seen without being read.
             hold: is given the files and which of them are new, in place of all these.
             rewritten: directories whose new files are in one batch with what they replace.
+            marks: note which known files there are.
 
         Raises:
             SourceUnavailable: a file has a change that is not allowed.
         """
         listed = joined(listing)
         names = names_of(listed.paths)
-        is_seen, version, end, changed = self._compare(listed, names)
+        is_seen, version, end, changed = self._compare(listed, names, marks)
         start = first_unread(self._policy.on_overwrite, np.flatnonzero(changed), listed, end)
         rows = drop_duplicates(np.flatnonzero(~is_seen | changed), names)
         if hold is not None:
@@ -216,7 +221,6 @@ class Ledger:
             int(np.count_nonzero(~is_seen[rows])),
             wanted,
             replaced,
-            names,
         )
 
     def enter(self, sifted: NewFiles) -> None:
@@ -388,7 +392,13 @@ class Ledger:
         unread, self._has_unread = self._has_unread, False
         runs, tails = self.seen.whole() if unread else ((), ())
         fresh = [self._timed_changes(ranges) for ranges in self.pending.take_fresh()]
-        return FileState([*fresh, *changes], runs, tails)
+        absent, self._is_absent_new = self.absent if self._is_absent_new else None, False
+        return FileState([*fresh, *changes], runs, tails, absent=absent)
+
+    def note_absent(self, written: Attachment) -> None:
+        """The times of absent files are in this object from now on."""
+        self._is_absent_new = self._is_absent_new or written != self.absent
+        self.absent = written
 
     def _timed_changes(self, ranges: pa.RecordBatch) -> pa.RecordBatch:
         changes, times = changes_of(ranges), self._policy.times
@@ -400,7 +410,8 @@ class Ledger:
 
     def freeze(self) -> FrozenLedger:
         """All as of the snapshot just taken, to be written in the background."""
-        frozen = FrozenLedger(self.seen, self.pending.frozen(), self._timed_changes)
+        pending = self.pending.frozen()
+        frozen = FrozenLedger(self.seen, pending, self._timed_changes, self.absent)
         # A base may still be written when the next one is frozen: the objects of both are in use.
         self._written = [*self._written[-1:], frozen]
         return frozen
@@ -428,4 +439,6 @@ class Ledger:
     def attachments(self) -> frozenset[str]:
         """Names of objects that are in use, or will be by a base that is being written."""
         mine = {attachment.name for run in self.seen.runs for attachment in run.attachments}
+        if self.absent is not None:
+            mine.add(self.absent.name)
         return frozenset(mine.union(*(frozen.names() for frozen in self._written)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -77,6 +77,21 @@ def _octets(files: FoundFiles, unit: int) -> Octets:
     return octets_of(versions_of(files.sizes, files.modified // unit * unit, files.etags))
 
 
+class Marks:
+    """The files that were known at some time, and which of them a pass has come to since."""
+
+    def __init__(self, parts: Sequence[SeenKeys]) -> None:
+        self.parts = [(keys, np.zeros(len(keys), np.bool_)) for keys in parts]
+
+    def add(self, names: Names, found: Mapping[int, NDArray[np.intp]]) -> None:
+        """The pass has come to these; `found` has their positions in the parts of today, by id."""
+        for keys, marks in self.parts:
+            at = found.get(id(keys))
+            # A part that has become another one since is searched for it: they are few.
+            at = keys.find(names) if at is None else at
+            marks[at[at >= 0]] = True
+
+
 class SeenFiles(KnownFiles):
     """Every file ever seen. `add` under the coordinator's lock, the rest from any thread."""
 
@@ -131,22 +146,31 @@ class SeenFiles(KnownFiles):
             changed &= octets != _octets(files, 1_000_000)
         return is_seen, changed
 
-    def details_of(self, names: Names) -> tuple[Flags, Words, Numbers]:
-        """For each name whether it is known, its newest version and up to where it was taken."""
+    def details_of(self, names: Names, marks: Marks | None = None) -> tuple[Flags, Words, Numbers]:
+        """For each name whether it is known, its newest version and up to where it was taken.
+
+        With `marks` they are marked as well, at no cost: a search takes microseconds a name.
+        """
         is_seen = np.zeros(len(names), np.bool_)
         version, end = np.zeros(len(names), np.uint64), np.zeros(len(names), np.int64)
-        for keys, new, rows in self._newest(names):
+        for keys, new, rows in self._newest(names, marks):
             assert keys.version is not None
             assert keys.end is not None
             version[new], end[new] = keys.version[rows], keys.end[rows]
             is_seen |= new
         return is_seen, version, end
 
-    def _newest(self, names: Names) -> Iterator[tuple[SeenKeys, Flags, NDArray[np.intp]]]:
+    def _newest(
+        self, names: Names, marks: Marks | None = None
+    ) -> Iterator[tuple[SeenKeys, Flags, NDArray[np.intp]]]:
         """The newest entry of each name, by parts: which names it has, and in which rows."""
         is_seen = np.zeros(len(names), np.bool_)
-        for keys in self.parts():
-            at = keys.find(names)
+        parts = self.parts()
+        found = {id(keys): keys.find(names) for keys in parts}
+        if marks is not None:
+            marks.add(names, found)
+        for keys in parts:
+            at = found[id(keys)]
             new = (at >= 0) & ~is_seen
             is_seen |= new
             yield keys, new, at[new]

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.layout import CLEANED
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.connector.cli.app import main
+from pyspark_sluice.connector.cli.commands.compact import compact_plan
 from pyspark_sluice.connector.options.model import parse_options
-from pyspark_sluice.errors import OptionError, SourceUnavailable
+from pyspark_sluice.errors import OptionError, SourceUnavailable, StateCorruptError
 from pyspark_sluice.tests.connector.host.landing import Landing
 
 pytestmark = pytest.mark.slow
@@ -49,6 +52,48 @@ def test_rows_of_a_file_that_is_gone_leave_the_table_after_a_delay_that_spans_ru
     landing.json("1.json", {"v": 3})
     landing.run(**DELETING)
     assert values(landing) == [2, 3]
+
+
+def test_times_of_absent_files_are_an_object_that_compaction_keeps(landing):
+    (landing.data / "1.json").unlink()
+    for value in range(3, 7):
+        landing.json(f"{value}.json", {"v": value})
+        landing.run(**{**DELETING, "retractAfter": "1h"})
+    (state,) = landing.checkpoint.glob("sluice/*")
+    (written,) = state.rglob("*.absent.arrow")
+    plan = compact_plan(open_store(str(state), {}), 1)
+    assert plan.write is not None
+    plan.write()
+    assert [*state.rglob("*.absent.arrow")] == [written]
+    time.sleep(1.1)
+    landing.run(**DELETING)
+    assert values(landing) == [2, 3, 4, 5, 6]
+
+
+def test_a_damaged_object_with_the_times_of_absent_files_is_an_error_by_name(landing, capsys):
+    (landing.data / "1.json").unlink()
+    landing.run(**DELETING)
+    (written,) = landing.checkpoint.rglob("*.absent.arrow")
+    assert main(["verify", str(landing.checkpoint)]) == 0
+    capsys.readouterr()
+    written.write_bytes(b"no times")
+    assert main(["verify", str(landing.checkpoint)]) != 0
+    assert written.name in capsys.readouterr().out
+    with pytest.raises(StateCorruptError, match=written.name):
+        landing.run(**DELETING)
+
+
+def test_a_fork_goes_on_with_the_times_of_absent_files(landing, tmp_path):
+    (landing.data / "1.json").unlink()
+    landing.run(**DELETING)
+    fork = tmp_path / "fork"
+    assert main(["fork", str(landing.checkpoint), str(fork), "--yes"]) == 0
+    (old, new) = (p.read_bytes() for p in tmp_path.rglob("*.absent.arrow"))
+    assert old == new
+    landing.checkpoint = fork
+    time.sleep(1.1)
+    landing.run(**DELETING)
+    assert values(landing) == [2]
 
 
 def test_a_loaded_path_without_any_file_is_an_error_and_takes_no_rows(landing):

@@ -27,6 +27,7 @@ from pyspark_sluice.enumerator.files.event_time_batches import EventTimePolicy, 
 from pyspark_sluice.enumerator.files.file_policy import FilePolicy
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState, FileStateSerializer, fold
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
+from pyspark_sluice.enumerator.files.ledger.new_files import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder
 from pyspark_sluice.enumerator.files.spreading import SplitSpreader
 from pyspark_sluice.enumerator.large_state import StateDocument
@@ -54,6 +55,7 @@ class Bench:
         discovery=None,
         chunk=2,
         interval=7.0,
+        attachments=None,
         **policy,
     ):
         self.files = list(files)
@@ -61,6 +63,7 @@ class Bench:
         self.context: HandCrankedContext[FileSplit] = HandCrankedContext(
             parallelism, bounded, grows
         )
+        self.context.attachments = attachments or Attachments(MemoryStateStore(), 1)
         self.enumerator = FileSplitEnumerator(
             self.context,
             discovery or Listed(self.list, chunk),
@@ -142,6 +145,37 @@ class Listed(Discovery):
         """No files."""
 
 
+DELETING = LedgerPolicy(on_overwrite=OnOverwrite.REPLACE, retracts=True)
+"""The table has what the files have."""
+
+
+class Deleting(Listed):
+    """Looks for files by their names."""
+
+    def __init__(self, files):
+        super().__init__(files.values, with_known=True)
+        self.present = files
+
+    def are_gone(self, paths):
+        return [path for path in paths if path not in self.present]
+
+
+def bench_of(files, state=None, ledger=DELETING, clock=None, attachments=None):
+    """An enumerator over what `files` holds now."""
+    bench = Bench(
+        state=state,
+        parallelism=1,
+        ledger=ledger,
+        discovery=Deleting(files),
+        retract_after=10,
+        attachments=attachments,
+    )
+    if clock is not None:
+        bench.enumerator._clock = clock
+    bench.discover()
+    return bench
+
+
 HOUR = 3_600_000_000
 
 
@@ -183,6 +217,8 @@ def document(
     if not isinstance(state, FileState):
         state = FileState([changes_of(ranges_of(state), known=True)])
     rows = FileStateSerializer().serialize_all(state)
+    if state.absent is not None:
+        attachments = [*attachments, state.absent]
     return StateDocument(checkpoint, checkpoint, 1, rows, 1, [ranges_of(assigned)], attachments)
 
 

@@ -13,14 +13,17 @@ from pyspark_sluice.checkpoint_meta.files.file_split import (
     replaced,
     retraction_of,
 )
+from pyspark_sluice.checkpoint_meta.index.absent_files import AbsentFiles
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.new_files import OnOverwrite
 from pyspark_sluice.tests.enumerator.files.bench import (
+    DELETING,
     Bench,
-    Listed,
+    Deleting,
+    bench_of,
     document,
     file,
     folded,
@@ -28,31 +31,8 @@ from pyspark_sluice.tests.enumerator.files.bench import (
 )
 
 POLICY = LedgerPolicy(on_overwrite=OnOverwrite.REPLACE)
-DELETING = LedgerPolicy(on_overwrite=OnOverwrite.REPLACE, retracts=True)
 SECOND = 1_000_000
 OLD, NEW = file("a", 250, SECOND), file("a", 150, 2 * SECOND)
-
-
-class Deleting(Listed):
-    """Looks for files by their names."""
-
-    def __init__(self, files):
-        super().__init__(files.values, with_known=True)
-        self.present = files
-
-    def are_gone(self, paths):
-        return [path for path in paths if path not in self.present]
-
-
-def bench_of(files, state=None, ledger=POLICY, clock=None):
-    """An enumerator over what `files` holds now."""
-    bench = Bench(
-        state=state, parallelism=1, ledger=ledger, discovery=Deleting(files), retract_after=10
-    )
-    if clock is not None:
-        bench.enumerator._clock = clock
-    bench.discover()
-    return bench
 
 
 def pieces(splits):
@@ -61,7 +41,7 @@ def pieces(splits):
 
 def test_the_first_piece_of_a_replaced_file_replaces_its_rows_and_all_of_it_is_in_one_batch():
     files = {"a": OLD, "b": file("b", 10, 3 * SECOND)}
-    bench = bench_of(files)
+    bench = bench_of(files, ledger=POLICY)
     assert pieces(bench.plan(BatchLimits(bytes=100))) == [("a", 1, 0, 100, 0)]
     files["a"] = NEW
     bench.enumerator.snapshot_state(1)
@@ -77,7 +57,7 @@ def test_the_first_piece_of_a_replaced_file_replaces_its_rows_and_all_of_it_is_i
 
 def test_batches_that_replace_rows_take_turns_with_others():
     files = {name: file(name) for name in "abcd"}
-    bench = bench_of(files)
+    bench = bench_of(files, ledger=POLICY)
     assert len(bench.plan()) == 4
     files |= {name: file(name, modified=SECOND) for name in "abc"} | {n: file(n) for n in "xyz"}
     bench.discover()
@@ -90,7 +70,7 @@ def test_batches_that_replace_rows_take_turns_with_others():
 
 def test_a_batch_that_replaces_rows_waits_for_parts_that_readers_may_leave():
     files = {"a": file("a")}
-    bench = bench_of(files)
+    bench = bench_of(files, ledger=POLICY)
     bench.plan()
     bench.enumerator.snapshot_state(1)
     files["a"] = file("a", modified=SECOND)
@@ -105,7 +85,7 @@ def test_a_batch_that_replaces_rows_waits_for_parts_that_readers_may_leave():
 
 def test_what_readers_send_back_replaces_nothing_and_what_was_replaced_stays_away():
     files = {"a": OLD}
-    bench = bench_of(files)
+    bench = bench_of(files, ledger=POLICY)
     old = bench.plan()
     files["a"] = NEW
     bench.enumerator.snapshot_state(1)
@@ -153,15 +133,14 @@ class Table:
     def __init__(self):
         self.files, self.rows = {}, {}
         self.clock = self.number = 0
-        self.store = MemoryStateStore()
-        self.attachments = Attachments(self.store, 1)
+        self.attachments = Attachments(MemoryStateStore(), 1)
         self.chain, self.retracted = [], {}
         self.commits = []
         """What readers send back and report, and whether it is counted; none that a cut has."""
         self.now = 0
-        self.cursors = {}
-        self.bench = bench_of(self.files, ledger=DELETING, clock=lambda: self.now)
-        self.bench.context.store = self.store
+        self.bench = bench_of(
+            self.files, ledger=DELETING, clock=lambda: self.now, attachments=self.attachments
+        )
 
     def deliver(self, name, size):
         self.clock += 1
@@ -226,7 +205,6 @@ class Table:
         state = self.bench.enumerator.snapshot_state(self.number)
         self.chain.append(document(self.number, state, assigned))
         self.commits = [commit for commit in self.commits if not commit[2]]
-        self.cursors = self.bench.enumerator.cursors()
 
     def base(self, *_):
         self.cut()
@@ -245,10 +223,9 @@ class Table:
             ledger=DELETING,
             discovery=Deleting(self.files),
             retract_after=10,
+            attachments=self.attachments,
         )
         self.bench.enumerator._clock = lambda: self.now
-        self.bench.context.store = self.store
-        self.bench.enumerator.resume_from(self.cursors)
         for commit in self.commits:
             commit[2] = False
         self.count()
@@ -283,7 +260,7 @@ def test_the_table_has_each_file_once_in_the_version_that_is_there(deeds):
 
 
 def test_a_whole_version_that_replaces_is_planned_without_limits():
-    bench = bench_of({"a": OLD})
+    bench = bench_of({"a": OLD}, ledger=POLICY)
     bench.plan()
     bench.enumerator.snapshot_state(1)
     bench.enumerator.requeue_splits([whole(OLD)._replace(replaces=REPLACES)])
@@ -292,19 +269,19 @@ def test_a_whole_version_that_replaces_is_planned_without_limits():
 
 def test_a_file_that_is_gone_takes_its_rows_along_after_the_delay_also_over_restarts():
     files, now = {"a": file("a"), "b": file("b")}, [0]
-    bench = bench_of(files, ledger=DELETING, clock=lambda: now[0])
+    written = Attachments(MemoryStateStore(), 1)
+    bench = bench_of(files, ledger=DELETING, clock=lambda: now[0], attachments=written)
     chain = [document(1, bench.enumerator.snapshot_state(1), bench.plan())]
     del files["a"]
     bench.discover()
     assert bench.enumerator.wants_checkpoint
     chain.append(document(2, bench.enumerator.snapshot_state(2)))
-    cursors = bench.enumerator.cursors()
     assert not bench.enumerator.wants_checkpoint
     now[0] = 9
     bench.discover()
     assert bench.plan() == []
-    again = bench_of(files, folded(chain, details=True), DELETING, lambda: now[0])
-    again.enumerator.resume_from(cursors)
+    state = folded(chain, written, details=True)
+    again = bench_of(files, state, DELETING, lambda: now[0], written)
     now[0] = 10
     again.discover()
     assert again.plan() == [retraction_of("a")]
@@ -312,10 +289,12 @@ def test_a_file_that_is_gone_takes_its_rows_along_after_the_delay_also_over_rest
     now[0] = 100
     again.discover()
     assert again.plan() == []
-    assert again.enumerator.cursors() == {}
+    # None is absent any more.
+    absent = again.enumerator.snapshot_state(4).absent
+    assert len(AbsentFiles.from_bytes(written.read(absent)).names) == 0
     # A file that comes back is read, also by a query that has seen it go before it was started.
     files["a"] = file("a")
-    last = bench_of(files, folded(chain, details=True), LedgerPolicy(retracts=True))
+    last = bench_of(files, folded(chain, written, details=True), LedgerPolicy(retracts=True))
     assert pieces(last.plan()) == [("a", 0, 0, 10, REPLACES)]
 
 

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from pyspark_sluice.checkpoint_meta.files.file_split import REPLACES, RETRACTS
-from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.files.event_time_batches import EventTimePolicy
 from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
@@ -32,7 +31,6 @@ def bench_over(root, state=None, storage=None, **more):
         retract_after=3600,
         **more,
     )
-    bench.context.store = MemoryStateStore()
     bench.discover()
     return bench
 
@@ -75,7 +73,7 @@ def test_a_restart_before_the_batch_has_the_whole_directory(tmp_path):
     write(tmp_path, "a", "2", "3")
     bench.discover()
     chain.append(document(2, bench.enumerator.snapshot_state(2)))
-    again = bench_over(tmp_path, folded(chain, details=True))
+    again = bench_over(tmp_path, folded(chain, bench.context.attachments, details=True))
     # Written again meanwhile: what was not read of the time before leaves no trace.
     write(tmp_path, "a", "4")
     again.discover()
