@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ..checkpoint_meta.documents.attachments import Attachment, Attachments
 from ..checkpoint_meta.documents.checkpoint import Checkpoint
+from ..checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY, CheckpointIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,9 @@ class StateDocument:
     attachments: Sequence[Attachment] = ()
     """Objects that belong to the state, in the order of `FrozenState.write`."""
 
+    identity: CheckpointIdentity = NO_IDENTITY
+    """The checkpoint whose state it is; `NO_IDENTITY` for a part of a state."""
+
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> StateDocument:
         """Return what a checkpoint or base says of the source's state."""
@@ -52,6 +56,7 @@ class StateDocument:
             header.split_version,
             [splits for _, splits in checkpoint.assigned],
             header.attachments,
+            checkpoint.identity,
         )
 
 

@@ -67,7 +67,7 @@ def this_process(location: str) -> Process:
         location=location,
         host=socket.gethostname(),
         pid=os.getpid(),
-        boot=_boot(),
+        boot=boot_id(),
         namespace=_namespace(),
         started=_started(os.getpid()),
     )
@@ -78,7 +78,8 @@ def parent_process() -> ParentProcess:
     return ParentProcess(pid=os.getppid(), started=_started(os.getppid()))
 
 
-def _boot() -> str:
+def boot_id() -> str:
+    """Drawn by the machine when it starts; empty where it says none."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -67,10 +68,10 @@ class Audit:
         if self.expect:
             declared = deliveries(self.expect, ends.input, self.storage_options)
         for _ in range(_LOOKS):
-            view = StateView(self.store)
+            refs = StateView(self.store).refs
             books = consistent(lambda: self._books(ends, declared))
             # A batch that was added between two looks would be a difference.
-            if StateView(self.store).head == view.head:
+            if StateView(self.store).refs == refs:
                 break
         else:
             books.differences.append(
@@ -79,30 +80,37 @@ class Audit:
         return books
 
     def _books(self, ends: QueryEnds, declared: Sequence[Delivery] | None) -> Books:
-        places = Places()
-        state = KnownToState.of(StateView(self.store), places)
+        places, view = Places(), StateView(self.store)
+        state, lineage = KnownToState.of(view, places), _lineage(view)
         # What was read of the state for that is not needed while the table is read.
-        pa.default_memory_pool().release_unused()
+        del view
         release_free_memory()
         options = {"fileFormat": "json", **_texts(state.options), **self.options}
         place = {"checkpointLocation": self.store.location}
         # A commit also has options that a call with this format may not set.
         found_by = {"fileFormat": options["fileFormat"], **self.options, **place}
         listing = make_listing(_parsed(ends.input, found_by))
-        listed = Listed.of(listing, places)
-        if declared:
-            places.add(pa.array([one.path for one in declared], pa.string()))
+        # Only a sender's sizes and checksums say anything about a file that the state knows.
+        is_claimed = any(one.bytes is not None or one.digests for one in declared or ())
+        # After the state was read: the table has all that is complete by then.
         sink, opened = self.sink, self.sink.opened()
         own = RowsOfQuery.of(
             sink.files(opened),
-            _lineage(StateView(self.store)),
+            lineage,
             self.storage_options,
             has_deletes=sink.has_deletes(opened),
         )
-        table = None
-        if ends.file_column and not own.missing:
-            counts = sink.rows_by(opened, ends.file_column)
-            table = None if counts is None else InTable.of(counts)
+
+        def in_table() -> InTable | None:
+            counts = None if own.missing else sink.rows_by(opened, ends.file_column)
+            return None if counts is None else InTable.of(counts)
+
+        with ThreadPoolExecutor(1) as pool:
+            counting = pool.submit(in_table) if ends.file_column else None
+            listed = Listed.of(listing, places, no_files if is_claimed else state.in_books())
+            table = None if counting is None else counting.result()
+        if declared:
+            places.add(pa.array([one.path for one in declared], pa.string()))
         keys, directory, directories = places.all()
         sides = Sides(keys, directory, directories, state, listed, table, declared, self.is_partial)
 

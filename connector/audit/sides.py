@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from ...checkpoint_meta.documents.orders import Order
 from ...checkpoint_meta.files.file_columns import FileSplitSerializer, Numbers
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_by_keys, names_in, names_of
-from ...enumerator.files.discovery.api import Discovery
-from ...enumerator.files.ledger.seen_files import SeenFiles
+from ...enumerator.files.discovery.api import Discovery, KnownFiles
+from ...enumerator.files.ledger.index_merge import release_free_memory
+from ...enumerator.files.ledger.seen_files import SeenFiles, Tail
 from ..query.file_rows import recorded_rows
 from ..views.files import STATES, places_of_states
 from ..views.quarantine import file_of
@@ -98,6 +99,14 @@ class KnownToState:
     options: Mapping[str, Any]
     """Options of reading that are not at their default, as the newest reader commit has them."""
 
+    def in_books(self) -> KnownFiles:
+        """Files that count as found, whether they are still there or not."""
+        is_found = self.kind != RETRACTED
+        octets = np.zeros(int(np.count_nonzero(is_found)), np.uint8)
+        return SeenFiles(
+            tails=[Tail(SeenKeys(self.keys.names.take(is_found), None, None, octets), ())]
+        )
+
     @property
     def has_filter(self) -> bool:
         """True if the option `filter` drops rows."""
@@ -106,17 +115,17 @@ class KnownToState:
     @classmethod
     def of(cls, view: StateView, places: Places) -> KnownToState:
         """As of the newest checkpoint."""
-        head, chain, orders = files_as_of_head(view), view.chain(), done_orders(view)
-        for batch in head.seen():
-            places.add(batch.column("path"))
-        keys = head.keys()
+        keys, pending, lost = _ledger(view, places)
+        # Before all rows of the chain come, which may be as many.
+        release_free_memory()
+        chain, orders = view.chain(), done_orders(view)
         worst = np.zeros(len(keys), np.int64)
 
         def note(names: Names, orders: Numbers) -> None:
             at = keys.find(names)
             np.maximum.at(worst, at[at >= 0], orders[at >= 0])
 
-        for table in [*pending_splits(head), *forgotten_splits(orders, chain)]:
+        for table in [*pending, *forgotten_splits(orders, chain)]:
             note(_names_of(table), places_of_states(table))
         ended = ended_parts(chain)
         for link in chain:
@@ -126,8 +135,7 @@ class KnownToState:
                     # The table may have it, or not yet.
                     order = np.full(len(order), STATES.index("assigned"))
                 note(_names_of(table), order)
-        given_up = [file["path"] for s in head.quarantined() if (file := file_of(s.split_id))]
-        note(names_of(given_up), np.full(len(given_up), STATES.index("quarantined")))
+        note(names_of(lost), np.full(len(lost), STATES.index("quarantined")))
         kind = np.array([_KINDS[state] for state in STATES], np.int64)[worst]
         good, bad, filtered = recorded_rows(view.store, chain, keys.names)
         commits = (commit for link in chain for commit in link.commits.values())
@@ -135,6 +143,15 @@ class KnownToState:
             (c.shape["options"] for c in commits if "options" in c.shape), {}
         )
         return cls(keys, kind, good, bad, filtered, _again(orders), options)
+
+
+def _ledger(view: StateView, places: Places) -> tuple[SeenKeys, Sequence[pa.Table], Sequence[str]]:
+    """All files that were seen, splits that are pending, and paths that were given up on."""
+    head = files_as_of_head(view)
+    for batch in head.seen():
+        places.add(batch.column("path"))
+    given_up = [file["path"] for s in head.quarantined() if (file := file_of(s.split_id))]
+    return head.keys(), list(pending_splits(head)), given_up
 
 
 def _names_of(table: pa.Table) -> Names:
@@ -162,14 +179,17 @@ class Listed:
     """Those that the options leave out."""
 
     @classmethod
-    def of(cls, discovery: Discovery, places: Places) -> Listed:
-        """By one complete pass, and where something is left out by one for that."""
+    def of(cls, discovery: Discovery, places: Places, known: KnownFiles) -> Listed:
+        """By one complete pass, and where something is left out by one for that.
+
+        `known` are files that need not be listed.
+        """
         parts = [
             SeenKeys.sort(places.add(pa.array(found.paths, pa.string())), None, found.sizes)
-            for found in discovery.listing(no_files)
+            for found in discovery.listing(known)
         ]
         is_any = bool(discovery.skipped.counts)
-        skipped = [file.path for file in discovery.left_out(no_files)] if is_any else []
+        skipped = [file.path for file in discovery.left_out(known)] if is_any else []
         return cls(SeenKeys.merge(parts), SeenKeys.sort(places.add(pa.array(skipped, pa.string()))))
 
 

@@ -204,7 +204,7 @@ class Verification:
             claim = self._json(layout.epoch_object(epoch))
             if claim is not None and claim.get("epoch") != epoch:
                 self._damaged(layout.epoch_object(epoch), f"it claims epoch {claim.get('epoch')}")
-        for folder in (layout.HEARTBEATS, layout.RUNS, layout.ENDS):
+        for folder in (layout.HEARTBEATS, layout.RUNS, layout.ENDS, layout.LISTINGS):
             for leaf in self._store.list(folder):
                 self._json(f"{folder}/{leaf}")
 

@@ -27,9 +27,19 @@ class FilesAsOf:
     refers to is missing, damaged, or newer than this release.
     """
 
-    def __init__(self, store: StateStore, ref: CheckpointRef, *, details: bool = False) -> None:
-        """With `details` newer versions of files that are in no run yet are reported, too."""
-        self._history = CheckpointHistory(store)
+    def __init__(
+        self,
+        store: StateStore,
+        ref: CheckpointRef,
+        *,
+        details: bool = False,
+        history: CheckpointHistory | None = None,
+    ) -> None:
+        """With `details` newer versions of files that are in no run yet are reported, too.
+
+        `history` is that of the store, where checkpoints were looked at before.
+        """
+        self._history = history or CheckpointHistory(store)
         # Nothing is published: the epoch does not matter.
         self._attachments = Attachments(store, 0)
         self._ref = ref

@@ -79,7 +79,7 @@ def files_as_of_head(view: StateView, *, details: bool = False) -> FilesAsOf:
             "the state of the source 'files'",
             "The views checkpoints, readers, quarantine and schemas exist for any source.",
         )
-    return FilesAsOf(view.store, view.head, details=details)
+    return FilesAsOf(view.store, view.head, details=details, history=view.history)
 
 
 def pending_splits(head: FilesAsOf) -> Iterator[pa.Table]:

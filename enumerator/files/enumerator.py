@@ -78,6 +78,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._discovery = discovery
         if context.bounded:
             discovery.will_end()
+        if context.store is not None and state is not None and state.checkpoints:
+            discovery.recall(context.store, state.checkpoints)
         self._spreader = spreader
         self._policy = policy
         self._clock = clock
@@ -156,6 +158,8 @@ class FileSplitEnumerator(LedgerEnumerator):
             error = raised
         if ended or error is not None:
             self._pass = None
+        if ended and not self.ledger.has_learned:
+            self._discovery.remember()
         try:
             wanted = not (self._is_baseline and not self._has_discovered)
             now = int(self._clock() * 1_000_000)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.attachments import Attachments
+from ...checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY
 from ...checkpoint_meta.documents.hybrid_split import FIRST, rows_by_part
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ..large_state import FrozenState, StateDocument, WrittenState
@@ -148,6 +149,7 @@ def _document(part: int, document: StateDocument, rows: Sequence[Any]) -> StateD
         split_version=runs[-1][1] if runs else 1,
         assigned=[batch for _, _, batch in runs],
         attachments=attachments,
+        identity=NO_IDENTITY,
     )
 
 

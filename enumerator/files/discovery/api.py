@@ -15,7 +15,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ....checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity
+from ....checkpoint_meta.documents.listing_record import DirectoryRow
 from ....checkpoint_meta.files.file_split import FileVersion
+from ....checkpoint_meta.stores.contract import StateStore
 
 CHUNK = 10_000
 """Most files that are handed over at a time."""
@@ -223,6 +226,17 @@ class Discovery(Protocol):
         """
         return
 
+    def recall(self, store: StateStore, checkpoints: Sequence[CheckpointIdentity]) -> None:
+        """Trust in the first pass what earlier runs have recorded in `store`, if that is safe.
+
+        `checkpoints` are some whose files are all known now, the last one of which knows no others.
+        """
+        return
+
+    def remember(self) -> None:
+        """The first pass has ended, and all that it knew was in the last one of `checkpoints`."""
+        return
+
     def notify_cut(self, checkpoint_id: int, ledger: KnownFiles) -> None:
         """A checkpoint is cut with all that is known now; nothing of it is durable yet."""
         return
@@ -277,3 +291,14 @@ class Tree(ABC):
     @abstractmethod
     def forget(self) -> None:
         """Trust nothing that a pass before has found out."""
+
+    def remembered(self) -> tuple[Sequence[DirectoryRow], int]:
+        """The directories that later runs need not read, and how many names were read for them.
+
+        Those that `recall` has named count no names.
+        """
+        return (), 0
+
+    def recall(self, rows: Sequence[DirectoryRow]) -> None:
+        """Trust these directories until the next pass that trusts nothing."""
+        return

@@ -16,11 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from ....checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity
+from ....checkpoint_meta.documents.heartbeat import boot_id
+from ....checkpoint_meta.documents.listing_record import ListingRecord, newest_listing
 from ....checkpoint_meta.files.file_split import FileVersion
 from ....checkpoint_meta.storage.contract import FileStatus, Storage
 from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.storage_errors import MissingBucket, patiently
 from ....checkpoint_meta.storage.urls import LoadedPath
+from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import MissingPathError, SourceUnavailable
 from .api import (
     Contents,
@@ -34,7 +38,7 @@ from .api import (
     joined,
 )
 from .local.local_files import Links, LocalFiles
-from .local.local_tree import LocalTree
+from .local.local_tree import MOST_COMPARED, LocalTree
 from .object_store.remote_files import RemoteFiles
 from .object_store.remote_tree import RemoteTree
 from .selection.criteria import UNFINISHED, FileRules, FileSelection, Scope
@@ -94,12 +98,16 @@ class TreeDiscovery(Discovery):
         """When the last full pass began that is in the ledger."""
         self._ended: tuple[dict[str, str], float | None] | None = None
         """The result of the last pass, if it ended: greatest names, and its start if full."""
+        self._records: tuple[StateStore, Sequence[CheckpointIdentity]] | None = None
+        """See `recall`; None from the second pass on."""
 
     def is_due(self) -> bool:
         """True if the next pass has to be a full one."""
+        return self.full_listing is None or not self._is_recent(self.full_listing)
+
+    def _is_recent(self, full_listing: float) -> bool:
         # A clock that was set back gives a negative time, and with it a full pass.
-        since = -1.0 if self.full_listing is None else self._clock() - self.full_listing
-        return not 0 <= since < self.mode.full_listing_interval
+        return 0 <= self._clock() - full_listing < self.mode.full_listing_interval
 
     @override
     def listing(self, ledger: KnownFiles) -> Iterator[FoundFiles]:
@@ -107,9 +115,15 @@ class TreeDiscovery(Discovery):
         self._ended = None
         if self._trees is None:
             self._trees = self.make_trees()
-        elif is_full:
-            for loaded in self._trees:
-                loaded.tree.forget()
+            if len(ledger) <= MOST_COMPARED or self.mode.incremental or self.mode.wants_versions:
+                self._records = None
+            is_full = is_full and not self._recalled()
+        else:
+            # What became known meanwhile may be in no checkpoint yet.
+            self._records = None
+            if is_full:
+                for loaded in self._trees:
+                    loaded.tree.forget()
         whole, advanced = SkipCounter(), dict[str, str]()
         self._counts = {loaded.prefix: 0 for loaded in self._trees}
         for loaded in self._trees:
@@ -136,6 +150,52 @@ class TreeDiscovery(Discovery):
             self._greatest = greatest
         if full_listing is not None:
             self.full_listing = full_listing
+
+    @override
+    def recall(self, store: StateStore, checkpoints: Sequence[CheckpointIdentity]) -> None:
+        self._records = store, checkpoints
+
+    def _recalled(self) -> bool:
+        """True if directories of an earlier run's record are trusted."""
+        if self._records is None or self._trees is None:
+            return False
+        store, checkpoints = self._records
+        record = newest_listing(store)
+        if (
+            record is None
+            # Of a query that was restored from a backup, or begins again, and knows less.
+            or record.identity not in checkpoints
+            or record.listed != self.identity()
+            or not record.boot == boot_id() != ""
+            or not self._is_recent(record.full_listing)
+        ):
+            return False
+        self.full_listing = record.full_listing
+        for loaded, rows in zip(self._trees, record.trees, strict=True):
+            loaded.tree.recall(rows)
+        return True
+
+    @override
+    def remember(self) -> None:
+        if self._records is None or self._trees is None or self._ended is None:
+            return
+        store, checkpoints = self._records
+        trees = [loaded.tree.remembered() for loaded in self._trees]
+        count = sum(len(rows) for rows, _ in trees)
+        # Not where it takes longer to write all of them than the next run takes to read the few.
+        if not 0 < count <= sum(names for _, names in trees):
+            return
+        known = checkpoints[-1]
+        ListingRecord(
+            checkpoint=known.ref.checkpoint,
+            epoch=known.ref.epoch,
+            lineage=known.lineage,
+            checkpoint_checksum=known.checksum,
+            listed=self.identity(),
+            boot=boot_id(),
+            full_listing=self._ended[1] or self.full_listing or 0.0,
+            trees=[rows for rows, _ in trees],
+        ).publish(store)
 
     @override
     def are_gone(self, paths: Sequence[str]) -> Sequence[str]:

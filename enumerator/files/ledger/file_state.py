@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from ....checkpoint_meta.documents.attachments import Attachment, Attachments
+from ....checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY, CheckpointIdentity
 from ....checkpoint_meta.documents.serializer import VersionedSerializer
 from ....checkpoint_meta.files.file_columns import (
     Flags,
@@ -72,6 +73,9 @@ class FileState:
 
     absent_files: AbsentFiles | None = None
     """Its content, in a state that was restored."""
+
+    checkpoints: Sequence[CheckpointIdentity] = ()
+    """In a state that was restored: checkpoints whose files it knows, its own as the last one."""
 
     def __iter__(self) -> Iterator[FileSplit]:
         """The ranges that are pending, or became so, an object each: for tests and views."""
@@ -164,7 +168,8 @@ def fold(
     pending = [changes_of(ranges) for ranges in _pending(changes)]
     times = [batch for document in chain for batch in document.state if has_times(batch)]
     absent, absent_files = _absent(chain, attachments)
-    return FileState(pending, tuple(runs), seen.tails, times, absent, absent_files)
+    checkpoints = [document.identity for document in chain if document.identity != NO_IDENTITY]
+    return FileState(pending, tuple(runs), seen.tails, times, absent, absent_files, checkpoints)
 
 
 def pending_after(chain: Sequence[StateDocument]) -> Sequence[pa.RecordBatch]:

@@ -130,6 +130,8 @@ class Ledger:
         """Files that orders made pending: what readers send back must not double them."""
         self._learned: set[FileVersion] = set()
         """Files that became known by an order, maybe since the last `select_new`."""
+        self.has_learned = False
+        """An order has named files: they may be known to no checkpoint yet."""
         self._has_unread = False
         """Files are known since the snapshot before of which `_changes` does not tell."""
         self.flushes_all = False
@@ -363,6 +365,7 @@ class Ledger:
 
     def _learn(self, files: Sequence[FileVersion], now: int) -> None:
         """Files that an order speaks of are known, in the version it names if versions matter."""
+        self.has_learned |= bool(files)
         names = names_of([file.path for file in files])
         batch = files_of(files)
         sizes, versions = numbers_in(batch, "size"), versions_in(batch)

@@ -50,6 +50,22 @@ def test_a_restored_enumerator_goes_on_and_does_not_read_known_files_again():
     assert rest == [("b", 5, 10), ("c", 0, 10), ("d", 0, 10)]
 
 
+def test_a_first_pass_that_meets_files_of_an_order_leaves_no_record():
+    # An order may have made them known to the enumerator before any checkpoint knows them.
+    class Recorded(Listed):
+        records = 0
+
+        def remember(self):
+            self.records += 1
+
+    for ordered, records in (([], 1), ([whole(file("a"))], 0)):
+        discovery = Recorded(lambda: [file("a")])
+        bench = Bench(discovery=discovery)
+        bench.enumerator.requeue_splits(ordered)
+        bench.discover()
+        assert discovery.records == records
+
+
 def test_figures_of_readers_add_up_in_the_backlog():
     bench = Bench(file("a", 10))
     bench.discover()

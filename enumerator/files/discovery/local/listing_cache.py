@@ -9,6 +9,9 @@ directory whose times are those of a pass before holds the names it held then, i
 - every file in it was known or permanently left out, so that a pass whose files got lost on the way
   does not hide them.
 
+A query that is started again trusts what an earlier run found, as long as the machine is not
+started again, for directories in which nothing but names decided.
+
 A file that is permanently left out is remembered with its reason, in nine bytes for each of
 millions, so that it costs no stat again until that pass.
 """
@@ -22,7 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .....checkpoint_meta.documents.listing_record import DirectoryRow
 from ..api import SkippedFile
+from ..selection.criteria import CHANGED, REASONS
 
 _LOCAL_DISKS = frozenset(
     ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "reiserfs", "bcachefs")
@@ -38,6 +43,9 @@ _MOST_AGAIN = 1_000
 
 Trail = tuple[str, ...]
 """Where the links led that were followed on the way to a directory."""
+
+_BY_CONTENT = frozenset((*REASONS, CHANGED))
+"""Reasons that may pass while the directory stays as it is."""
 
 _RECENT = 100_000
 """Skipped files kept as Python objects before they are sorted in."""
@@ -68,6 +76,8 @@ class DirectoryCache:
     def __init__(self) -> None:
         self._records: dict[str, Record] = {}
         self._devices = _local_devices()
+        self.names_read = 0
+        """Names in directories that were stored, and so need not be read again."""
 
     def is_local(self, status: os.stat_result) -> bool:
         """True if the file system keeps the promises above."""
@@ -78,12 +88,40 @@ class DirectoryCache:
         record = self._records.get(path)
         return record if record is not None and record.times == times_of(status) else None
 
-    def store(self, path: str, record: Record, status: os.stat_result, read_at: int) -> None:
-        """Remember; `read_at`, in nanoseconds, is when reading it began, after `status`."""
+    def store(
+        self, path: str, record: Record, status: os.stat_result, read_at: int, names: int = 0
+    ) -> None:
+        """Remember; `read_at`, in nanoseconds, is when reading it began, after `status`.
+
+        `names` is how many names it holds.
+        """
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
         sure = read_at - changed > _YOUNGEST and self.is_local(status)
         if sure and len(record.again) <= _MOST_AGAIN and len(self._records) < _MOST:
             self._records[path] = record
+            self.names_read += names
+
+    def rows(self) -> list[DirectoryRow]:
+        """The directories that a later run may trust, too."""
+        return [
+            (path, one.times, one.folders, one.counts, one.names)
+            for path, one in self._records.items()
+            if not one.again and _BY_CONTENT.isdisjoint(one.counts)
+        ]
+
+    def load(self, rows: Sequence[DirectoryRow]) -> None:
+        """Trust what a run before has found on the disks of this machine, since its start."""
+        self._records = {
+            path: Record(
+                times,
+                [(folder, tuple(trail)) for folder, trail in folders],
+                (),
+                counts,
+                [SkippedFile(*name) for name in names],
+            )
+            for path, times, folders, counts, names in rows
+            if times[0] in self._devices
+        }
 
     def forget(self) -> None:
         """Drop all records, so that the next pass reads every directory."""

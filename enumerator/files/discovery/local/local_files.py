@@ -53,6 +53,9 @@ class Visit:
     is_stable: bool = False
     """True as long as nothing was found that the next pass has to see again."""
 
+    files: int = 0
+    """Names in it that were looked at."""
+
     folders: list[tuple[str, Trail]] = field(default_factory=list)
     again: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -168,6 +171,7 @@ class LocalFiles:
             paths += _written(visit.prefix, names)
             leaves += names
             visits.append(visit)
+            visit.files += len(names)
             ends.append(len(leaves))
             for name, reason in refused:
                 visit.leave_out(name, reason)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
 from typing_extensions import override
 
+from .....checkpoint_meta.documents.listing_record import DirectoryRow
 from .....checkpoint_meta.storage.urls import local_name
 from ..api import CHUNK, FoundFiles, KnownFiles, SkipCounter, Tree, joined
 from ..selection.criteria import OUTSIDE, TAKEN, Scope
@@ -21,7 +22,7 @@ from .local_files import Leaves, Links, LocalFiles, Visit
 _WORKERS = 8
 """Directories read at a time where each answer comes over a network."""
 
-_MOST_COMPARED = 5_000
+MOST_COMPARED = 5_000
 """Known files up to which changed ones are counted, which costs a stat of each on a local disk."""
 
 
@@ -49,6 +50,14 @@ class LocalTree(Tree):
     def forget(self) -> None:
         self._cache.forget()
         self._files.forget()
+
+    @override
+    def remembered(self) -> tuple[Sequence[DirectoryRow], int]:
+        return self._cache.rows(), self._cache.names_read
+
+    @override
+    def recall(self, rows: Sequence[DirectoryRow]) -> None:
+        self._cache.load(rows)
 
     @override
     def list_files(
@@ -86,7 +95,7 @@ class LocalTree(Tree):
             return self._files.classify(leaves, ledger, skips)
 
     def _judged(self, pieces: list[Leaves], ledger: KnownFiles, skips: SkipCounter) -> FoundFiles:
-        few = len(ledger) <= _MOST_COMPARED and all(
+        few = len(ledger) <= MOST_COMPARED and all(
             self._cache.is_local(piece.visit.status) for piece in pieces
         )
         listing = self._files.classify(pieces, ledger, skips, counts_changed=few)
@@ -95,7 +104,9 @@ class LocalTree(Tree):
             if visit.record_before is not None:
                 skips.repeat(visit.record_before.counts, visit.record_before.names)
             elif piece.is_last and self._caches and visit.is_stable:
-                self._cache.store(visit.path, visit.record(), visit.status, visit.read_at)
+                self._cache.store(
+                    visit.path, visit.record(), visit.status, visit.read_at, visit.files
+                )
         return listing
 
     def _scan(self, place: _Place) -> Iterator[Leaves | More[_Place]]:

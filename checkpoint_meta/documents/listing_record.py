@@ -1,0 +1,85 @@
+"""Directories whose files are all in the state of one checkpoint: spares a start their listing.
+
+A record says that a directory with these times held nothing but files that the checkpoint knows, or
+that their names leave out. This stays true whatever becomes of the state or the query, so whoever
+finds both the directory and the checkpoint as they were may rely on it. Nothing depends on a record
+that is missing or damaged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from ...errors import SluiceError
+from ..stores.contract import StateStore, delete_if_permitted
+from .checkpoint_ref import CheckpointIdentity
+from .checksummed_json import OfCheckpoint
+from .layout import LISTINGS, numbers_in
+
+log = logging.getLogger(__name__)
+
+DirectoryRow: TypeAlias = tuple[
+    str,
+    tuple[int, int, int, int],
+    Sequence[tuple[str, Sequence[str]]],
+    Mapping[str, int],
+    Sequence[tuple[str, str]],
+]
+"""Path; device, inode, modification and change time in nanoseconds; the directories in it that are
+entered, each with the links that lead to it; reason -> files left out; some of these files."""
+
+
+class ListingRecord(OfCheckpoint):
+    """The directories that one complete pass of a query has found, or that one before it has."""
+
+    noun = "the record of a listing"
+
+    lineage: str
+    checkpoint_checksum: str
+    """With `checkpoint` and `epoch`: the state that knows all files of the directories."""
+
+    listed: str
+    """Names the loaded paths and the options that select files."""
+
+    boot: str
+    """The machine since its start: devices have their numbers until the next one."""
+
+    full_listing: float
+    """When the last pass began that has read every directory, in seconds since 1970."""
+
+    trees: Sequence[Sequence[DirectoryRow]]
+    """The directories of each loaded path."""
+
+    @property
+    def identity(self) -> CheckpointIdentity:
+        """The checkpoint whose state knows the files."""
+        return CheckpointIdentity(self.ref, self.lineage, self.checkpoint_checksum)
+
+    def publish(self, store: StateStore) -> None:
+        """Write it in the place of the one before; a failure is logged."""
+        try:
+            numbers = numbers_in(store.list(LISTINGS))
+            # Another process may be faster, and its record is as good.
+            with contextlib.suppress(FileExistsError):
+                store.publish(_name(max(numbers, default=0) + 1), self.to_bytes())
+            for number in numbers:
+                if not delete_if_permitted(store, _name(number)):
+                    break
+        # A name of a directory that is not UTF-8 has no place in JSON.
+        except (SluiceError, OSError, UnicodeEncodeError) as error:
+            log.warning("%s: the record of the listing was not written: %s", store.location, error)
+
+
+def newest_listing(store: StateStore) -> ListingRecord | None:
+    """The newest record; None without one that can be read."""
+    with contextlib.suppress(SluiceError, OSError):
+        numbers = numbers_in(store.list(LISTINGS))
+        return ListingRecord.read(store, _name(numbers[-1])) if numbers else None
+    return None
+
+
+def _name(number: int) -> str:
+    return f"{LISTINGS}/{number:010d}.json"
