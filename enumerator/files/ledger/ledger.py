@@ -128,6 +128,9 @@ class Ledger:
         """What the next snapshot says in addition to what became pending: rows of `CHANGES`."""
         self._ordered: set[FileVersion] = set()
         """Files that orders made pending: what readers send back must not double them."""
+        self._found: dict[str, FileVersion] | None = {}
+        """Changed files that listings have found, by path, before the first snapshot: an order that
+        is carried out at the start does not speak of these versions."""
         self._learned: set[FileVersion] = set()
         """Files that became known by an order, maybe since the last `select_new`."""
         self.has_learned = False
@@ -230,6 +233,8 @@ class Ledger:
         if sifted.replaced:
             # The version that waits is gone from the store, and reading it would only fail.
             self._withdraw_unread(sifted.replaced)
+            if self._found is not None:
+                self._found |= {split.file.path: split.file for split in sifted.replaced}
         if self._learned:
             sifted = self._without_learned(sifted)
             self._learned.clear()
@@ -297,7 +302,7 @@ class Ledger:
 
     def requeue(self, splits: Sequence[FileSplit], now: int) -> None:
         """These become pending, as far as they are not: what is pending is a set of bytes."""
-        if replacing := [split for split in splits if split.replaces]:
+        if replacing := [self._as_found(split) for split in splits if split.replaces]:
             self._replace(replacing, now)
         wanted = byte_ranges_of(split for split in splits if not split.replaces)
         self._learn(list(wanted), now)
@@ -307,6 +312,13 @@ class Ledger:
         self._learn_times(unread)
         self.pending.add(ranges_of(unread))
         self._ordered.update(wanted)
+
+    def _as_found(self, split: FileSplit) -> FileSplit:
+        """A file whose rows are not wanted is read nevertheless in a later version."""
+        later = (self._found or {}).get(split.file.path)
+        if later is None or split.replaces != RETRACTS:
+            return split
+        return FileSplit(later, 0, later.size, replaces=REPLACES)
 
     def _replace(self, splits: Sequence[FileSplit], now: int) -> None:
         """Nothing else of these files is pending from now on."""
@@ -391,6 +403,7 @@ class Ledger:
         Files that are not to be read may be millions: the state names the runs that they are in.
         """
         self.seen.stamp(checkpoint_id)
+        self._found = None
         changes, self._changes = self._changes, []
         unread, self._has_unread = self._has_unread, False
         runs, tails = self.seen.whole() if unread else ((), ())

@@ -187,6 +187,15 @@ def test_a_month_of_deliveries(tmp_path):
     assert set(following.files) == {"z", "a", "b", "c"}
 
 
+def test_a_version_that_comes_after_an_order_to_retract_is_read(tmp_path):
+    following = Following(tmp_path)
+    following.deliver("a", 1)
+    following.retract("a", 0)
+    following.deliver("a", 2)
+    following.check()
+    assert len(following.landing.rows()) == 3
+
+
 @pytest.mark.parametrize("files", ["", "1"])
 def test_weeks_of_rewritten_days(tmp_path, files):
     following = Following(tmp_path, **MARKED, **({"maxFilesPerTrigger": files} if files else {}))

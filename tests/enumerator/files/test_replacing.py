@@ -108,6 +108,21 @@ def test_an_order_replaces_what_waits_of_the_file_and_survives_a_restart():
         assert sorted(each.plan()) == sorted([again, retraction_of("b")])
 
 
+def test_a_version_that_is_found_before_an_order_is_carried_out_is_read():
+    files = {"a": OLD, "b": file("b")}
+    bench = bench_of(files, ledger=POLICY)
+    chain = [document(1, bench.enumerator.snapshot_state(1), bench.plan())]
+    files["a"] = NEW
+    again = bench_of(files, folded(chain, details=True), ledger=POLICY)
+    # The order is older: it was given while the query did not run.
+    again.enumerator.requeue_splits([retraction_of("a"), retraction_of("b")])
+    assert pieces(again.plan()) == [
+        ("b", -1, 0, 1, RETRACTS),
+        ("a", 2, 0, 100, REPLACES),
+        ("a", 2, 100, 150, 0),
+    ]
+
+
 DEEDS = st.lists(
     st.one_of(
         st.tuples(st.just("deliver"), st.sampled_from("ab"), st.sampled_from([40, 150, 250])),
@@ -153,9 +168,11 @@ class Table:
         self.now += seconds
 
     def retract(self, name, _):
-        # An order: it is carried out when all of what was in flight is counted.
+        # An order about the version that the state knows: it is carried out when all of what was
+        # in flight is counted.
         if name in self.files:
             self.discover()
+            self.cut()
             self.count()
             self.bench.enumerator.requeue_splits([retraction_of(name)])
             self.retracted[name] = self.files[name]
