@@ -53,7 +53,8 @@ soak: $(READY)  ## Kill driver, coordinator and workers at random (SOAK="--kills
 		exec $(BIN)/python tests/spark/soak.py $(SOAK)
 
 restores: $(READY)  ## Kill runs, and restore their tables and checkpoints from backups at random (RESTORES="--kills 200")
-	@$(BIN)/python -m pyspark_sluice.tests.connector.host.restores $(RESTORES)
+	@JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
+		exec $(BIN)/python -m pyspark_sluice.tests.connector.host.restores $(RESTORES)
 
 format: $(READY)  ## Put every file into the house format
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -16,16 +16,20 @@ import pyarrow as pa
 from typing_extensions import override
 
 from pyspark_sluice.checkpoint_meta.documents.batch_mark import BatchOrigin, TableInput
+from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
+    NO_IDENTITY,
     CheckpointIdentity,
     CheckpointRef,
 )
 from pyspark_sluice.checkpoint_meta.documents.layout import checkpoint_object
+from pyspark_sluice.checkpoint_meta.documents.query_ends import QueryEnds, record_ends
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
+from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
-from pyspark_sluice.checkpoint_meta.written_batches import newest_written
+from pyspark_sluice.checkpoint_meta.written_batches import forked_from, newest_written
 from pyspark_sluice.connector.cli.commands.table_batches import _Comparison
 from pyspark_sluice.connector.host.batch_log import BatchLog, BatchLoop
 from pyspark_sluice.connector.host.embedded_query import EmbeddedQuery, SinkTarget
@@ -55,8 +59,14 @@ class _Driver(BatchDriver):
 
     @override
     def _origin(self, start: CheckpointRef) -> str:
-        commits = ReaderCommits(self.store)
-        return str(BatchOrigin(newest_written(self.coordinator.history, commits, start)))
+        return str(_origin(self.store, self.coordinator.history, start))
+
+
+def _origin(store: StateStore, history: CheckpointHistory, start: CheckpointRef) -> BatchOrigin:
+    """As `StartCheck` does it."""
+    newest = newest_written(history, ReaderCommits(store), start)
+    forked = None if newest.checkpoint else forked_from(store)
+    return BatchOrigin(newest, TableInput(), forked)
 
 
 class Host(EmbeddedQuery):
@@ -88,6 +98,7 @@ class HostedQuery(Query):
     """One process of the embedded host, from its start to its end."""
 
     sink_of_table: SimulatedTable
+    _knows_its_table = False
 
     @override
     def _drive(self) -> None:
@@ -100,6 +111,7 @@ class HostedQuery(Query):
         log = BatchLog(above.retrying())
         # Before the state is claimed, as `StartCheck` does it.
         self._look(store, log)
+        self._record(store)
         settings = replace(
             self.setting.settings,
             query_without_batches=self.logs.id_without_batches,
@@ -119,6 +131,7 @@ class HostedQuery(Query):
                 world.count("a batch is in the table")
                 self.batches, self.quiet = self.batches + 1, 0
                 world.mended = 0
+                self._record(store)
                 continue
             self.quiet += 1
             if self.setting.is_bounded:
@@ -127,13 +140,22 @@ class HostedQuery(Query):
 
     def _look(self, store: StateStore, log: BatchLog) -> None:
         # A batch that was begun will be repeated, and looks by itself.
-        if log.committed < 0 or log.newest != log.committed:
+        if log.newest != log.committed:
             return
-        identity = from_offset(log.offset)
+        if log.committed < 0:
+            seed = find_seed(store)
+            identity = NO_IDENTITY if seed is None else seed.identity
+        else:
+            identity = from_offset(log.offset)
         if identity.ref != NO_CHECKPOINT:
-            history = StateView(store).history
-            newest = newest_written(history, ReaderCommits(store), identity.ref)
-            self.sink_of_table.look(identity.lineage, BatchOrigin(newest))
+            origin = _origin(store, StateView(store).history, identity.ref)
+            self.sink_of_table.look(identity.lineage, origin)
+
+    def _record(self, store: StateStore) -> None:
+        """The state knows its table when that has a batch."""
+        if not self._knows_its_table and self.sink_of_table.table.commits:
+            record_ends(store, QueryEnds(input=[], table=self.sink_of_table.identity()))
+            self._knows_its_table = True
 
     def _swept(
         self, store: StateStore, checkpoints: Collection[CheckpointIdentity]

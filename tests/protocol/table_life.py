@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, replace
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest import mock
 
 from typing_extensions import override
 
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
+from pyspark_sluice.checkpoint_meta.documents.batch_mark import NO_BATCH
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.orders import Orders
 from pyspark_sluice.checkpoint_meta.written_batches import newest_written
-from pyspark_sluice.connector.cli.bootstrap.fork import _chosen
+from pyspark_sluice.connector.cli.bootstrap.fork import Fork, _chosen
+from pyspark_sluice.connector.cli.bootstrap.new_state import Target, write_seed
+from pyspark_sluice.connector.cli.reprocess.batch_reread import reread_batch
+from pyspark_sluice.connector.cli.reprocess.reprocess_log import _order
 from pyspark_sluice.connector.cli.state_argument import checkpoint_named
+from pyspark_sluice.connector.query import spark_checkpoint
 from pyspark_sluice.connector.query.savepoint import savepoint_at
 from pyspark_sluice.connector.views.state_view import StateView
-from pyspark_sluice.enumerator.offline.offline_state import state_after
+from pyspark_sluice.enumerator.offline.offline_state import OfflineState, state_after
 from pyspark_sluice.errors import OptionError, SluiceError, StateError, TableError
 
 from .hosted_query import HostedQuery, comparison
@@ -124,7 +133,7 @@ class TableLife(QueryLife):
             failed = self._command("add-batches", lambda: self._plan_of("addition"))
             if failed is not None and "cannot be brought together" not in str(failed):
                 self._fork(at_table=True)
-        else:
+        elif self._command("reread", self._reread) is not None:
             self._restore("both", self.backups[-1])
 
     def _plan_of(self, change: str) -> None:
@@ -133,6 +142,20 @@ class TableLife(QueryLife):
         plan = getattr(comparison(store, self.make_table(process)), change)()
         if plan.write is not None:
             plan.write()
+
+    def _reread(self) -> None:
+        """As `sluice reread` does it."""
+        process = Process("command")
+        store = Client(self.directories[0], process, self.scheduler, self.weather).retrying()
+        sink, view = self.make_table(process), StateView(store)
+        # No URL leads to the simulated log.
+        with mock.patch.object(
+            spark_checkpoint, "open_store", lambda root, _: store.neighbour(root)
+        ):
+            chosen = reread_batch(view, {}, lambda lineage, at, _: sink.has(lineage, at))
+        if chosen:
+            order = _order(cast("Any", SimpleNamespace(reason="")), "reread", view, chosen, "")
+            Orders(store).publish(order, view.orders_done)
 
     def _command(self, name: str, run: Callable[[], None]) -> SluiceError | None:
         """Run a command to its end; its error, after which both are restored if it says so."""
@@ -175,7 +198,9 @@ class TableLife(QueryLife):
             written = newest_written(view.history, view.commits, ref)
             # The host was killed before it had written down what its table has already.
             is_ahead = newest is not None and newest.batch.checkpoint > written.checkpoint
-            if at_table := at_table or is_ahead:
+            # Whoever has restored the table does not fork after batches that it lacks.
+            is_behind = self.is_apart and (NO_BATCH if newest is None else newest.batch) != written
+            if at_table := at_table or is_ahead or is_behind:
                 # As `checkpoint_of_table` does it; an error where the state does not have it.
                 marks = [batch.mark for batch in known.batches]
                 at = str(known.newest.checkpoint) if known.newest in marks else "none"
@@ -192,9 +217,26 @@ class TableLife(QueryLife):
             return
         self.count(f"a query is forked {'at its table' if at_table else 'by the log of its host'}")
         self.directories = self._new_directories()
+        self._write_seed(Fork(view, savepoint, view.snapshot(ref), ""))
         self._forget_after(old, ref)
-        self._set(starting_state=lambda: savepoint)
         self.backups, self.is_apart, self.disturbed_at = [], False, self.scheduler.now
+
+    def _write_seed(self, fork: Fork) -> None:
+        """As `sluice fork` does it."""
+        (new,) = self.directories
+        assert new.above is not None
+        process = Process("fork")
+        state, above = (
+            Client(place, process, self.scheduler, Weather()).retrying()
+            for place in (new, new.above)
+        )
+        forked = fork._forked()
+        origin = {"forked": asdict(forked)} if forked else {}
+
+        def make(attachments: Attachments) -> OfflineState[Any, Any]:
+            return state_after(fork.savepoint, RowSource(self.files[0]), attachments)
+
+        write_seed(Target(new.above.location, state, above), "fork", origin, {}, make)
 
     def _forget_after(self, old: Directory, ref: CheckpointRef) -> None:
         """What came after a checkpoint, a query that begins there does not know."""

@@ -99,3 +99,18 @@ def test_a_find_is_shrunk_to_what_it_needs():
     found = search.run(plan)
     assert found is not None
     assert [name for _, name, _ in search.shrunk(plan, found.kind).actions] == ["set_clock"]
+
+
+@pytest.mark.slow
+def test_a_batch_whose_data_files_are_lost_is_read_again_as_the_error_says():
+    hosted = {**USUAL, "parallelism": 2, "retained": 4, "deltas": 1, "host": True}
+    actions = [
+        *((1, "land", 0.5), (300, "backup", 0.1), (3, "land", 0.9)),
+        *((50, "restore", 0.05), (300, "land", 0.5), (300, "wait", 0.1)),
+    ]
+    for seed in range(20):
+        search = Search()
+        assert search.run(Plan(seed, hosted, tuple(actions))) is None
+        if search.counts["reread: done"]:
+            return
+    pytest.fail("in no run was the table restored while a batch was under way")
