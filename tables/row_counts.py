@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class RowsOfQuery:
     def of(
         cls,
         paths: Sequence[str],
-        lineage: str,
+        lineages: Collection[str],
         storage_options: Mapping[str, Any],
         *,
         has_deletes: bool,
@@ -93,7 +93,7 @@ class RowsOfQuery:
         with ThreadPoolExecutor(Storage.requests) as pool:
             counts = list(zip(paths, pool.map(count, paths), strict=True))
         gone = tuple(path for path, rows in counts if rows is None)
-        own = [rows or 0 for path, rows in counts if _lineage_of(path) == lineage]
+        own = [rows or 0 for path, rows in counts if _lineage_of(path) in lineages]
         return cls(sum(own), len(paths) - len(own), has_deletes, gone)
 
 

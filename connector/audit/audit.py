@@ -17,6 +17,7 @@ from ...checkpoint_meta.files.file_columns import Numbers
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, file_keys, names_in
 from ...checkpoint_meta.storage.urls import joined, literal
 from ...checkpoint_meta.stores.contract import StateStore
+from ...checkpoint_meta.written_batches import forked_from
 from ...enumerator.files.ledger.index_merge import release_free_memory
 from ...errors import OptionError
 from ...tables.row_counts import RowsOfQuery
@@ -81,7 +82,7 @@ class Audit:
 
     def _books(self, ends: QueryEnds, declared: Sequence[Delivery] | None) -> Books:
         places, view = Places(), StateView(self.store)
-        state, lineage = KnownToState.of(view, places), _lineage(view)
+        state, lineages = KnownToState.of(view, places), _lineages(view)
         # What was read of the state for that is not needed while the table is read.
         del view
         release_free_memory()
@@ -96,7 +97,7 @@ class Audit:
         sink, opened = self.sink, self.sink.opened()
         own = RowsOfQuery.of(
             sink.files(opened),
-            lineage,
+            lineages,
             self.storage_options,
             has_deletes=sink.has_deletes(opened),
         )
@@ -126,7 +127,9 @@ class Audit:
         books = sides.close(self._recounted(options, paths), path_of, self.storage_options)
         books.rows["others"] = _of_others(table, keys)
         books.rows["data_files"] = None if own.is_inexact else own.rows
-        books.differences += self._totals(books, own, has_column=table is not None)
+        has_column, is_changed = table is not None, state.is_changed
+        found = self._totals(books, own, has_column=has_column, is_changed=is_changed)
+        books.differences += found
         return books
 
     def _recounted(
@@ -149,7 +152,9 @@ class Audit:
 
         return rows
 
-    def _totals(self, books: Books, own: RowsOfQuery, *, has_column: bool) -> Iterator[Difference]:
+    def _totals(
+        self, books: Books, own: RowsOfQuery, *, has_column: bool, is_changed: bool
+    ) -> Iterator[Difference]:
         """What the data files of the query say as a whole, where no column names the file."""
         if own.missing:
             what, count = "data files that the table names are gone", len(own.missing)
@@ -157,9 +162,11 @@ class Audit:
             return
         if has_column:
             return
-        if own.is_inexact:
-            what = "rows of the table: others have rewritten data files, and no column names files"
-            yield Difference(what, 1, unverified=True)
+        if own.is_inexact or is_changed:
+            why = "writeTransform has changed how many there are"
+            if own.is_inexact:
+                why = "others have written or rewritten data files, and no column names files"
+            yield Difference(f"rows of the table: {why}", 1, unverified=True)
             return
         books.rows["table"] = own.rows
         rows = books.rows["read"]
@@ -179,8 +186,13 @@ def _of_others(table: InTable | None, keys: SeenKeys) -> int | None:
     return table.others + int(table.rows[keys.find(table.keys.names) < 0].sum())
 
 
-def _lineage(view: StateView) -> str:
-    return view.history.load(view.head).identity.lineage if view.head.checkpoint else ""
+def _lineages(view: StateView) -> set[str]:
+    """Those of the query, and of the one that it continues."""
+    if not view.head.checkpoint:
+        return set()
+    forked = forked_from(view.store)
+    own = view.history.load(view.head).identity.lineage
+    return {own} if forked is None else {own, forked.lineage}
 
 
 def _parsed(roots: Sequence[str], options: Mapping[str, str]) -> SluiceOptions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -76,7 +77,9 @@ class Recount:
             raise ValueError(str(error).partition("\n")[0]) from error
 
     def _count(self, path: str) -> int:
-        row: Sequence[int] | None = self._connection.execute(self._sql, [path]).fetchone()
+        # It takes these for signs of a pattern.
+        name = re.sub(r"[*?\[]", r"[\g<0>]", path)
+        row: Sequence[int] | None = self._connection.execute(self._sql, [name]).fetchone()
         assert row is not None
         return row[0]
 

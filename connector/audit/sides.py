@@ -12,18 +12,26 @@ import pyarrow.compute as pc
 
 from ...checkpoint_meta.documents.orders import Order
 from ...checkpoint_meta.files.file_columns import FileSplitSerializer, Numbers
-from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_by_keys, names_in, names_of
+from ...checkpoint_meta.index.fingerprints import (
+    Names,
+    SeenKeys,
+    Words,
+    names_by_keys,
+    names_in,
+    names_of,
+    versions_of,
+)
 from ...enumerator.files.discovery.api import Discovery, KnownFiles
 from ...enumerator.files.ledger.index_merge import release_free_memory
 from ...enumerator.files.ledger.seen_files import SeenFiles, Tail
 from ..query.file_rows import recorded_rows
-from ..views.files import STATES, places_of_states
-from ..views.quarantine import file_of
+from ..views.files import STATES, given_up, places_of_states
 from ..views.splits import (
     assigned_splits,
     done_orders,
     ended_parts,
     files_as_of_head,
+    finder,
     forgotten_splits,
     pending_splits,
 )
@@ -99,6 +107,9 @@ class KnownToState:
     options: Mapping[str, Any]
     """Options of reading that are not at their default, as the newest reader commit has them."""
 
+    is_changed: bool
+    """True if `writeTransform` has written another number of rows than were read."""
+
     def in_books(self) -> KnownFiles:
         """Files that count as found, whether they are still there or not."""
         is_found = self.kind != RETRACTED
@@ -120,52 +131,75 @@ class KnownToState:
         release_free_memory()
         chain, orders = view.chain(), done_orders(view)
         worst = np.zeros(len(keys), np.int64)
+        newest, is_told = np.zeros(len(keys), np.uint64), np.zeros(len(keys), np.bool_)
 
-        def note(names: Names, orders: Numbers) -> None:
-            at = keys.find(names)
-            np.maximum.at(worst, at[at >= 0], orders[at >= 0])
+        def note(table: pa.Table, orders: Numbers) -> None:
+            """Of each file its newest version counts alone, which comes first."""
+            at = keys.find(_names_of(table))
+            versions = _versions_of(table)[at >= 0]
+            orders, at = orders[at >= 0], at[at >= 0]
+            is_first = ~is_told[at]
+            newest[at[is_first]], is_told[at] = versions[is_first], True
+            is_newest = newest[at] == versions
+            np.maximum.at(worst, at[is_newest], orders[is_newest])
 
-        for table in [*pending, *forgotten_splits(orders, chain)]:
-            note(_names_of(table), places_of_states(table))
-        ended = ended_parts(chain)
+        find, ended = finder(view, chain), ended_parts(chain)
+        for table in pending:
+            note(table, places_of_states(table))
         for link in chain:
-            for table in assigned_splits([link], ended):
+            for table in assigned_splits([link], find, ended):
                 order = places_of_states(table)
                 if not link.is_complete:
                     # The table may have it, or not yet.
                     order = np.full(len(order), STATES.index("assigned"))
-                note(_names_of(table), order)
-        note(names_of(lost), np.full(len(lost), STATES.index("quarantined")))
+                note(table, order)
+        for table in [*forgotten_splits(orders, chain, find), lost]:
+            note(table, places_of_states(table))
         kind = np.array([_KINDS[state] for state in STATES], np.int64)[worst]
         good, bad, filtered = recorded_rows(view.store, chain, keys.names)
-        commits = (commit for link in chain for commit in link.commits.values())
+        commits = [commit for link in chain for commit in link.commits.values()]
         options: Mapping[str, Any] = next(
             (c.shape["options"] for c in commits if "options" in c.shape), {}
         )
-        return cls(keys, kind, good, bad, filtered, _again(orders), options)
+        written = [(c.written_files, c.rows) for c in commits if c.written_files is not None]
+        is_changed = any(sum(file.rows for file in files) != sum(rows) for files, rows in written)
+        return cls(keys, kind, good, bad, filtered, _again(orders), options, is_changed)
 
 
-def _ledger(view: StateView, places: Places) -> tuple[SeenKeys, Sequence[pa.Table], Sequence[str]]:
-    """All files that were seen, splits that are pending, and paths that were given up on."""
+def _ledger(view: StateView, places: Places) -> tuple[SeenKeys, Sequence[pa.Table], pa.Table]:
+    """All files that were seen, splits that are pending, and those that were given up on."""
     head = files_as_of_head(view)
     for batch in head.seen():
         places.add(batch.column("path"))
-    given_up = [file["path"] for s in head.quarantined() if (file := file_of(s.split_id))]
-    return head.keys(), list(pending_splits(head)), given_up
+    return head.keys(), list(pending_splits(head)), given_up(head.quarantined())
 
 
 def _names_of(table: pa.Table) -> Names:
     return names_in(table.column("path").combine_chunks())
 
 
+def _versions_of(table: pa.Table) -> Words:
+    etags = table.column("etag")
+    marks = etags.to_pylist() if pc.any(pc.not_equal(etags, "")).as_py() else None
+    modified = pc.fill_null(table.column("modified").cast(pa.int64()), -1)
+    return versions_of(table.column("size").to_numpy(), modified.to_numpy(), marks)
+
+
 def _again(orders: Sequence[Order]) -> SeenKeys:
-    paths = []
+    """Files that an order let read beside their earlier rows, which no later one has removed."""
+    paths: set[str] = set()
+    without_rows: set[str] = set()
     for order in orders:
-        if order.reads_again:
-            splits = order.read_splits(FileSplitSerializer())
-            released = set(order.released)
-            paths += [s.file.path for s in splits if not (s.replaces or s.split_id in released)]
-    return SeenKeys.sort(names_of(paths))
+        splits, released = list(order.read_splits(FileSplitSerializer())), set(order.released)
+        removed = {split.file.path for split in splits if split.replaces}
+        beside = {s.file.path for s in splits if not (s.replaces or s.split_id in released)}
+        paths -= removed
+        if order.action == "retract":
+            without_rows |= removed
+        elif order.reads_again:
+            paths |= beside - without_rows
+            without_rows -= beside
+    return SeenKeys.sort(names_of(sorted(paths)))
 
 
 @dataclass(frozen=True)

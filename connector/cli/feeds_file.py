@@ -59,6 +59,8 @@ class _File:
     def __init__(self, arguments: RunArguments) -> None:
         self._arguments, self._path = arguments, Path(arguments.config)
         self._problems: list[str] = []
+        self._left_out: set[Place] = set()
+        """Keys that are wrong by themselves: the rest is looked at without them."""
         try:
             self._text = self._path.read_text(encoding="utf-8")
             self._data = _in_kebab(tomllib.loads(self._text))
@@ -76,8 +78,8 @@ class _File:
         """See `call_of_file`."""
         self._check(self._data, strict=True, told=self._told)
         variables = _aligned(_in_kebab(_variables()), self._data)
-        self._check(variables, strict=False, told=_variable)
-        self._raise()
+        if self._check(variables, strict=False, told=_variable):
+            self._raise()
         data = _merged(
             self._data,
             _models()[0].model_validate(variables).model_dump(by_alias=True, exclude_unset=True),
@@ -90,7 +92,7 @@ class _File:
             keys = _merged(_without_rivals(defaults, feeds[name]), feeds[name])
             arguments = places[name] = self._arguments_of(keys)
             for key in NEEDED:
-                if not getattr(arguments, key):
+                if not getattr(arguments, key) and ("feed", name, key) not in self._left_out:
                     self._add(self._told(("feed", name)), f"the key {key} is missing")
             first_with = checkpoints.setdefault(arguments.checkpoint, name)
             if arguments.checkpoint and first_with != name:
@@ -107,7 +109,7 @@ class _File:
         if unknown := [name for name in only if name not in feeds]:
             where, expected = self._arguments.config, ", ".join(feeds) or "[feed.NAME] in the file"
             raise OptionError("--only: the file has no such feed", where, unknown[0], expected)
-        if not feeds:
+        if not feeds and not self._problems:
             self._add(self._arguments.config, "there is no feed; expected a table [feed.NAME]")
         return list(dict.fromkeys(only))
 
@@ -173,7 +175,8 @@ class _File:
         hide({"secret": secret})
         return secret
 
-    def _check(self, data: Any, *, strict: bool, told: Callable[[Place], str]) -> None:
+    def _check(self, data: Any, *, strict: bool, told: Callable[[Place], str]) -> bool:
+        """True if keys are wrong; they are noted, and left out of the data."""
         try:
             _models()[0].model_validate(data, strict=strict)
         except ValidationError as error:
@@ -181,6 +184,10 @@ class _File:
                 # Of a dictionary's key pydantic says so.
                 place = tuple(str(part) for part in problem["loc"] if part != "[key]")
                 self._add(told(place), _words(problem, place))
+                self._left_out.add(place)
+                _leave_out(data, place)
+            return True
+        return False
 
     def _add(self, where: str, problem: str) -> None:
         self._problems.append(f"{where}: {problem}")
@@ -208,6 +215,14 @@ class _File:
                 if value is not None:
                     return number
         return 0
+
+
+def _leave_out(data: Any, place: Place) -> None:
+    *tables, key = place
+    for table in tables:
+        data = data.get(table) if isinstance(data, dict) else None
+    if isinstance(data, dict):
+        data.pop(key, None)
 
 
 def schema() -> dict[str, Any]:
@@ -252,7 +267,14 @@ def _models() -> tuple[type[BaseModel], type[BaseSettings]]:
             # Some words are names of pydantic's own.
             f"of_{flag.field}": (
                 flag.kind if flag.kind != int | None else int,
-                Field(None, alias=flag.key, description=flag.help, json_schema_extra=_unset),
+                Field(
+                    None,
+                    alias=flag.key,
+                    description=flag.help,
+                    json_schema_extra=_unset,
+                    ge=flag.least,
+                    le=flag.most,
+                ),
             )
             for flag in flags().values()
             if of_process or not flag.is_of_process
@@ -350,6 +372,8 @@ def _words(problem: Any, place: Place) -> str:
         return f"unknown key{_meant(place)}"
     if kind == "greater_than_equal":
         return f"found {found}; expected {problem['ctx']['ge']} or more"
+    if kind == "less_than_equal":
+        return f"found {found}; expected {problem['ctx']['le']} or less"
     expected = _EXPECTED.get(kind.partition("_")[0], problem["msg"])
     # Of a table only that it is one: it may hold a secret.
     shown = f"a {type(found).__name__}" if isinstance(found, dict | list) else repr(found)

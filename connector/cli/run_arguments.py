@@ -55,7 +55,8 @@ class ProcessArguments:
         ),
     ] = "text"
     metrics_port: Annotated[
-        int | None, typer.Option(help="Serve metrics for Prometheus at this port.", min=0)
+        int | None,
+        typer.Option(help="Serve metrics for Prometheus at this port.", min=0, max=65535),
     ] = None
     metrics_address: Annotated[
         str, typer.Option(help="Serve them at this address of the machine.")
@@ -149,6 +150,8 @@ class Flag:
     kind: Any
     help: str
     is_of_process: bool
+    least: int | None = None
+    most: int | None = None
 
 
 _OF_THE_CALL: Final = ("config", "only", "option")
@@ -169,7 +172,8 @@ def flags() -> Mapping[str, Flag]:
         names = (parameter.default, *(parameter.param_decls or ()))
         key = next((n for n in names if str(n).startswith("--")), each.name)
         key = key.removeprefix("--").replace("_", "-")
-        by_key[key] = Flag(each.name, key, kind, parameter.help, each.name in shared)
+        bounds = parameter.min, parameter.max
+        by_key[key] = Flag(each.name, key, kind, parameter.help, each.name in shared, *bounds)
     return by_key
 
 

@@ -37,11 +37,12 @@ from ...checkpoint_meta.storage.urls import Location, loaded_paths, shown_name
 from ...checkpoint_meta.stores.contract import StateStore
 from ...checkpoint_meta.written_batches import forked_from, newest_written
 from ...errors import OptionError, QueryRunningError, StateError, TableError
+from ...reader.direct_write.field_ids import from_text
 from ...tables.table_files import TableAround, table_around
 from ...tables.table_sink import TableSink
 from ..options.model import SluiceOptions, parse_options
 from ..source.rehearsal import removes_rows
-from ..source.state_location import open_state
+from ..source.state_location import open_state, starting_state
 from .owner import Owner, owner_of, take_over
 from .spark_checkpoint import newest_batch, newest_in_spark
 
@@ -204,10 +205,10 @@ class StartCheck:
         self._any_table |= recorded.any_table or (self._terms.append and not has_begun)
         if has_begun and not self._terms.new_input:
             self._check_input(recorded.input)
-        if has_begun and removes_rows(self._options) and not self._file_column(recorded):
-            raise self._no_key(recorded)
         table = self._table(recorded.table)
         identity = None if table is None else table.identity()
+        if removes_rows(self._options) and not self._file_column(recorded, identity):
+            raise self._no_key(self._earlier(recorded, identity))
         if table is None or identity is None:
             return
         if not has_begun:
@@ -241,7 +242,26 @@ class StartCheck:
             seed = find_seed(self._store)
             ref = None if seed is None else seed.ref
         if ref is not None:
-            sink.look(self.history.load(ref).identity.lineage, self.origin(ref))
+            origin = self.origin(ref)
+            sink.look(self.history.load(ref).identity.lineage, origin)
+            columns = sink.columns()
+            has_rows = origin.previous.checkpoint and not self._any_table
+            if columns is not None and has_rows and removes_rows(self._options):
+                self._check_column(from_text(columns).names)
+
+    def _check_column(self, names: Sequence[str]) -> None:
+        """Check that the table still has the column with which its rows were written."""
+        column = self._options.write_file_column
+        if column not in names:
+            raise TableError(
+                "the table has lost the column that names the file of a row",
+                self._options.write_to or "",
+                ", ".join(names),
+                f"{column} among its columns, which earlier rows of this query had",
+                "Nothing was read or stored. Rows cannot be replaced or removed without it: take "
+                "the table back to a version that has the column. Or start without onOverwrite and "
+                "onDelete, and files that have changed are not read again.",
+            )
 
     def origin(self, start: CheckpointRef) -> BatchOrigin:
         """What comes before a batch that begins after a checkpoint."""
@@ -270,11 +290,20 @@ class StartCheck:
             "CHECKPOINT`).",
         )
 
-    def _file_column(self, recorded: QueryEnds) -> str:
+    def _file_column(self, recorded: QueryEnds, identity: str | None) -> str:
         """The column that has the key in all rows of the query; empty without one."""
-        column = self._options.write_file_column
-        is_new = not recorded.input or self._any_table
-        return column if is_new or recorded.file_column == column else ""
+        column, earlier = self._options.write_file_column, self._earlier(recorded, identity)
+        return column if not earlier.input or earlier.file_column == column else ""
+
+    def _earlier(self, recorded: QueryEnds, identity: str | None) -> QueryEnds:
+        """The ends of the query whose rows this table has; empty if it begins with this one."""
+        forked = None if recorded.table else forked_from(self._store)
+        if not recorded.input and self._options.starting_state:
+            recorded = recorded_ends(starting_state(self._options)[0])
+            is_same = recorded.table == identity
+        else:
+            is_same = forked is None or forked.table == identity
+        return recorded if is_same and not self._any_table else QueryEnds()
 
     def _no_key(self, recorded: QueryEnds) -> OptionError:
         earlier = f"rows with {recorded.file_column}" if recorded.file_column else "rows without"
@@ -323,11 +352,11 @@ class StartCheck:
             return
         recorded = recorded_ends(self._store)
         table = self._table(recorded.table)
-        identity = table and table.identity()
+        identity = None if table is None else table.identity()
         ends = QueryEnds(
             input=self._input,
             table=identity or recorded.table,
-            file_column=self._file_column(recorded),
+            file_column=self._file_column(recorded, identity),
             any_table=self._any_table and not in_table,
         )
         if self._input and recorded != ends:

@@ -26,6 +26,7 @@ from .splits import (
     done_orders,
     ended_parts,
     files_as_of_head,
+    finder,
     forgotten_splits,
     moments,
     pending_splits,
@@ -73,18 +74,18 @@ def files(view: StateView, pattern: str = "") -> pa.Table:
     head = files_as_of_head(view)
     orders = done_orders(view)
     chain = view.chain()
-    ended = ended_parts(chain)
+    find, ended = finder(view, chain), ended_parts(chain)
     parts = [matching(table, pattern) for table in pending_splits(head)]
-    parts += forgotten_splits(orders, chain)
+    parts += forgotten_splits(orders, chain, find)
     for link in chain:
         # A checkpoint contains all orders up to a number; only later ones change what became of its
         # files.
         contained = link.checkpoint.header.orders
         later = [order for order in orders if order.number > contained and order.reads_again]
         again = {path for order in later for path in order.splits.get("path", ())}
-        assigned = (matching(table, pattern) for table in assigned_splits([link], ended))
+        assigned = (matching(table, pattern) for table in assigned_splits([link], find, ended))
         parts += [_superseded(table, again) for table in assigned]
-    parts.append(_given_up(head.quarantined()))
+    parts.append(given_up(head.quarantined()))
     ranges = pa.concat_tables([matching(part, pattern) for part in parts]).combine_chunks()
     described = _described(_grouped(_seen(head, pattern), _facts(ranges)), ranges)
     names = names_in(described.column("path").combine_chunks())
@@ -107,7 +108,8 @@ def _superseded(table: pa.Table, again: set[str]) -> pa.Table:
     return table
 
 
-def _given_up(quarantined: Sequence[QuarantinedSplit]) -> pa.Table:
+def given_up(quarantined: Sequence[QuarantinedSplit]) -> pa.Table:
+    """What is in quarantine, as rows of `SPLITS`."""
     rows = [
         {**file, "state": "quarantined", "reason": split.reason, "checkpoint": split.checkpoint}
         for split in quarantined

@@ -10,10 +10,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity
 from ...checkpoint_meta.documents.orders import Order, Orders
-from ...checkpoint_meta.documents.reader_assignment import continuations_of, readers_of
+from ...checkpoint_meta.documents.reader_assignment import (
+    FindCommit,
+    continuations_of,
+    part_of,
+    readers_of,
+)
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
-from ...checkpoint_meta.files.file_columns import FileSplitSerializer, ranges_of, splits_in
+from ...checkpoint_meta.files.file_columns import (
+    FileSplitSerializer,
+    Numbers,
+    ranges_of,
+    splits_in,
+)
 from ...checkpoint_meta.files.file_split import RETRACTS, FileSplit
 from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_without
 from ...errors import OptionError
@@ -65,8 +76,21 @@ def splits(view: StateView) -> Iterator[pa.Table]:
     Rows of `SPLITS`.
     """
     yield from pending_splits(files_as_of_head(view))
-    yield from forgotten_splits(done_orders(view), view.chain())
-    yield from assigned_splits(view.chain())
+    chain = view.chain()
+    find = finder(view, chain)
+    yield from forgotten_splits(done_orders(view), chain, find)
+    yield from assigned_splits(chain, find)
+
+
+def finder(view: StateView, chain: Sequence[CheckpointSnapshot]) -> FindCommit:
+    """Finds commits; those of the chain are at hand, and each other one is a request."""
+    links = {link.ref: link for link in chain}
+
+    def find(checkpoint: CheckpointIdentity, reader: int) -> ReaderCommit | None:
+        link = links.get(checkpoint.ref)
+        return view.commits.find(checkpoint, reader) if link is None else link.verdict(reader)
+
+    return find
 
 
 def files_as_of_head(view: StateView, *, details: bool = False) -> FilesAsOf:
@@ -89,7 +113,7 @@ def pending_splits(head: FilesAsOf) -> Iterator[pa.Table]:
 
 
 def forgotten_splits(
-    orders: Sequence[Order], chain: Sequence[CheckpointSnapshot]
+    orders: Sequence[Order], chain: Sequence[CheckpointSnapshot], find: FindCommit
 ) -> Iterator[pa.Table]:
     """Return what was dropped by an order, with its reason."""
     for order, splits in _forgotten(orders):
@@ -100,18 +124,19 @@ def forgotten_splits(
             if link.checkpoint.header.orders < order.number
             and link.ref.checkpoint >= order.checkpoint
         ]
-        left = splits_without(splits, byte_ranges_of(_read_in(begun)))
+        left = splits_without(splits, byte_ranges_of(_read_in(begun, find)))
         if left:
             reason = order.reason or f"order {order.number}"
             reasons = {"state": pa.scalar("forgotten"), "reason": pa.scalar(reason)}
             yield _table(ranges_of(left), reasons)
 
 
-def _read_in(chain: Sequence[CheckpointSnapshot]) -> Iterator[FileSplit]:
-    batches = (batch for link in chain for _, batch in link.checkpoint.assigned)
-    for batch, table in zip(batches, assigned_splits(chain), strict=True):
-        states = table.column("state").to_pylist()
-        yield from (s for s, state in zip(splits_in(batch), states, strict=True) if state == "read")
+def _read_in(chain: Sequence[CheckpointSnapshot], find: FindCommit) -> Iterator[FileSplit]:
+    for part in _parts(chain, find):
+        states = _assigned(*part).column("state").to_pylist()
+        yield from (
+            s for s, state in zip(splits_in(part[2]), states, strict=True) if state == "read"
+        )
 
 
 def ended_parts(chain: Sequence[CheckpointSnapshot]) -> Parts:
@@ -139,23 +164,45 @@ def _named(link: CheckpointSnapshot) -> tuple[int, int]:
     return link.ref.checkpoint, link.ref.epoch
 
 
-def assigned_splits(chain: Sequence[CheckpointSnapshot], ended: Parts = ()) -> Iterator[pa.Table]:
-    """Return what retained checkpoints assigned, and what became of it.
+def assigned_splits(
+    chain: Sequence[CheckpointSnapshot], find: FindCommit, ended: Parts = ()
+) -> Iterator[pa.Table]:
+    """Return what retained checkpoints assigned or continued, and what became of it.
 
-    `ended`: see `ended_parts`.
+    `find` finds the commit in which a continuation begins; `ended`: see `ended_parts`.
     """
+    for link, reader, batch, numbers in _parts(chain, find):
+        is_ended = (*_named(link), reader) in ended
+        yield _assigned(link, reader, batch, numbers, is_ended=is_ended)
+
+
+def _parts(
+    chain: Sequence[CheckpointSnapshot], find: FindCommit
+) -> Iterator[tuple[CheckpointSnapshot, int, pa.RecordBatch, Numbers]]:
+    """Ranges that were assigned to a reader, and the numbers that its commit has for them."""
     for link in chain:
-        # A commit numbers the splits of a reader through all of its batches in the checkpoint.
         position: dict[int, int] = {}
-        for reader, batch in link.checkpoint.assigned:
-            first = position.get(reader, 0)
-            position[reader] = first + batch.num_rows
-            is_ended = (*_named(link), reader) in ended
-            yield _assigned(link, reader, batch, first, is_ended=is_ended)
+        checkpoint = link.checkpoint
+        continuing = {r for r in readers_of(checkpoint) if continuations_of(checkpoint, r)}
+        for reader, batch in checkpoint.assigned:
+            # In columns: there may be hundreds of thousands.
+            if reader not in continuing:
+                first = position.get(reader, 0)
+                position[reader] = first + batch.num_rows
+                yield link, reader, batch, np.arange(first, position[reader])
+        for reader in sorted(continuing):
+            part = part_of(checkpoint, reader, FileSplitSerializer(), find)
+            there = {at: split for at, split in enumerate(part) if split is not None}
+            yield link, reader, ranges_of([*there.values()]), np.array([*there], np.int64)
 
 
 def _assigned(
-    link: CheckpointSnapshot, reader: int, batch: pa.RecordBatch, first: int, *, is_ended: bool
+    link: CheckpointSnapshot,
+    reader: int,
+    batch: pa.RecordBatch,
+    numbers: Numbers,
+    *,
+    is_ended: bool = False,
 ) -> pa.Table:
     header = link.checkpoint.header
     columns: dict[str, Any] = {
@@ -168,7 +215,7 @@ def _assigned(
     }
     commit = link.commits.get(reader)
     if commit is not None:
-        columns |= _figures(commit, first, first + batch.num_rows, is_ended=is_ended)
+        columns |= _figures(commit, numbers, is_ended=is_ended)
     if link.waived:
         columns |= _waived(link, batch, columns)
     return _table(batch, columns)
@@ -192,37 +239,30 @@ def _waived(
     return {"state": pa.array(states, pa.string()), "reason": pa.array(reasons, pa.string())}
 
 
-def _figures(commit: ReaderCommit, first: int, last: int, *, is_ended: bool) -> dict[str, Any]:
-    here = slice(first, last)
-    state = ["read"] * (last - first)
-    reason: list[str | None] = [None] * (last - first)
-    dropped = [0] * (last - first)
-    # Indexes are those of the reader's whole part, of which this batch is a piece.
+def _figures(commit: ReaderCommit, numbers: Numbers, *, is_ended: bool) -> dict[str, Any]:
+    count = len(commit.rows)
+    state = np.full(count, "read", object)
+    reason = np.full(count, None, object)
+    dropped = np.zeros(count, np.int64)
     for index, why in commit.skipped.items():
-        if first <= index < last:
-            state[index - first], reason[index - first] = "skipped", why
+        state[index], reason[index] = "skipped", why
     for part in () if is_ended else commit.unfinished:
-        if first <= part.index < last:
-            state[part.index - first] = "unfinished"
+        state[part.index] = "unfinished"
     for split in commit.returned:
-        if first <= split.index < last:
-            state[split.index - first], reason[split.index - first] = "returned", split.reason
-    for index, count in commit.dropped_records.items():
-        if first <= index < last:
-            dropped[index - first] = count
-    return {
-        "state": pa.array(state, pa.string()),
-        "reason": pa.array(reason, pa.string()),
-        "processed": pa.scalar(commit.finished or None, TIME),
-        "rows": _numbers(commit.rows[here]),
-        "bytes": _numbers(commit.input_bytes[here]),
-        "microseconds": _numbers(commit.microseconds[here]),
-        "dropped_records": _numbers(dropped),
+        state[split.index], reason[split.index] = "returned", split.reason
+    dropped[list(commit.dropped_records)] = list(commit.dropped_records.values())
+    figures = {
+        "rows": commit.rows,
+        "bytes": commit.input_bytes,
+        "microseconds": commit.microseconds,
+        "dropped_records": dropped,
     }
-
-
-def _numbers(values: Sequence[int]) -> pa.Array:
-    return pa.array(np.asarray(values, np.int64))
+    return {
+        "state": pa.array(state[numbers], pa.string()),
+        "reason": pa.array(reason[numbers], pa.string()),
+        "processed": pa.scalar(commit.finished or None, TIME),
+        **{name: pa.array(np.asarray(of, np.int64)[numbers]) for name, of in figures.items()},
+    }
 
 
 def _table(ranges: pa.RecordBatch, columns: dict[str, Any]) -> pa.Table:

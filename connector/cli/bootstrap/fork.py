@@ -144,14 +144,16 @@ class Fork:
         return path
 
     def _bind(self, store: StateStore) -> None:
-        """Record the input and the table of the query that moves, as they are now."""
+        """Record the ends of the query that goes on: the input as it is named now."""
         ends = recorded_ends(self.view.store)
+        update: dict[str, Any] = {"input": list(map(self._renamed, ends.input))}
         if self.rewrites:
             # The keys of files in the table are those of their old paths.
-            update = {"input": list(map(self._renamed, ends.input)), "file_column": ""}
-            record_ends(store, ends.model_copy(update=update))
-        elif self.keeps_table:
-            record_ends(store, ends)
+            update["file_column"] = ""
+        elif not self.keeps_table:
+            # A fork may have a table of its own: the first start says which it is.
+            update["table"] = ""
+        record_ends(store, ends.model_copy(update=update))
 
     def _after(
         self, attachments: Attachments | None, wanted: Callable[[pa.Array], pa.Array] | None

@@ -61,6 +61,8 @@ def audit(
 def _answer(books: Books) -> Answer:
     sums: list[dict[str, Any]] = [{"": "files", **books.files}, {"": "rows", **books.rows}]
     shown: list[Any] = [Rows(sums, ("", *ENTRIES))]
+    if books.rows.get("others"):
+        shown.append(f"rows of no file that is known: {books.rows['others']:,}")
     for difference in books.differences:
         unverified = "UNVERIFIED: " if difference.unverified else ""
         shown.append(f"{unverified}{difference.what}: {difference.count:,}")

@@ -25,7 +25,7 @@ from ...host.run import check_target_name, checked_with_target
 from ...options.call import checked
 from ...options.model import SluiceOptions, parse_options
 from ...source.discovery import make_listing
-from ...source.rehearsal import checked_schema
+from ...source.rehearsal import checked_schema, removes_rows
 from ...source.state_location import open_state
 from ..answer import Answer, Verbatim
 from ..doctor.places import check_local_directory, left_as_it_was, tried
@@ -134,6 +134,8 @@ def _look_at_table(feed: Feed) -> str:
     if options.write_schema:
         # What the file says is enough: no row is read.
         checked_schema(options, target.sink)
+    elif removes_rows(options) and isinstance(target.sink, TableSink):
+        target.sink.check_removal(options.write_file_column)
     written = tried(open_store(options.write_to or "", options.storage_options, to_read=True))
     return f"{f'table {identity}' if identity else 'no table yet'}, {written}"
 

@@ -38,7 +38,7 @@ def inspected(view: StateView, name: str) -> dict[str, Any]:
         "header": header,
         "commits": [_commit_report(commit) for _, commit in sorted(link.commits.items())],
         "abandoned": sorted(link.abandoned),
-        "splits": _splits(link),
+        "splits": _splits(view, link),
         "became_pending": [row for row in rows if not row.get("withdrawn") and _has_bytes(row)],
         "became_known": [row for row in rows if row.get("known")],
         "forgotten": [row for row in rows if row.get("withdrawn")],
@@ -57,9 +57,10 @@ def _alone(view: StateView, ref: CheckpointRef) -> CheckpointSnapshot:
     return view.snapshot(ref)
 
 
-def _splits(link: CheckpointSnapshot) -> list[dict[str, Any]]:
+def _splits(view: StateView, link: CheckpointSnapshot) -> list[dict[str, Any]]:
     if link.checkpoint.header.enumerator == "files":
-        return [row for table in assigned_splits([link]) for row in table.to_pylist()]
+        tables = assigned_splits([link], view.commits.find)
+        return [row for table in tables for row in table.to_pylist()]
     return [
         {"reader": reader, "state": link.outcome(reader), **row}
         for reader, batch in link.checkpoint.assigned

@@ -231,6 +231,7 @@ class Ledger:
     def enter(self, sifted: NewFiles) -> None:
         """Make what `select_new` has found known and pending."""
         if sifted.replaced:
+            sifted = self._retracting(sifted)
             # The version that waits is gone from the store, and reading it would only fail.
             self._withdraw_unread(sifted.replaced)
             if self._found is not None:
@@ -250,6 +251,16 @@ class Ledger:
             self._changes.append(changes_of(rows, known=True))
         else:
             self._has_unread = True
+
+    def _retracting(self, sifted: NewFiles) -> NewFiles:
+        """Let new versions also do what orders to remove the rows of their files would do."""
+        waiting = self.pending.of_paths({split.file.path for split in sifted.replaced})
+        paths = {split.file.path for split in waiting if split.replaces == RETRACTS}
+        if self._replaces_rows or not paths:
+            return sifted
+        splits = splits_in(sifted.ranges)
+        splits = [s._replace(replaces=REPLACES) if s.file.path in paths else s for s in splits]
+        return replace(sifted, ranges=ranges_of(splits))
 
     def _withdraw_unread(self, replaced: Sequence[FileSplit]) -> None:
         """Withdraw what waits in another version than these: it is not there any more.

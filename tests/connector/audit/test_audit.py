@@ -6,6 +6,7 @@ import hashlib
 import json
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -18,6 +19,7 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.state_argument import find_state
 from pyspark_sluice.connector.query.file_rows import UNKNOWN, FileRows, RecordedRows
 from pyspark_sluice.connector.views.files import files
+from pyspark_sluice.connector.views.splits import splits
 from pyspark_sluice.connector.views.state_view import StateView
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.connector.host.landing import Landing
@@ -55,6 +57,10 @@ class Audited(Landing):
     def differences(self, *arguments):
         found = self.answer(*arguments, code=1)["differences"]
         return {each["what"]: [name.rpartition("/")[2] for name in each["names"]] for each in found}
+
+    def rows_of(self, name, count):
+        key = file_key(str(self.data / name))
+        return pa.table({"id": [0] * count, "name": ["x"] * count, "file": [key] * count})
 
     def list(self, text, name="list.csv"):
         (self.root / name).write_text(text)
@@ -181,13 +187,67 @@ def test_a_file_that_was_replaced_and_one_whose_rows_were_taken_back_are_equal(q
     assert list(answer["files"].values()) == [3, 3, 2, 0, 1, 0, 2]
 
 
+def test_rows_of_a_file_that_came_back_after_its_retraction_are_compared(query):
+    assert main(["retract", str(query.checkpoint), "--matching", "*f1*", "--yes", "--force"]) == 0
+    query.again()
+    write_deltalake(query.delta, query.rows_of("f1.json", 1), mode="append")
+    assert query.differences() == {"in the table, though retracted": ["f1.json"]}
+    order = ["requeue", str(query.checkpoint), "--matching", "*f1*", "--replace"]
+    assert main([*order, "--yes", "--force"]) == 0
+    query.again()
+    answer = query.answer()
+    assert (answer["files"]["read"], answer["files"]["skipped"]) == (3, 0)
+    query.delta.delete("id = 4 AND name = 'f1.json'")
+    assert query.differences() == {"rows in the table differ": ["f1.json"]}
+
+
+def test_a_version_that_replaces_one_in_quarantine_is_read(tmp_path, capsys):
+    query = Audited(tmp_path, capsys, **_WAYS, onOverwrite="replace", onSplitError="return")
+    (query.data / "f0.json").write_text('{"id": \n')
+    query.again()
+    assert query.answer()["files"]["rejected"] == 1
+    query.file("f0.json", rows=2)
+    query.again()
+    answer = query.answer()
+    assert (answer["files"]["read"], answer["files"]["rejected"]) == (3, 0)
+
+
+def test_rows_whose_number_a_transform_has_changed_are_unverified(tmp_path, capsys):
+    schema, columns = "id LONG, name STRING, file STRING", {"writeSchema": "id LONG, name STRING"}
+    transform = {"writeTransform": f"{__name__}:without_one", "writeTransformSchema": schema}
+    query = Audited(tmp_path, capsys, **_WAYS, **columns, **transform)
+    what = "rows of single files: writeTransform has changed how many there are"
+    assert sorted(query.differences("--recount")[what]) == ["f0.json", "f1.json", "f2.json"]
+    (tmp_path / "alone").mkdir()
+    transform["writeTransformSchema"] = "id LONG, name STRING"
+    query = Audited(tmp_path / "alone", capsys, keepFileRows=True, **columns, **transform)
+    assert [*query.differences()] == [
+        "rows of the table: writeTransform has changed how many there are"
+    ]
+
+
+def without_one(rows):
+    return rows.filter(pc.not_equal(rows["id"], 1))
+
+
+def test_a_fork_counts_the_rows_of_the_query_that_it_continues(query):
+    old, query.checkpoint = query.checkpoint, query.root / "ck-2"
+    assert main(["fork", str(old), str(query.checkpoint), "--continue-query", "--yes"]) == 0
+    assert query.answer("--recount")["equal"]
+    query.options = {**_WAYS, "keepFileRows": False}
+    query.file("later.json")
+    query.again()
+    answer = query.answer("--recount")
+    assert answer["rows"]["data_files"] == answer["rows"]["table"] == 4 * _ROWS
+
+
 def test_rows_of_a_file_that_the_query_does_not_know_are_named(query):
     query.file("new.json")
-    for path in (query.data / "new.json", "/elsewhere/by/another/query.json"):
-        rows = {"id": [1], "name": ["x"], "file": [file_key(str(path))]}
-        write_deltalake(query.delta, pa.table(rows), mode="append")
+    for path in ("new.json", "/elsewhere/by/another/query.json"):
+        write_deltalake(query.delta, query.rows_of(path, 1), mode="append")
     assert query.differences() == {"in the table, though not read": ["new.json"]}
     assert query.answer(code=1)["rows"]["others"] == 1
+    assert "\nrows of no file that is known: 1\n" in query.told(code=1)
 
 
 def test_a_file_that_grew_after_it_was_read_is_named(query):
@@ -290,6 +350,19 @@ def test_rows_of_a_file_that_is_read_in_parts_count_once_each(query):
     assert answer["rows"]["read"] == answer["rows"]["table"] == 3 * _ROWS + 7
 
 
+def test_views_have_the_rows_of_all_parts_of_a_file(query):
+    query.file("long.json", rows=7)
+    query.file("short.json", rows=1)
+    query.options = {**query.options, "maxRowsPerTrigger": 2}
+    query.again()
+    view = StateView(find_state(str(query.checkpoint), "source", "{}"))
+    rows = {row["path"].rpartition("/")[2]: row["rows"] for row in files(view).to_pylist()}
+    assert (rows["long.json"], rows["short.json"], rows["f0.json"]) == (7, 1, _ROWS)
+    parts = [row for table in splits(view) for row in table.to_pylist()]
+    long = [part["rows"] for part in parts if part["path"].endswith("long.json")]
+    assert (sum(long), max(long)) == (7, 2)
+
+
 @pytest.mark.slow
 def test_parts_of_a_file_count_beyond_the_retention_of_the_checkpoints_that_began_them(query):
     query.file("long.json", rows=230)
@@ -329,11 +402,12 @@ def test_the_view_of_files_has_the_rows_and_the_key_by_which_sql_compares_them(q
 )
 def test_a_second_reader_counts_the_rows_of_each_format(tmp_path, capsys, written, options):
     (tmp_path / "in").mkdir()
-    name = str(tmp_path / "in" / "a[1].data")
-    if isinstance(written, pa.Table):
-        pq.write_table(written, name)
-    else:
-        (tmp_path / "in" / "a[1].data").write_text(written)
+    # As a pattern, the last name matches the others, too.
+    for name in ("a[1].data", "b.data", "*.data"):
+        if isinstance(written, pa.Table):
+            pq.write_table(written, str(tmp_path / "in" / name))
+        else:
+            (tmp_path / "in" / name).write_text(written)
     query = Audited.__new__(Audited)
     Landing.__init__(query, tmp_path)
     query.capsys, query.options = capsys, {**_WAYS, **options}

@@ -65,9 +65,10 @@ def test_a_variable_finds_its_feed_and_option_although_it_has_no_cases_and_dashe
 
 def test_everything_that_is_wrong_is_listed_with_file_key_and_line(feeds):
     feeds.write(
-        "evry = '1s'",
+        "evry = '1s'\nmetrics-port = 70000\nworkers = 0",
         a='chekpoint = "x"\nworkers = 3\nonce = "yes"',
         b="schema = 5\nmaxFilesPerTrigger = 1",
+        c="every = '3 moons'",
     )
     told, lines = refused(feeds), feeds.file.read_text().splitlines()
 
@@ -81,6 +82,10 @@ def test_everything_that_is_wrong_is_listed_with_file_key_and_line(feeds):
         f"{line('workers = 3')}: feed.a.workers: unknown key, which belongs to [defaults]" in told
     )
     assert "feed.b.schema: found 5; expected a text" in told
+    assert "defaults.metrics-port: found 70000; expected 65535 or less" in told
+    assert "defaults.workers: found 0; expected 1 or more" in told
+    # What is wrong beyond single keys is in the same list.
+    assert "feed.c: --every does not parse" in told
     assert "feed.a.once: found 'yes'; expected true or false" in told
     assert "an option of the source belongs to [feed.b.options]" in told
     assert feeds.call("run")[0] == feeds.call("check")[0] == 2

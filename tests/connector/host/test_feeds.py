@@ -134,6 +134,18 @@ def test_check_leaves_no_trace_and_tells_a_place_that_refuses(feeds):
     assert feeds.names_below() == before
 
 
+@pytest.mark.parametrize("schema", ['schema = "id long"', ""])
+def test_check_tells_a_table_that_cannot_do_what_the_options_ask_for(feeds, schema):
+    options = '[feed.b.options]\nonOverwrite = "replace"\nwriteFileColumn = "file"'
+    feeds.write(b=options)
+    text = feeds.file.read_text().replace('to = "delta:table/b"', 'to = "parquet:table/b"')
+    feeds.file.write_text(text.replace('schema = "id long"', schema))
+    code, out, _ = feeds.call("check")
+    assert code == 1
+    assert "b: to: failed: TableError: rows of files cannot be replaced or removed" in out
+    assert "a: to: ok: " in out
+
+
 @pytest.mark.slow
 def test_hangup_begins_new_feeds_and_ends_those_that_are_gone(feeds):
     feeds.land("a", "1.json", 1)

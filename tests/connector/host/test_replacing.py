@@ -6,7 +6,7 @@ import signal
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.connector.cli.app import main
@@ -142,4 +142,67 @@ def test_a_column_of_the_path_of_any_type_is_a_condition_of_the_removal(landing,
     landing.run(**schema)
     landing.json(f"{day.name}/1.json", {"v": 10})
     landing.run(**schema)
+    assert values(landing) == [3, 10]
+
+
+@pytest.mark.parametrize("how", ["--continue-query", "fork", "startingState"])
+def test_a_query_that_continues_another_one_replaces_its_rows_if_they_have_the_key(landing, how):
+    landing.json("1.json", {"v": 1})
+    landing.run()
+    landing.json("1.json", {"v": 10})
+    with pytest.raises(OptionError, match="writeFileColumn=file, and rows without"):
+        landing.run(**continued(landing, how))
+    # A table of its own has no such rows.
+    landing.table = landing.data.parent / "own"
+    if how != "--continue-query":
+        landing.run(**continued(landing, how))
+        assert values(landing) == [10]
+
+
+@pytest.mark.parametrize("how", ["--continue-query", "fork"])
+def test_a_fork_knows_the_input_and_the_column_of_files(landing, how, tmp_path):
+    first_delivery(landing)
+    options = continued(landing, how)
+    order = ["requeue", str(landing.checkpoint), "--matching", "*/1.json", "--replace", "--yes"]
+    assert main(order) == 0
+    (tmp_path / "link").symlink_to(landing.data)
+    with pytest.raises(OptionError, match="this query has read another input"):
+        landing.run(path=str(tmp_path / "link"), **options)
+    landing.json("2.json", {"v": 30})
+    landing.run(**options)
+    assert values(landing) == [1, 2, 30]
+
+
+def continued(landing, how):
+    """Go on with a new checkpoint; the options of its first start."""
+    root = landing.data.parent
+    landing.checkpoint = root / f"ck of {landing.table.name}"
+    if how == "startingState":
+        return {**REPLACING, "startingState": f"{root}/ck/sluice/source@1"}
+    more = [how] if how.startswith("--") else []
+    assert main(["fork", str(root / "ck"), str(landing.checkpoint), *more, "--yes"]) == 0
+    return REPLACING
+
+
+@pytest.mark.parametrize("policy", ["replace", "reprocess"])
+def test_an_order_to_retract_spares_a_version_that_is_delivered_after_it(landing, policy):
+    first_delivery(landing)
+    assert main(["retract", str(landing.checkpoint), "--matching", "*/1.json", "--yes"]) == 0
+    landing.json("1.json", {"v": 10}, {"v": 20})
+    for _ in range(2):
+        landing.run(**{**REPLACING, "onOverwrite": policy})
+        assert values(landing) == [3, 10, 20]
+
+
+def test_a_table_that_has_lost_the_column_of_files_is_refused(landing):
+    first_delivery(landing)
+    rows = DeltaTable(str(landing.table)).to_pyarrow_table().drop_columns("file")
+    write_deltalake(str(landing.table), rows, mode="overwrite", schema_mode="overwrite")
+    landing.json("1.json", {"v": 10})
+    with pytest.raises(TableError, match=r"lost the column that names the file.*found v; expected"):
+        landing.run(**REPLACING)
+    landing.run(writeFileColumn="file")
+    assert values(landing) == [1, 2, 3]
+    DeltaTable(str(landing.table)).restore(0)
+    landing.run(**REPLACING)
     assert values(landing) == [3, 10]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,6 +95,18 @@ def test_what_readers_send_back_replaces_nothing_and_what_was_replaced_stays_awa
     bench.enumerator.snapshot_state(2)
     bench.enumerator.add_splits_back([*old, *new, retraction_of("b")], 0)
     assert pieces(bench.plan()) == [("a", 2, 0, 100, 0), ("a", 2, 100, 150, 0)]
+
+
+@pytest.mark.parametrize("policy", [OnOverwrite.REPLACE, OnOverwrite.REPROCESS])
+def test_rows_of_a_file_go_with_a_version_that_is_found_after_the_order(policy):
+    files = {"a": OLD, "b": file("b")}
+    bench = bench_of(files, ledger=LedgerPolicy(on_overwrite=policy))
+    bench.plan()
+    bench.enumerator.snapshot_state(1)
+    bench.enumerator.requeue_splits([retraction_of("a")])
+    files["a"] = NEW
+    bench.discover()
+    assert pieces(bench.plan()) == [("a", 2, 0, 100, REPLACES), ("a", 2, 100, 150, 0)]
 
 
 def test_an_order_replaces_what_waits_of_the_file_and_survives_a_restart():
