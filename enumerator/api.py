@@ -227,6 +227,10 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
     def add_splits_back(self, splits: Sequence[SplitT], reader: int) -> None:
         """Take back splits that `reader` did not read, and remainders of those it read in part."""
 
+    def left_unread(self, splits: Sequence[SplitT]) -> None:
+        """No row was read of these splits, and none will be: skipped, waived, or quarantined."""
+        return
+
     def requeue_splits(self, splits: Sequence[SplitT]) -> None:
         """Make these splits pending because a user wants them read again, each byte once.
 

@@ -27,15 +27,23 @@ FILES = pa.schema(_FILE)
 """One version of a file a row."""
 
 _BOUNDS = ("start", "end", "skip", "read_bytes", "replaces")
-RANGES = pa.schema([*_FILE, *((name, pa.int64()) for name in (*_BOUNDS, "sample"))])
-"""One range of a file a row, in the fields of `FileSplit`, and the sample of its file."""
+RANGES = pa.schema(
+    [
+        *_FILE,
+        *((name, pa.int64()) for name in (*_BOUNDS, "sample")),
+        ("digest", pa.string()),
+    ]
+)
+"""One range of a file a row, in the fields of `FileSplit`, with the sample of its file and the
+digest of its content."""
 
 CHANGES = pa.schema([*RANGES, ("known", pa.bool_()), ("withdrawn", pa.bool_())])
 """What a checkpoint says of a range that it did not assign.
 
 The bytes from `start` to `end` became pending, or with `withdrawn` are pending no longer. With
 `known` this version of the file is known from now on, as taken up to `end`; a row without bytes
-says nothing else. Of several such rows of one file the last one counts.
+says nothing else. Of several such rows of one file the last one counts. A row of no file and with
+a `digest` says that this is known, or with `withdrawn` that it is not known any more.
 """
 
 
@@ -58,31 +66,43 @@ def files_of(files: Sequence[FileVersion]) -> pa.RecordBatch:
     return pa.record_batch(file_columns(files), schema=FILES)
 
 
+def versions_of_rows(files: pa.RecordBatch) -> list[FileVersion]:
+    """Rows of `FILES` as versions of files."""
+    return list(map(FileVersion, *(files.column(name).to_pylist() for name in FILES.names)))
+
+
 def ranges_of(splits: Sequence[FileSplit]) -> pa.RecordBatch:
     """Splits as rows of `RANGES`."""
     columns = file_columns([split.file for split in splits])
     columns += [pa.array([getattr(s, name) for s in splits], pa.int64()) for name in _BOUNDS]
     columns.append(pa.array([split.file.sample for split in splits], pa.int64()))
+    columns.append(pa.array([split.file.digest for split in splits], pa.string()))
     return pa.record_batch(columns, schema=RANGES)
 
 
 def splits_in(ranges: pa.RecordBatch) -> list[FileSplit]:
     """Rows of `RANGES` as splits."""
-    *columns, samples = [_column(ranges, name).to_pylist() for name in RANGES.names]
+    *columns, samples = [_column(ranges, name).to_pylist() for name in RANGES.names[:-1]]
+    contents = _column(ranges, "digest")
     files = map(FileVersion, *columns[:4])
-    if any(samples):
-        files = map(SampledFile.of, files, samples)
+    if any(samples) or has_text(contents):
+        files = map(SampledFile.of, files, samples, contents.to_pylist())
     return list(map(FileSplit, files, *columns[4:]))
 
 
 def with_bounds(
-    files: pa.RecordBatch, start: Numbers, end: Numbers, replaces: Numbers | None = None
+    files: pa.RecordBatch,
+    start: Numbers,
+    end: Numbers,
+    replaces: Numbers | None = None,
+    contents: Sequence[str] = (),
 ) -> pa.RecordBatch:
     """Rows of `FILES` (or of `RANGES`, whose bounds they lose) as rows of `RANGES`."""
     columns = [files.column(name) for name in FILES.names]
     none = np.zeros(len(start), np.int64)
     replaces = none if replaces is None else replaces
     columns += map(numbers_array, (start, end, none, none, replaces, none))
+    columns.append(pa.array(contents, pa.string()) if contents else _no_text(len(start)))
     return pa.record_batch(columns, schema=RANGES)
 
 
@@ -117,9 +137,16 @@ def ranges_in(batch: pa.RecordBatch, chosen: Flags | None = None) -> pa.RecordBa
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """A column of `CHANGES`; zeros where a file of version 1 is older than the column."""
+    """A column of `CHANGES`; zeros or no text where a file of version 1 is older than it."""
     at = batch.schema.get_field_index(name)
-    return batch.column(at) if at >= 0 else numbers_array(np.zeros(batch.num_rows, np.int64))
+    if at >= 0:
+        return batch.column(at)
+    count = batch.num_rows
+    return _no_text(count) if name == "digest" else numbers_array(np.zeros(count, np.int64))
+
+
+def _no_text(count: int) -> pa.Array:
+    return pa.repeat(pa.scalar("", pa.string()), count)
 
 
 def all_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -135,8 +162,42 @@ def became_pending(changes: pa.RecordBatch) -> pa.RecordBatch:
 
 def becomes_pending(changes: pa.RecordBatch) -> Flags:
     """The rows of `CHANGES` that say that a range became pending, as a mask."""
-    has_bytes = numbers_in(changes, "start") < numbers_in(changes, "end")
-    return has_bytes & ~flags_in(changes, "withdrawn")
+    return _has_bytes(changes) & ~flags_in(changes, "withdrawn")
+
+
+def is_withdrawn(changes: pa.RecordBatch) -> Flags:
+    """The rows of `CHANGES` that say that a range is pending no longer, as a mask."""
+    return _has_bytes(changes) & flags_in(changes, "withdrawn")
+
+
+def _has_bytes(changes: pa.RecordBatch) -> Flags:
+    flags: Flags = numbers_in(changes, "start") < numbers_in(changes, "end")
+    return flags
+
+
+def content_changes(contents: Sequence[str], *, known: bool) -> pa.RecordBatch:
+    """Rows of `CHANGES` that say that these contents are known, or not any more."""
+    none = np.zeros(len(contents), np.int64)
+    files = files_of([FileVersion("", 0, 0)] * len(contents))
+    return changes_of(with_bounds(files, none, none, contents=contents), withdrawn=not known)
+
+
+def contents_in(changes: pa.RecordBatch, *, known: bool) -> list[str]:
+    """The contents that rows of `CHANGES` say are known, or are not known any more."""
+    return _contents(changes, ~_has_bytes(changes) & (flags_in(changes, "withdrawn") != known))
+
+
+def contents_assigned(ranges: pa.RecordBatch) -> list[str]:
+    """The contents of files that were assigned with these rows of `RANGES`."""
+    # With its first bytes a file is taken, whatever becomes of the rest.
+    return _contents(ranges, (numbers_in(ranges, "start") == 0) & (numbers_in(ranges, "skip") == 0))
+
+
+def _contents(batch: pa.RecordBatch, chosen: Flags) -> list[str]:
+    column = _column(batch, "digest")
+    if not has_text(column):
+        return []
+    return list(filter(None, column.take(numbers_array(np.flatnonzero(chosen))).to_pylist()))
 
 
 def flags_in(batch: pa.RecordBatch, name: str) -> Flags:

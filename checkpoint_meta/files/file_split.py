@@ -34,6 +34,11 @@ class FileVersion(NamedTuple):
         return 0
 
     @property
+    def digest(self) -> str:
+        """Digest of the content, in hex, where `identity=content` has read it; else empty."""
+        return ""
+
+    @property
     def is_gone(self) -> bool:
         """True for the version of a file that is gone; see `retraction_of`."""
         return self.etag == GONE_MARK
@@ -51,17 +56,20 @@ class FileVersion(NamedTuple):
 class SampledFile(FileVersion):
     """A version whose content was sampled (`sampled`) before the first of several parts was read.
 
-    Every reader compares it, so that all parts come from one content. Listings do not know it, so
-    it is no part of the version: a sampled file and one that is not are equal.
+    Every reader compares it, so that all parts come from one content. Or its content was read for
+    `identity=content`. Listings know neither, so they are no part of the version: a sampled file
+    and one that is not are equal.
     """
 
     sample: int = 0
+    digest: str = ""
 
     @classmethod
-    def of(cls, file: FileVersion, sample: int) -> SampledFile:
-        """The same version with this sample."""
+    def of(cls, file: FileVersion, sample: int, digest: str = "") -> SampledFile:
+        """The same version with this sample, and this digest unless it has one already."""
         copy = cls(*file)
         copy.sample = sample
+        copy.digest = digest or file.digest
         return copy
 
 
@@ -78,18 +86,18 @@ class GrowingMark(NamedTuple):
     @property
     def etag(self) -> str:
         """The mark as text."""
-        return f"{_GROWS}-{self.inode}-{self.end}-{self.checksum:016x}"
+        return f"{GROWS}-{self.inode}-{self.end}-{self.checksum:016x}"
 
 
 MARKED_BYTES = 4096
 """Bytes that a `GrowingMark` looks at. Lines of one width differ in these, if not in their last."""
 
-_GROWS, GONE_MARK = "grows", "gone"
+GROWS, GONE_MARK = "grows", "gone"
 
 
 def growing_mark(etag: str) -> GrowingMark | None:
     """The mark in an etag; None for a file that is not appended to."""
-    if not etag.startswith(_GROWS + "-"):
+    if not etag.startswith(GROWS + "-"):
         return None
     _, inode, end, checksum = etag.split("-")
     return GrowingMark(int(inode), int(end), int(checksum, 16))

@@ -7,9 +7,9 @@ a chance of 10^-25.
 from __future__ import annotations
 
 from binascii import unhexlify
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -254,11 +254,54 @@ class SeenKeys:
             _joined(ends) if len(ends) == len(parts) else None,
         )
 
+    @property
+    def are_files(self) -> Flags:
+        """False for contents, which are here besides files (see `content_keys`)."""
+        if self.end is None:
+            return np.ones(len(self), np.bool_)
+        flags: Flags = self.end != CONTENT
+        return flags
+
+    @property
+    def file_count(self) -> int:
+        """How many are files."""
+        return int(np.count_nonzero(self.are_files))
+
+    def files(self) -> SeenKeys:
+        """Those of files alone."""
+        chosen = self.are_files
+        if chosen.all() or self.version is None or self.end is None:
+            return self
+        return SeenKeys(self.names.take(chosen), self.version[chosen], self.end[chosen])
+
+    def contents(self, *, known: bool) -> list[str]:
+        """The digests of contents that are known, or of those that are not any more."""
+        if self.version is None:
+            return []
+        return file_keys(self.names.take(~self.are_files & (self.version == np.uint64(known))))
+
     def bare(self) -> SeenKeys:
-        """Names and 8 bits of each version, in memory of their own."""
+        """Names of files and 8 bits of each version, in memory of their own."""
+        files = self.files()
         # Columns of a file share one buffer: a view of two of them would keep all four in memory.
-        octets = self.octets if self.version is None else octets_of(self.version)
-        return SeenKeys(Names(self.names.high.copy(), self.names.low.copy()), None, None, octets)
+        octets = files.octets if files.version is None else octets_of(files.version)
+        return SeenKeys(Names(files.names.high.copy(), files.names.low.copy()), None, None, octets)
+
+
+CONTENT: Final = -1
+"""As `end`: the entry is of a content. Its version is 1 while the content is known, then 0."""
+
+
+def content_keys(contents: Collection[str], *, known: bool) -> SeenKeys:
+    """Entries of digests of contents (`FileVersion.digest`), which are or are not known."""
+    count = len(contents)
+    version, end = np.full(count, known, np.uint64), np.full(count, CONTENT, np.int64)
+    return SeenKeys.sort(content_names(contents), version, end)
+
+
+def content_names(contents: Iterable[str]) -> Names:
+    """Digests as names; no path has such a fingerprint, as both have 128 bits."""
+    return Names.from_bytes(bytes.fromhex("".join(contents)))
 
 
 def _joined(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:

@@ -19,13 +19,15 @@ from ...checkpoint_meta.index.fingerprints import (
     names_by_keys,
     names_in,
     names_of,
+    versions_in,
     versions_of,
 )
 from ...enumerator.files.discovery.api import Discovery, KnownFiles
 from ...enumerator.files.ledger.index_merge import release_free_memory
 from ...enumerator.files.ledger.seen_files import SeenFiles, Tail
 from ..query.file_rows import recorded_rows
-from ..views.files import STATES, given_up, places_of_states
+from ..views.files import STATES, given_up, places_of_states, was_passed_over
+from ..views.files_as_of import FilesAsOf
 from ..views.splits import (
     assigned_splits,
     done_orders,
@@ -155,6 +157,9 @@ class KnownToState:
                 note(table, order)
         for table in [*forgotten_splits(orders, chain, find), lost]:
             note(table, places_of_states(table))
+        # Whoever read one of them since has its state from a checkpoint.
+        unread = keys.find(_passed_over(files_as_of_head(view)))
+        worst[unread] = np.maximum(worst[unread], STATES.index("skipped") * (worst[unread] == 0))
         kind = np.array([_KINDS[state] for state in STATES], np.int64)[worst]
         good, bad, filtered = recorded_rows(view.store, chain, keys.names)
         commits = [commit for link in chain for commit in link.commits.values()]
@@ -172,6 +177,24 @@ def _ledger(view: StateView, places: Places) -> tuple[SeenKeys, Sequence[pa.Tabl
     for batch in head.seen():
         places.add(batch.column("path"))
     return head.keys(), list(pending_splits(head)), given_up(head.quarantined())
+
+
+def _passed_over(head: FilesAsOf) -> Names:
+    """Files that are not read in any version, since their contents were (`identity=content`)."""
+
+    def versions(batch: pa.RecordBatch) -> Names:
+        names = names_in(batch.column("path"))
+        return Names(names.high, names.low ^ versions_in(batch))
+
+    chosen = [batch.filter(was_passed_over(batch)) for batch in head.seen()]
+    chosen = [batch for batch in chosen if batch.num_rows]
+    passed = SeenKeys.sort(Names.join([versions(batch) for batch in chosen]))
+    files = SeenKeys.sort(Names.join([names_in(batch.column("path")) for batch in chosen]))
+    is_read = np.zeros(len(files), np.bool_)
+    for batch in head.seen() if chosen else ():
+        at = files.find(names_in(batch.column("path")))
+        is_read[at[(at >= 0) & (passed.find(versions(batch)) < 0)]] = True
+    return files.names.take(~is_read)
 
 
 def _names_of(table: pa.Table) -> Names:

@@ -94,6 +94,7 @@ class OptionTypes(TypedDict, total=False):
     fullListingInterval: int | str
     full_listing_interval: int | str
     header: bool
+    identity: Literal["path", "content"]
     ignoreCorruptFiles: bool
     ignoreLeadingWhiteSpace: bool
     ignoreMissingFiles: Literal["false", "true", "replaced"]

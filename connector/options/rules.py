@@ -153,6 +153,17 @@ OF_FILES: Final = (
         ("write_file_column", (), ", the column of the table by which earlier rows are found"),
         value=OnOverwrite.REPLACE,
     ),
+    *_rules(
+        "identity",
+        (
+            "on_overwrite",
+            (OnOverwrite.IGNORE, OnOverwrite.REPROCESS, OnOverwrite.FAIL),
+            ", since a content whose rows have left the table would count as known",
+        ),
+        ("on_delete", ("ignore",), ", for the same reason"),
+        ("write_copy", ("always",), _TABLE_HAS_FILES),
+        value="content",
+    ),
     *_rules("retract_after", ("on_delete", ("retract",))),
     *_rules(
         "on_delete",
@@ -194,7 +205,8 @@ _BATCHES = (
     "event_time_column event_time_unit on_missing_event_time alignment_group"
 )
 _PROGRESS = (
-    "include_existing_files on_overwrite on_delete retract_after on_split_error max_split_attempts"
+    "include_existing_files identity on_overwrite on_delete retract_after on_split_error "
+    "max_split_attempts"
 )
 _QUEUE = "discovery_mode queue_url dead_letter_queue_url"
 _CHECKPOINTS = (

@@ -26,6 +26,7 @@ from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ...enumerator.files.aligned_batches import Alignment
 from ...enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from ...enumerator.files.cleaning.source_cleanup import SourceCleanup
+from ...enumerator.files.content_digest import digests
 from ...enumerator.files.cutting import FileBlock, SplitCutter
 from ...enumerator.files.discovery.selection.name_patterns import ReadyMarker
 from ...enumerator.files.enumerator import FileSplitEnumerator
@@ -68,6 +69,9 @@ _LEAST_BYTES_OF_WRITERS = 8 * 1024 * 1024
 # Some 30 microseconds at the speed of decoding: what a packed local file costs.
 _MAX_PENDING = 1_000_000
 """Listing pauses while so many files wait: what bounds the memory of a first listing."""
+
+_DIGESTED_BYTES = 1024 * 1024 * 1024
+"""Of which files are read before those of them that are new can be in a batch."""
 
 _ALIGNMENT_PATIENCE = 300.0
 """Seconds for which a source that has nothing to read holds the others of its group back."""
@@ -128,6 +132,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         """Return when to list, what counts as a new file, and in which order files are read."""
         options = self.options
         grows = options.on_overwrite is OnOverwrite.APPEND_TAIL
+        by_content = options.identity == "content"
         order, event_time = order_of(options)
         times = None if event_time is None else event_time.times
         marker = ReadyMarker(options.ready_marker) if options.ready_marker else None
@@ -138,6 +143,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             options.discovery_interval / 1000,
             options.discovery_attempts,
             max_pending=_MAX_PENDING,
+            portion_bytes=_DIGESTED_BYTES if by_content else 0,
             include_existing=options.include_existing_files,
             fresh_share=options.fresh_share,
             event_time=event_time,
@@ -151,6 +157,7 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
                 whole_records=self._whole_records if grows else None,
                 times=read_times,
                 whole_directories=options.on_delete == "retract" and has_marker,
+                digest=partial(digests, options.storage_options) if by_content else None,
             ),
             retract_after=options.retract_after / 1000,
         )
@@ -204,7 +211,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
     @override
     def restore_state(self, chain: Sequence[StateDocument], attachments: Attachments) -> FileState:
         # Where a file is read once, its path suffices, and the index in memory stays small.
-        return fold(chain, attachments, details=versions_matter(self.options))
+        details = versions_matter(self.options) or self.options.identity == "content"
+        return fold(chain, attachments, details=details)
 
     @override
     def create_reader(self, context: ReaderContext) -> SplitReader[FileSplit]:
@@ -228,7 +236,9 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
             make,
             options=self.options,
             context=context,
-            only_assigned_versions=is_stream and self.options.on_overwrite.reads_whole,
+            # With identity=content the driver has to know what is read.
+            only_assigned_versions=is_stream
+            and (self.options.on_overwrite.reads_whole or self.options.identity == "content"),
             replaces_rows=is_stream and self.options.on_overwrite is OnOverwrite.REPLACE,
             schema_is_inferred=self._schema_is_inferred,
             cut_places=cut_places,

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit
 from ...checkpoint_meta.files.file_columns import FILES as FILE_VERSION
 from ...checkpoint_meta.files.file_columns import Numbers
+from ...checkpoint_meta.files.file_split import GROWS
 from ...checkpoint_meta.index.fingerprints import file_keys, names_in
 from ..query.file_rows import UNKNOWN, recorded_rows
 from .files_as_of import FilesAsOf
@@ -62,6 +63,8 @@ STATES: Final = (
 )
 """Where ranges of one file differ, the last in this order counts. `done`: handed to a reader by a
 checkpoint that is not retained any more, or nothing was in it."""
+
+PASSED_OVER: Final = "its content was read from another file (identity=content)"
 
 _KEY: Final = list(FILE_OF_SPLIT.names)
 
@@ -119,9 +122,9 @@ def given_up(quarantined: Sequence[QuarantinedSplit]) -> pa.Table:
 
 
 def _seen(head: FilesAsOf, pattern: str) -> pa.Table:
-    columns = [*_KEY, "discovered"]
+    columns = [*_KEY, "discovered", "end"]
     batches = [matching(batch.select(columns), pattern) for batch in head.seen()]
-    schema = pa.schema([*FILE_VERSION, ("discovered", TIME)])
+    schema = pa.schema([*FILE_VERSION, ("discovered", TIME), ("end", pa.int64())])
     table = pa.Table.from_batches([b.cast(schema) for b in batches], schema)
     at = _KEY.index("modified")
     return table.set_column(at, "modified", moments(table.column("modified")))
@@ -161,6 +164,7 @@ def _grouped(seen: pa.Table, facts: pa.Table) -> pa.Table:
     rows = pa.concat_tables([seen, facts], promote_options="default")
     wanted = [
         ("discovered", "min"),
+        ("end", "min"),
         ("order", "max"),
         ("assignment", "min"),
         ("explained", "min"),
@@ -170,6 +174,15 @@ def _grouped(seen: pa.Table, facts: pa.Table) -> pa.Table:
     return rows.group_by(_KEY, use_threads=False).aggregate(wanted)
 
 
+def was_passed_over(seen: pa.Table | pa.RecordBatch, end: str = "end") -> pa.Array:
+    """Of rows of `SEEN_FILES` which say that the file was found and is not read."""
+    # A version that only an order or a checkpoint names is in no row, and has no end.
+    of_nothing = pc.equal(pc.fill_null(seen.column(end), 1), 0)
+    of_nothing = pc.and_(of_nothing, pc.greater(seen.column("size"), 0))
+    # One that grows may have had no whole record yet.
+    return pc.and_(of_nothing, pc.invert(pc.starts_with(seen.column("etag"), GROWS)))
+
+
 def _described(grouped: pa.Table, ranges: pa.Table) -> pa.Table:
     order = pc.fill_null(grouped.column("order_max"), 0)
     # Ranges come with the newest checkpoint first, so the first position is the newest one.
@@ -177,11 +190,14 @@ def _described(grouped: pa.Table, ranges: pa.Table) -> pa.Table:
     # What came back and was read in the end needs no reason.
     tells = pc.not_equal(order, STATES.index("read"))
     reason = ranges.column("reason").take(pc.if_else(tells, explained, None))
-    empty = pc.and_(pc.equal(order, 0), pc.equal(grouped.column("size"), 0))
+    is_done, is_empty = pc.equal(order, 0), pc.equal(grouped.column("size"), 0)
+    passed_over = pc.and_(is_done, was_passed_over(grouped, "end_min"))
+    order = pc.if_else(passed_over, STATES.index("skipped"), order)
+    reason = pc.if_else(passed_over, PASSED_OVER, reason)
     columns: dict[str, Any] = {
         **{name: grouped.column(name) for name in _KEY},
         "state": pa.array(STATES).take(order.combine_chunks()),
-        "reason": pc.if_else(empty, "an empty file", reason),
+        "reason": pc.if_else(pc.and_(is_done, is_empty), "an empty file", reason),
         "discovered": grouped.column("discovered_min"),
         "pending_bytes": pc.fill_null(grouped.column("pending_bytes_sum"), 0),
     }

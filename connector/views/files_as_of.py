@@ -59,7 +59,8 @@ class FilesAsOf:
     def keys(self) -> SeenKeys:
         """Files ever seen, without a look at their names."""
         runs, tails = self._state.runs, self._state.tails
-        return SeenKeys.merge([*(run.keys for run in runs), *(tail.keys for tail in tails)])
+        keys = [*(run.keys for run in runs), *(tail.keys for tail in tails)]
+        return SeenKeys.merge([each.files() for each in keys])
 
     def quarantined(self) -> Sequence[QuarantinedSplit]:
         """Splits that were given up on, up to this checkpoint."""

@@ -83,6 +83,7 @@ class CommitCounter(Generic[SplitT]):
         # Every checkpoint lists the attempts, so a split that was read in the end leaves the list.
         if self._returned_splits.attempts:
             self._returned_splits.forget(read)
+        unread = [i for i in commit.skipped if not commit.rows[i]]
         again = []
         for index, reason in sorted(reasons.items()):
             split = part[index]
@@ -91,6 +92,11 @@ class CommitCounter(Generic[SplitT]):
             assert split is not None
             if self._returned_splits.judge(split.split_id, reason, commit.checkpoint):
                 again.append(split)
+            else:
+                unread.append(index)
+        if unread:
+            left_out = [split for i in unread if (split := part[i]) is not None]
+            self.enumerator.left_unread(left_out)
         if reasons:
             given_up, reason = len(reasons) - len(again), next(iter(reasons.values()))
             self._journal.warning(
@@ -107,7 +113,7 @@ class CommitCounter(Generic[SplitT]):
 
     def needs_part(self, commit: ReaderCommit) -> bool:
         """True if counting `commit` takes the splits that its reader had."""
-        return bool(commit.returned or self._returned_splits.attempts)
+        return bool(commit.returned or commit.skipped or self._returned_splits.attempts)
 
     def abandon(self, reader: int, ref: CheckpointRef, splits: int) -> None:
         """Spark completed `ref` without this reader's rows."""

@@ -95,8 +95,10 @@ class Absences:
 
     def _absent(self) -> Names:
         parts, self._marks = list(reversed(self._marks.parts)), Marks(())
-        names = Names.join([keys.names.take(~marks) for keys, marks in parts])
-        gone = [keys.version[~marks] == GONE for keys, marks in parts if keys.version is not None]
+        # Contents are in the index, too, and no listing comes to them.
+        parts = [(keys, ~marks & keys.are_files) for keys, marks in parts]
+        names = Names.join([keys.names.take(left) for keys, left in parts])
+        gone = [keys.version[left] == GONE for keys, left in parts if keys.version is not None]
         # An older part may have a file that a newer one knows to be gone: the newest entry counts.
         order = names.order()
         if any(flags.any() for flags in gone):

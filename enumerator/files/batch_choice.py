@@ -6,6 +6,7 @@ from ...checkpoint_meta.files.file_split import FileSplit, directory_of
 from ..batch_budget import BatchBudget
 from .cutting import SplitCutter, fits_whole, wanted_split_bytes
 from .event_time_batches import BatchOrder
+from .ledger.known_contents import KnownContents
 from .ledger.pending import PendingRanges
 from .part_plans import PartPlans
 
@@ -45,9 +46,15 @@ class BatchChoice:
     """Under the coordinator's lock."""
 
     def __init__(
-        self, pending: PendingRanges, cutter: SplitCutter, parts: PartPlans, share: FreshShare
+        self,
+        pending: PendingRanges,
+        contents: KnownContents | None,
+        cutter: SplitCutter,
+        parts: PartPlans,
+        share: FreshShare,
     ) -> None:
-        self._pending, self._cutter = pending, cutter
+        """With `contents` no file is taken of which the content is known."""
+        self._pending, self._contents, self._cutter = pending, contents, cutter
         self._parts, self._share = parts, share
 
     def take(self, budget: BatchBudget, cores: int, order: BatchOrder) -> list[FileSplit]:
@@ -59,12 +66,14 @@ class BatchChoice:
         return take(budget, wanted, order)
 
     def _take(self, budget: BatchBudget, wanted: int, order: BatchOrder) -> list[FileSplit]:
-        pending, chosen = self._pending, list[FileSplit]()
+        pending, contents, chosen = self._pending, self._contents, list[FileSplit]()
         last = continues = False
         while True:
             # A file that was begun is taken to its end first: it counts once.
             last = last if continues else self._share.takes_last(budget)
             split = pending.last() if last else pending.first()
+            if split and contents and contents.set_aside(split, last=last):
+                continue
             if split is None or not budget.takes_more_of(split.file.path):
                 return chosen
             if not order.accepts(split, budget):
@@ -78,6 +87,8 @@ class BatchChoice:
             budget.take(split.file.path, piece.split.length)
             self._parts.took(piece.split, budget)
             order.on_taken(piece.split)
+            if contents:
+                contents.took(piece.split)
             if last:
                 self._share.took(piece.split)
             chosen.append(piece.split)

@@ -6,11 +6,16 @@ pending the pass rests.
 
 from __future__ import annotations
 
+import math
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from typing_extensions import override
 
 from ...checkpoint_meta.documents.checkpoint import PartBudget
@@ -94,7 +99,8 @@ class FileSplitEnumerator(LedgerEnumerator):
                 self._batch_order = AlignedBatches(
                     policy.event_time, context, policy.alignment, first
                 )
-        self._choice = BatchChoice(self.ledger.pending, cutter, self._parts, self._share)
+        contents = self.ledger.contents
+        self._choice = BatchChoice(self.ledger.pending, contents, cutter, self._parts, self._share)
         self._listings = ListingStats(context.journal, clock)
         self._backlog = BacklogFigures(self.ledger.pending, clock)
         delay = int(policy.retract_after * 1_000_000)
@@ -108,6 +114,8 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._rewrites = RewrittenDirectories(self.ledger, discovery, delay)
         self._pass: Iterator[FoundFiles] | None = None
         """The pass that is under way."""
+        self._slices: deque[FoundFiles] = deque()
+        """What it has brought and nobody has looked at."""
         self._pass_seconds = 0.0
         self._pass_new = 0
         self._is_paused = False
@@ -116,8 +124,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         # At the first start only: a state that is restored knows what was there.
         self._is_baseline = state is None and not policy.include_existing
         self._has_discovered = False
-        self._passed_over = 0
-        """Files that were there at the first start, and count as seen."""
+        self._passed_over = Counter[str]()
+        """Files that count as seen and are not read, by the option that says so."""
         self._schema_version = 0
         """The newest version of the schema that a reader has stored; 0 if none was."""
         self._figures = dict.fromkeys(("rows", "bytes", "droppedRecords", "skippedFiles"), 0)
@@ -145,15 +153,19 @@ class FileSplitEnumerator(LedgerEnumerator):
             if self._rewrites is not None:
                 self._rewrites.begin()
         parts: list[FoundFiles] = []
-        count, ended, error = 0, False, None
+        count, size, ended, error = 0, 0, False, None
         try:
-            while count < self._policy.portion and time.monotonic() - began < _PATIENCE:
-                files = next(self._pass, None)
+            while (
+                count < self._policy.portion
+                and size < (self._policy.portion_bytes or math.inf)
+                and time.monotonic() - began < _PATIENCE
+            ):
+                files = self._next_slice(self._pass)
                 if files is None:
                     ended = True
                     break
                 parts.append(files)
-                count += len(files)
+                count, size = count + len(parts[-1]), size + int(parts[-1].sizes.sum())
         except Exception as raised:  # noqa: BLE001 - told once what was found is entered
             error = raised
         if ended or error is not None:
@@ -167,6 +179,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         except BaseException:
             # These files were taken from the pass and entered nowhere: only a new pass finds them.
             self._pass = None
+            self._slices.clear()
             raise
         return _Portion(sifted, ended, time.monotonic() - began, gone, error)
 
@@ -192,6 +205,19 @@ class FileSplitEnumerator(LedgerEnumerator):
     def _are_gone(self, paths: Sequence[str]) -> Sequence[str]:
         return self._discovery.are_gone(paths) if paths else ()
 
+    def _next_slice(self, listing: Iterator[FoundFiles]) -> FoundFiles | None:
+        while not self._slices and (files := next(listing, None)) is not None:
+            self._slices.extend(self._sliced(files))
+        return self._slices.popleft() if self._slices else None
+
+    def _sliced(self, files: FoundFiles) -> Iterable[FoundFiles]:
+        """The files in parts of about `portion_bytes`, if new ones are read before a batch."""
+        if not self._policy.portion_bytes:
+            return [files]
+        part_of = np.cumsum(files.sizes) // self._policy.portion_bytes
+        cuts = [0, *(np.flatnonzero(np.diff(part_of)) + 1).tolist(), len(files)]
+        return [files.part(a, b) for a, b in pairwise(cuts) if a < b]
+
     def _discovered(self, portion: _Portion | None, error: BaseException | None) -> None:
         if portion is None:
             self._retry_or_raise(error)
@@ -202,12 +228,13 @@ class FileSplitEnumerator(LedgerEnumerator):
         had_to_wait = self._batch_order.is_waiting
         self.ledger.enter(self._batch_order.on_found(portion.sifted, ended=portion.ended))
         # Not before its files are in the ledger: a checkpoint between would skip them.
-        self._discovery.notify_entered()
+        if not self._slices:
+            self._discovery.notify_entered()
         if portion.gone:
             self.ledger.retract(portion.gone, int(self._clock() * 1_000_000))
             self._context.journal.info("discovery", "%d files are gone", len(portion.gone))
         if not portion.sifted.wanted:
-            self._passed_over += portion.sifted.new
+            self._passed_over["includeExistingFiles"] += portion.sifted.new
         if self._batch_order.is_waiting and self._policy.ledger.times is not None:
             self._unsaved += portion.sifted.ranges.num_rows
             self._wants_checkpoint = self._wants_checkpoint or self._unsaved >= _UNSAVED
@@ -261,7 +288,9 @@ class FileSplitEnumerator(LedgerEnumerator):
     @property
     @override
     def has_discovered(self) -> bool:
-        return self._has_discovered and self._batch_order.is_ready
+        contents = self.ledger.contents
+        is_ready = self._batch_order.is_ready and not (contents and contents.being_read)
+        return self._has_discovered and is_ready
 
     # Assignment -----------------------------------------------------------------------------
 
@@ -271,6 +300,8 @@ class FileSplitEnumerator(LedgerEnumerator):
             # A checkpoint of a part of what was there would count the rest as new.
             return
         pending, continuing = self.ledger.pending, self._context.continuing
+        if self.ledger.contents is not None:
+            self.ledger.contents.begin(awaits_readers=self._context.awaits_readers)
         if budget.is_empty:
             pending.begin_batch()
         readers = self._context.parallelism
@@ -279,6 +310,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         ):
             return
         chosen = self._choice.take(budget, self._spreader.cores, self._batch_order)
+        if self.ledger.contents is not None:
+            self._pass_over(self.ledger.contents.end())
         if chosen:
             wanted = self._parts.most_readers(
                 self._parts.readers_wanted(self._spreader.readers_wanted(chosen))
@@ -293,6 +326,19 @@ class FileSplitEnumerator(LedgerEnumerator):
         # What was taken may have made room for more files.
         if self._is_paused:
             self._list_again_after(self._delay)
+
+    def _pass_over(self, repeats: Sequence[FileSplit]) -> None:
+        """These have the content of files that were read."""
+        if not repeats:
+            return
+        self.ledger.pass_over(repeats, int(self._clock() * 1_000_000))
+        self._passed_over["identity"] += len(repeats)
+        # At the end of a run no other checkpoint would say so.
+        self._wants_checkpoint = True
+        for split in repeats:
+            self._context.journal.debug(
+                "discovery", "not read, as its content was (identity=content): %s", split.file.path
+            )
 
     @property
     def _waits_for_parts(self) -> bool:
@@ -339,6 +385,18 @@ class FileSplitEnumerator(LedgerEnumerator):
     @override
     def file_replaced(self, old: FileVersion, new: FileVersion) -> None:
         super().file_replaced(old, new)
+        if self.ledger.contents is not None and self._policy.ledger.digest is not None:
+            self.ledger.contents.being_read.add(new)
+            self._context.call_async(
+                partial(self._policy.ledger.digest, [new]), partial(self._identified, new)
+            )
+        self._context.request_planning()
+
+    def _identified(
+        self, file: FileVersion, contents: list[str] | None, _: BaseException | None
+    ) -> None:
+        # What could not be read is left to a reader, whose options say what that means.
+        self.ledger.identify(file, contents[0] if contents else "")
         self._context.request_planning()
 
     @override
@@ -367,6 +425,8 @@ class FileSplitEnumerator(LedgerEnumerator):
         self._parts.completed(checkpoint_id)
         self._discovery.notify_checkpoint_complete(checkpoint_id)
         self._batch_order.completed(checkpoint_id)
+        if self.ledger.contents is not None:
+            self.ledger.contents.completed(checkpoint_id)
 
     @override
     def cursors(self) -> Mapping[str, Any]:
@@ -414,9 +474,7 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     @override
     def backlog(self) -> Mapping[str, Any]:
-        skipped = dict(self._discovery.skipped.counts)
-        if self._passed_over:
-            skipped["includeExistingFiles"] = self._passed_over
+        skipped = {**self._discovery.skipped.counts, **self._passed_over}
         return {
             **self._backlog.report(),
             **self._listings.report(),

@@ -125,6 +125,12 @@ class LedgerOptions(BaseModel):
         "not read. The first batch is then empty and makes this durable.",
         json_schema_extra=named(auto_loader="cloudFiles.includeExistingFiles") | {"common": True},
     )
+    identity: Literal["path", "content"] = Field(
+        "path",
+        description="What makes a file a known one: its path, or its content, too. With content "
+        "the driver reads each new file once more; one that has the content of another file that "
+        "is read is recorded and not read. See [Files that come twice](files-that-come-twice.md).",
+    )
     on_overwrite: OnOverwrite = Field(
         OnOverwrite.IGNORE,
         description="What happens when a known file has another size, time or etag: ignore, "

@@ -25,6 +25,9 @@ class FilePolicy:
     portion: int = CHUNK
     """Files after which what a pass has found is handed over."""
 
+    portion_bytes: int = 0
+    """Likewise bytes, where `ledger.digest` reads the files; about so many at a time."""
+
     max_pending: int = 1_000_000
     """Discovery pauses while so many files are pending."""
 

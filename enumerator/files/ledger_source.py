@@ -61,6 +61,10 @@ class LedgerEnumerator(SplitEnumerator[FileSplit, FileState]):
         if event_type == REPLACED:
             self.file_replaced(*versions_of_event(value))
 
+    @override
+    def left_unread(self, splits: Sequence[FileSplit]) -> None:
+        self.ledger.left_unread(splits)
+
     def file_replaced(self, old: FileVersion, new: FileVersion) -> None:
         """A reader met `new` where it was to read `old`, and has read neither."""
         self.ledger.file_replaced(old, new, time.time_ns() // 1000)

@@ -89,7 +89,9 @@ class OfflineEnumerator(LedgerEnumerator):
             now: microseconds since the epoch.
         """
         pending = [changes_of(_renamed(part, renamed)) for part in self.ledger.pending.frozen()]
+        contents = self.ledger.seen.contents()
         self.ledger = Ledger(_KEEPS_ALL, FileState(pending))
+        self.ledger.seen.add_contents(contents, known=True)
         self.returned = [
             split._replace(file=split.file._replace(path=renamed(split.file.path)))
             for split in self.returned

@@ -306,6 +306,10 @@ class HybridEnumerator(SplitEnumerator[HybridSplit, HybridState]):
         self._inner.add_splits_back(self._own(splits, "were sent back"), reader)
 
     @override
+    def left_unread(self, splits: Sequence[HybridSplit]) -> None:
+        self._inner.left_unread(self._own(splits, "were left unread"))
+
+    @override
     def requeue_splits(self, splits: Sequence[HybridSplit]) -> None:
         self._inner.requeue_splits(self._own(splits, "were requeued"))
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import typer
 
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
-from ....checkpoint_meta.files.file_columns import became_pending, flags_in, ranges_in
+from ....checkpoint_meta.files.file_columns import became_pending, is_withdrawn, ranges_in
 from ....errors import StateCorruptError
 from ...views.state_view import StateView, fields, with_view
 from ..answer import Answer
@@ -48,7 +48,7 @@ def _changes(link: Checkpoint) -> pa.Table:
     parts: list[tuple[str, int | None, pa.RecordBatch]] = []
     for batch in link.state:
         parts.append(("found", None, became_pending(batch)))
-        parts.append(("forgotten", None, ranges_in(batch, flags_in(batch, "withdrawn"))))
+        parts.append(("forgotten", None, ranges_in(batch, is_withdrawn(batch))))
     parts += [("assigned", reader, batch) for reader, batch in link.assigned]
     tables = [DIFFERENCE.empty_table()]
     for change, reader, batch in parts:

@@ -41,7 +41,7 @@ def inspected(view: StateView, name: str) -> dict[str, Any]:
         "splits": _splits(view, link),
         "became_pending": [row for row in rows if not row.get("withdrawn") and _has_bytes(row)],
         "became_known": [row for row in rows if row.get("known")],
-        "forgotten": [row for row in rows if row.get("withdrawn")],
+        "forgotten": [row for row in rows if row.get("withdrawn") and _has_bytes(row)],
     }
 
 

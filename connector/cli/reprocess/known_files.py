@@ -22,7 +22,7 @@ from ....checkpoint_meta.documents.orders import Order, Orders
 from ....checkpoint_meta.documents.reader_assignment import splits_of
 from ....checkpoint_meta.documents.reader_commit import ReaderCommit
 from ....checkpoint_meta.files.file_columns import FileSplitSerializer, splits_in
-from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion, growing_mark
 from ....enumerator.files.discovery.selection.criteria import PlaceBounds
 from ....enumerator.files.discovery.selection.event_times import EventTimes
 from ....enumerator.files.ledger.byte_ranges import ByteRanges, byte_ranges_of
@@ -123,7 +123,10 @@ class SelectedFiles:
             chosen = self._filtered(batch, paths)
             for *file, end in zip(*(chosen.column(n).to_pylist() for n in names), strict=True):
                 if self._chosen is None or self._chosen(file[0]):
-                    versions[file[0]] = FileVersion._make(file), end
+                    version = FileVersion._make(file)
+                    # One that was passed over is read whole if an order says so.
+                    is_whole = not end and not growing_mark(version.etag)
+                    versions[version.path] = version, version.size if is_whole else end
         return versions
 
     def _filtered(self, batch: pa.RecordBatch, paths: Collection[str] | None) -> pa.RecordBatch:

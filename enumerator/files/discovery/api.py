@@ -51,6 +51,12 @@ class FoundFiles:
     def __len__(self) -> int:
         return len(self.paths)
 
+    def part(self, first: int, last: int) -> FoundFiles:
+        """The files from position `first` to before `last`."""
+        rows = slice(first, last)
+        etags = None if self.etags is None else self.etags[rows]
+        return FoundFiles(self.paths[rows], self.sizes[rows], self.modified[rows], etags)
+
     def versions(self) -> Iterator[FileVersion]:
         """One object each, for those who need few."""
         etags = self.etags if self.etags is not None else [""] * len(self)

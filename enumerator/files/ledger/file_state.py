@@ -31,8 +31,12 @@ from ....checkpoint_meta.files.file_columns import (
     became_pending,
     becomes_pending,
     changes_of,
+    content_changes,
+    contents_assigned,
+    contents_in,
     flags_in,
     has_times,
+    is_withdrawn,
     numbers_array,
     numbers_in,
     ranges_in,
@@ -95,13 +99,18 @@ class FileStateSerializer(VersionedSerializer[FileState]):
 
     @override
     def serialize_all(self, value: FileState) -> Sequence[pa.RecordBatch]:
-        """The changes, and a row for each known file that is in no run; at least one batch."""
+        """The changes, and a row for each known file or content that is in no run."""
         seen = [
             changes_of(with_bounds(piece.files, piece.end, piece.end), known=True)
             for tail in value.tails
             for piece in tail.pieces
         ]
-        batches = [batch for batch in (*value.changes, *seen) if batch.num_rows]
+        contents = [
+            content_changes(tail.keys.contents(known=known), known=known)
+            for tail in value.tails
+            for known in (False, True)
+        ]
+        batches = [batch for batch in (*value.changes, *seen, *contents) if batch.num_rows]
         # The batches of one checkpoint have one schema.
         if any(map(has_times, batches)):
             batches = list(map(with_times, batches))
@@ -164,6 +173,7 @@ def fold(
         states = [(batch, _Rows(batch)) for batch in document.state]
         for batch, rows in states:
             _learn(seen, rows.where(flags_in(batch, "known")), document)
+        _learn_contents(seen, document)
         changes += _changes(document, states)
     pending = [changes_of(ranges) for ranges in _pending(changes)]
     times = [batch for document in chain for batch in document.state if has_times(batch)]
@@ -220,7 +230,8 @@ def _learn(seen: SeenFiles, rows: _Rows, document: StateDocument) -> None:
         new = ~is_seen | (version != versions) | (end != ends)
     else:
         is_seen = seen.contains(names)
-        new = ~is_seen
+        # A file that was found may be passed over later.
+        new = ~is_seen | ((ends == 0) & (numbers_in(files, "size") > 0))
     last = np.flatnonzero(new)
     last = last[names.take(last).order()]
     if not len(last):
@@ -232,6 +243,15 @@ def _learn(seen: SeenFiles, rows: _Rows, document: StateDocument) -> None:
     seen.add(keys, piece, int(np.count_nonzero(~is_seen[last])))
 
 
+def _learn_contents(seen: SeenFiles, document: StateDocument) -> None:
+    # What nobody has read may have been assigned again in the same checkpoint.
+    for known in (False, True):
+        said = [text for batch in document.state for text in contents_in(batch, known=known)]
+        seen.add_contents(said, known=known)
+    assigned = [text for batch in document.assigned for text in contents_assigned(batch)]
+    seen.add_contents(assigned, known=True)
+
+
 # Pending --------------------------------------------------------------------------------------
 
 
@@ -239,7 +259,7 @@ def _changes(
     document: StateDocument, states: Sequence[tuple[pa.RecordBatch, _Rows]]
 ) -> list[_Change]:
     """Return the changes of a checkpoint in their order: dropped, became pending, assigned."""
-    dropped = [rows.where(flags_in(batch, "withdrawn")) for batch, rows in states]
+    dropped = [rows.where(is_withdrawn(batch)) for batch, rows in states]
     added = [rows.where(becomes_pending(batch)) for batch, rows in states]
     assigned = map(_Rows, document.assigned)
     changes = [

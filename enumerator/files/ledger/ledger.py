@@ -20,11 +20,13 @@ from ....checkpoint_meta.files.file_columns import (
     Flags,
     Numbers,
     changes_of,
+    content_changes,
     files_of,
     numbers_in,
     ranges_in,
     ranges_of,
     splits_in,
+    versions_of_rows,
     with_bounds,
     with_times,
 )
@@ -33,6 +35,7 @@ from ....checkpoint_meta.files.file_split import (
     RETRACTS,
     FileSplit,
     FileVersion,
+    SampledFile,
     directory_of,
     retraction_of,
 )
@@ -51,6 +54,7 @@ from ..discovery.api import FoundFiles, joined
 from .byte_ranges import ByteRanges, byte_ranges_of, splits_of, splits_without
 from .file_state import FileState
 from .index_merge import FrozenLedger, MergePolicy, flush, merge, mergeable
+from .known_contents import Digest, KnownContents
 from .new_files import (
     OnOverwrite,
     WholeRecords,
@@ -86,6 +90,9 @@ class LedgerPolicy:
     times: StatisticsTimes | None = None
     """Event times that are read from files, and remembered in checkpoints."""
 
+    digest: Digest | None = None
+    """A file of which the content is known is not read."""
+
     merging: MergePolicy = field(default_factory=MergePolicy)
 
 
@@ -117,8 +124,12 @@ class Ledger:
         ignores = policy.on_overwrite is OnOverwrite.IGNORE
         self._wants_versions = policy.retracts or not ignores
         self._replaces_rows = policy.retracts or policy.on_overwrite is OnOverwrite.REPLACE
-        self.seen = SeenFiles(state.runs, state.tails, details=self._wants_versions)
+        details = self._wants_versions or policy.digest is not None
+        self.seen = SeenFiles(state.runs, state.tails, details=details)
         self.pending = PendingRanges(policy.order, whole_directories=policy.whole_directories)
+        self.contents: KnownContents | None = None
+        if policy.digest is not None:
+            self.contents = KnownContents(self.seen, self.pending)
         restored = [ranges_in(changes) for changes in state.changes]
         if policy.times is not None:
             policy.times.restore(state.times, restored)
@@ -196,7 +207,10 @@ class Ledger:
         listed = joined(listing)
         names = names_of(listed.paths)
         is_seen, version, end, changed = self._compare(listed, names, marks)
-        start = first_unread(self._policy.on_overwrite, np.flatnonzero(changed), listed, end)
+        at = np.flatnonzero(changed)
+        if self._policy.on_overwrite is OnOverwrite.FAIL:
+            at = at[~self._has_known_content(version_rows(listed, at))]
+        start = first_unread(self._policy.on_overwrite, at, listed, end)
         rows = drop_duplicates(np.flatnonzero(~is_seen | changed), names)
         if hold is not None:
             hold(listed, rows)
@@ -212,7 +226,8 @@ class Ledger:
             paths = [listed.paths[row] for row in rows.tolist()]
             replaces |= np.fromiter((directory_of(path) in rewritten for path in paths), np.int64)
         replaces *= REPLACES * self._replaces_rows
-        ranges = filter_rows(with_bounds(files, start, ends, replaces), read)
+        contents = self._contents_of(files, read)
+        ranges = filter_rows(with_bounds(files, start, ends, replaces, contents), read)
         keys = SeenKeys.sort(names.take(rows), versions_in(files), ends)
         if self._policy.times is not None:
             self._policy.times.learn(splits_in(ranges))
@@ -227,6 +242,21 @@ class Ledger:
             wanted,
             replaced,
         )
+
+    def _contents_of(self, files: pa.RecordBatch, chosen: Flags) -> list[str]:
+        """The content of each of the files that are chosen; empty if contents do not matter."""
+        if self._policy.digest is None or not chosen.any():
+            return []
+        contents = np.full(files.num_rows, "", object)
+        contents[chosen] = self._policy.digest(versions_of_rows(filter_rows(files, chosen)))
+        return list(contents)
+
+    def _has_known_content(self, files: pa.RecordBatch) -> Flags:
+        contents = self._contents_of(files, np.ones(files.num_rows, np.bool_))
+        known = np.zeros(files.num_rows, np.bool_)
+        at = [row for row, content in enumerate(contents) if content]
+        known[at] = self.seen.are_contents_known([contents[row] for row in at])
+        return known
 
     def enter(self, sifted: NewFiles) -> None:
         """Make what `select_new` has found known and pending."""
@@ -298,11 +328,43 @@ class Ledger:
         splits = [split._replace(replaces=0) for split in splits if split.replaces != RETRACTS]
         if self._replaces_rows:
             splits = self._current(splits)
+        self.left_unread([split for split in splits if split.is_whole_file])
         # An order may have made the same bytes pending while a reader had them.
         if not self._ordered.isdisjoint(split.file for split in splits):
             splits = self._not_pending(splits)
         self._learn_times(splits)
         self.pending.add(ranges_of(splits), returned=True)
+
+    # Contents -------------------------------------------------------------------------------
+
+    def left_unread(self, splits: Sequence[FileSplit]) -> None:
+        """These were assigned, and nothing was read of them: their contents are not known."""
+        if contents := [s.file.digest for s in splits if s.file.digest and s.start == 0]:
+            self._changes.append(content_changes(contents, known=False))
+            if self.contents is None:
+                self.seen.add_contents(contents, known=False)
+            else:
+                self.contents.release(contents)
+
+    def pass_over(self, splits: Sequence[FileSplit], now: int) -> None:
+        """These are known, and not read: their contents were, from other files."""
+        ranges = ranges_of(splits)
+        self._changes.append(changes_of(ranges, withdrawn=True))
+        end, names = np.zeros(len(splits), np.int64), names_in(ranges.column("path"))
+        keys = SeenKeys.sort(names, versions_in(ranges), end)
+        self._add(keys, Portion(ranges, end, now), 0)
+
+    def identify(self, file: FileVersion, content: str) -> None:
+        """The content of a pending file that was not listed in this version."""
+        assert self.contents is not None
+        self.contents.being_read.discard(file)
+        self.contents.look_again()
+        waiting = [split for split in self.pending.of_paths({file.path}) if split.file == file]
+        if content and waiting == [whole := FileSplit(file, 0, file.size)]:
+            # The newer row of two about one range counts, and has the content.
+            self.pending.withdraw(byte_ranges_of(waiting))
+            file = SampledFile.of(file, 0, content)
+            self.pending.add(ranges_of([whole._replace(file=file)]))
 
     def _learn_times(self, splits: Sequence[FileSplit]) -> None:
         """Learn those of files that were not sifted, at once; under the lock, but they are few."""
@@ -415,6 +477,8 @@ class Ledger:
         """
         self.seen.stamp(checkpoint_id)
         self._found = None
+        if self.contents is not None:
+            self.contents.cut(checkpoint_id)
         changes, self._changes = self._changes, []
         unread, self._has_unread = self._has_unread, False
         runs, tails = self.seen.whole() if unread else ((), ())
@@ -434,6 +498,8 @@ class Ledger:
     def aborted(self, checkpoint_id: int) -> None:
         """The checkpoint of this snapshot, the newest, was taken back."""
         self.seen.unstamp(checkpoint_id)
+        if self.contents is not None:
+            self.contents.aborted(checkpoint_id)
 
     def freeze(self) -> FrozenLedger:
         """All as of the snapshot just taken, to be written in the background."""

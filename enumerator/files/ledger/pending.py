@@ -122,8 +122,8 @@ class _Chunk:
     """Sorted ranges of one origin; taken from either end."""
 
     __slots__ = (
-        "_ends", "_first", "_last", "_windows", "back", "batch", "fresh", "front", "replaces",
-        "returned",
+        "_ends", "_first", "_last", "_windows", "back", "batch", "fresh", "front", "is_parked",
+        "replaces", "returned",
     )  # fmt: skip
 
     def __init__(
@@ -138,6 +138,8 @@ class _Chunk:
         """Not in a snapshot yet."""
         self.returned = returned
         """Sent back by a reader: not cut again, since attempts are counted by split."""
+        self.is_parked = False
+        """Pending, and not to be taken yet."""
         self._first = 0
         self._windows: list[FileSplit] = []
         self._last: int = self.back
@@ -164,6 +166,10 @@ class _Chunk:
             self._last, at = self.back, size - 1
             self._ends = splits_in(self.batch.slice(self.back - size, size))
         return self._ends[at]
+
+    def upcoming(self) -> Sequence[FileSplit]:
+        """Return some ranges from its head on, which are objects already."""
+        return self._windows[self.front - self._first :]
 
     def _next_size(self, window: Sequence[FileSplit]) -> int:
         # Small at first: a batch of few files should not make a thousand objects.
@@ -273,6 +279,7 @@ class PendingRanges:
         """Make one chunk of all small ones that are alike."""
         # Half of those allowed, so that the next few additions need not tidy again.
         small = sorted(filter(len, self._chunks), key=len)[: _MOST_CHUNKS // 2]
+        small = [chunk for chunk in small if not chunk.is_parked]
         kept = [chunk for chunk in self._chunks if len(chunk) and chunk not in small]
         alike: dict[tuple[bool, bool, bool], list[_Chunk]] = {}
         for chunk in small:
@@ -280,7 +287,8 @@ class PendingRanges:
         self._chunks, self._heaps = [], ([], [])
         for chunk in kept:
             self._chunks.append(chunk)
-            self._push(chunk)
+            if not chunk.is_parked:
+                self._push(chunk)
         for (fresh, returned, replaces), chunks in alike.items():
             ranges = self.sort(_one([chunk.rows() for chunk in chunks]))
             ranges = self._sorted(ranges, replaces=replaces)
@@ -312,7 +320,8 @@ class PendingRanges:
 
     def _last_chunk(self) -> _Chunk | None:
         if self._end is None:
-            nonempty = (c for c in self._chunks if len(c) and c.replaces == self.replaces)
+            chunks = (c for c in self._chunks if len(c) and not c.is_parked)
+            nonempty = (c for c in chunks if c.replaces == self.replaces)
             key = partial(self._key, replaces=self.replaces)
             self._end = max(nonempty, key=lambda chunk: key(chunk.tail()), default=None)
         return self._end
@@ -344,6 +353,42 @@ class PendingRanges:
             # A remainder is a split of its own, which no reader has sent back.
             self._insert(ranges_of([remainder]), fresh=chunk.fresh, returned=False)
             self.bytes += remainder.length
+
+    # Parking --------------------------------------------------------------------------------
+
+    def upcoming(self, *, last: bool = False) -> Sequence[FileSplit]:
+        """Some of the ranges that come next, the first one among them."""
+        chunk = self._last_chunk() if last else self._first_chunk()
+        if chunk is None:
+            return ()
+        return [chunk.tail()] if last else chunk.upcoming()
+
+    def is_fresh(self, *, last: bool = False) -> bool:
+        """True if no snapshot has the range at that end."""
+        chunk = self._last_chunk() if last else self._first_chunk()
+        return chunk is not None and chunk.fresh
+
+    def park(self, splits: Sequence[FileSplit], *, fresh: bool) -> None:
+        """These stay pending, and are not taken before `unpark`."""
+        if not splits:
+            return
+        parked = [c for c in self._chunks if c.is_parked and c.fresh == fresh and len(c)]
+        self._chunks = [chunk for chunk in self._chunks if chunk not in parked]
+        rows = _one([*(chunk.rows() for chunk in parked), ranges_of(splits)])
+        chunk = _Chunk(rows, fresh=fresh, returned=False, replaces=False)
+        chunk.is_parked = True
+        self._rows[False] += len(splits)
+        self.bytes += sum(split.length for split in splits)
+        self._chunks.append(chunk)
+
+    def unpark(self) -> bool:
+        """Let all that was parked be taken; False if nothing was."""
+        parked = [chunk for chunk in self._chunks if chunk.is_parked and len(chunk)]
+        for chunk in parked:
+            self._chunks.remove(chunk)
+            self._rows[False] -= len(chunk)
+            self._insert(self.sort(chunk.rows()), fresh=chunk.fresh, returned=False)
+        return bool(parked)
 
     # Orders ---------------------------------------------------------------------------------
 

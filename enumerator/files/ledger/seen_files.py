@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,8 @@ from ....checkpoint_meta.index.fingerprints import (
     Octets,
     SeenKeys,
     Words,
+    content_keys,
+    content_names,
     names_of,
     octets_of,
     versions_of,
@@ -105,7 +107,7 @@ class SeenFiles(KnownFiles):
         """Immutable runs in the index, the oldest first."""
         self.tails = tuple(tails)
         """What is in no run yet, the oldest first."""
-        self._count = sum(len(run.keys) for run in self.runs) + sum(map(len, self.tails))
+        self._count = sum(keys.file_count for keys in self.parts())
         self._unstamped: list[Portion] = []
         self._stamped: deque[tuple[int, list[Portion]]] = deque(maxlen=_MOST_AHEAD)
         """Changes of the newest checkpoints, which may be taken back."""
@@ -160,6 +162,16 @@ class SeenFiles(KnownFiles):
             is_seen |= new
         return is_seen, version, end
 
+    def are_contents_known(self, contents: Collection[str]) -> Flags:
+        """For each digest whether a file with this content was assigned; needs `details`."""
+        _, version, _ = self.details_of(content_names(contents))
+        known: Flags = version == 1
+        return known
+
+    def contents(self) -> list[str]:
+        """All contents that are known; needs `details`."""
+        return SeenKeys.merge(list(reversed(self.parts()))).contents(known=True)
+
     def _newest(
         self, names: Names, marks: Marks | None = None
     ) -> Iterator[tuple[SeenKeys, Flags, NDArray[np.intp]]]:
@@ -188,17 +200,26 @@ class SeenFiles(KnownFiles):
         """More files, or newer versions of known ones; `new` of them were not known."""
         with self._lock:
             self._unstamped.append(piece)
-            # Joined while they are of about one length: few parts to search, and few copies of each
-            # entry.
-            tails = [*self.tails, Tail(keys, (piece,))]
-            while len(tails) > 1 and not tails[-2].is_frozen and tails[-2].run is None:
-                older, newer = tails[-2:]
-                if len(older) > _TIMES * len(newer):
-                    break
-                joined = SeenKeys.merge([older.keys, newer.keys])
-                tails[-2:] = [Tail(joined, (*older.pieces, *newer.pieces))]
-            self.tails = tuple(tails)
+            self._append(Tail(keys, (piece,)))
             self._count += new
+
+    def add_contents(self, contents: Collection[str], *, known: bool) -> None:
+        """These contents are known from now on, or not any more."""
+        if contents:
+            with self._lock:
+                self._append(Tail(content_keys(contents, known=known), ()))
+
+    def _append(self, tail: Tail) -> None:
+        # Joined while they are of about one length: few parts to search, and few copies of each
+        # entry.
+        tails = [*self.tails, tail]
+        while len(tails) > 1 and not tails[-2].is_frozen and tails[-2].run is None:
+            older, newer = tails[-2:]
+            if len(older) > _TIMES * len(newer):
+                break
+            joined = SeenKeys.merge([older.keys, newer.keys])
+            tails[-2:] = [Tail(joined, (*older.pieces, *newer.pieces))]
+        self.tails = tuple(tails)
 
     def stamp(self, checkpoint_id: int) -> None:
         """This checkpoint is the first that knows of what was added since the last call."""
