@@ -190,7 +190,8 @@ def contents_in(changes: pa.RecordBatch, *, known: bool) -> list[str]:
 def contents_assigned(ranges: pa.RecordBatch) -> list[str]:
     """The contents of files that were assigned with these rows of `RANGES`."""
     # With its first bytes a file is taken, whatever becomes of the rest.
-    return _contents(ranges, (numbers_in(ranges, "start") == 0) & (numbers_in(ranges, "skip") == 0))
+    start, skip = (_column(ranges, name) for name in ("start", "skip"))
+    return _contents(ranges, (words_in(start, np.int64) == 0) & (words_in(skip, np.int64) == 0))
 
 
 def _contents(batch: pa.RecordBatch, chosen: Flags) -> list[str]:

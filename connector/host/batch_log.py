@@ -31,12 +31,13 @@ class BatchLog:
         self._store = store
         self._create_metadata()
         begun, committed = numbers(store, "offsets"), numbers(store, "commits")
-        self.newest = begun[-1] if begun else -1
-        """The number of the newest batch that was begun; -1 without one."""
         self.committed = committed[-1] if committed else -1
         """The number of the newest batch that the sink has; -1 without one."""
+        # What the sink has was begun, even if the listing of `offsets` is older than that.
+        self.newest = max(self.committed, begun[-1] if begun else -1)
+        """The number of the newest batch that was begun; -1 without one."""
         self._oldest = begun[0] if begun else 0
-        if not self.newest - 1 <= self.committed <= self.newest:
+        if self.committed < self.newest - 1:
             raise damaged(
                 store,
                 "commits",
@@ -47,7 +48,7 @@ class BatchLog:
         """Header of the newest batch: Spark reads its own settings of the query there."""
         self.offset: Mapping[str, Any] | None = None
         """The end of the newest batch that was begun; None before the first one."""
-        if begun:
+        if self.newest >= 0:
             self._header, self.offset = self._read(self.newest)
 
     def _create_metadata(self) -> None:

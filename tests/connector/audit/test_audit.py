@@ -363,7 +363,7 @@ def test_views_have_the_rows_of_all_parts_of_a_file(query):
     assert (sum(long), max(long)) == (7, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("230 batches; the test of whole files has as many")
 def test_parts_of_a_file_count_beyond_the_retention_of_the_checkpoints_that_began_them(query):
     query.file("long.json", rows=230)
     query.options = {**query.options, "maxRowsPerTrigger": 1}

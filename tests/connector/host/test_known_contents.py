@@ -237,6 +237,7 @@ def test_an_order_reads_what_was_left_out_and_the_books_are_closed(landing, caps
     assert told(capsys, *audit)["files"]["read"] == 2
 
 
+@pytest.mark.thorough("260 batches; shorter tests restart and fork")
 def test_the_state_keeps_contents_over_many_checkpoints_and_bases(landing):
     landing.json("0.json", {"v": 0})
     for number in range(1, 130):

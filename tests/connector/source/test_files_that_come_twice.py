@@ -11,7 +11,7 @@ from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.file_source import FileSource
 from pyspark_sluice.connector.testing import SourceSuite
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough("half a minute; test_known_contents.py has kills and restarts")
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 

@@ -203,7 +203,7 @@ FOUND_WHILE_READ = [
 
 
 @example(deeds=[*FOUND_WHILE_READ, ("batch", "", 300)])
-@example(deeds=[*FOUND_WHILE_READ, ("crash", "", ""), ("batch", "", 300)])
+@example(deeds=[*FOUND_WHILE_READ, ("crash", "", ""), ("discover", "", ""), ("batch", "", 300)])
 @pytest.mark.parametrize("on_overwrite", [OnOverwrite.REPROCESS, OnOverwrite.IGNORE])
 @given(deeds=DEEDS)
 @settings(max_examples=300, deadline=None)
