@@ -45,11 +45,17 @@ Force = Annotated[
     ),
 ]
 Matching = Annotated[
-    str, typer.Option("--matching", help="Select only paths that match a pattern with * ? [].")
+    str,
+    typer.Option(
+        "--matching", metavar="PATTERN", help="Select only paths that match a pattern with * ? []."
+    ),
 ]
 
 StorageOptions = Annotated[
-    str, typer.Option("--storage-options", help="Use the query's storageOptions: a JSON object.")
+    str,
+    typer.Option(
+        "--storage-options", metavar="JSON", help="Use the query's storageOptions: a JSON object."
+    ),
 ]
 
 
@@ -57,9 +63,9 @@ StorageOptions = Annotated[
 class SharedArguments:
     """The arguments that every command about a source accepts."""
 
-    source_name: Annotated[str, typer.Option(help="Select the source with this sourceName.")] = (
-        "source"
-    )
+    source_name: Annotated[
+        str, typer.Option(metavar="NAME", help="Select the source with this sourceName.")
+    ] = "source"
     storage_options: StorageOptions = "{}"
 
 
@@ -96,7 +102,9 @@ class EditArguments(ViewArguments):
 class OrderArguments(EditArguments):
     """A command that orders something for the next start of a query."""
 
-    reason: Annotated[str, typer.Option(help="Store this reason in the permanent record.")] = ""
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Store this reason in the permanent record.")
+    ] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,19 +121,22 @@ class EventTimeArguments:
     event_time: Annotated[
         str,
         typer.Option(
+            metavar="START..END",
             help="Select only files whose path names a time in START..END, the end not included: "
-            "2026-01-02..2026-01-09. All of them are listed."
+            "2026-01-02..2026-01-09. All of them are listed.",
         ),
     ] = ""
     event_time_pattern: Annotated[
         str,
         typer.Option(
+            metavar="PATTERN",
             help="Find the time in paths by this pattern, such as {yyyy}/{MM}/{dd}/{HH}; without "
-            "it, Hive partitions name the time."
+            "it, Hive partitions name the time.",
         ),
     ] = ""
     time_zone: Annotated[
-        str, typer.Option(help="Read the times in paths in this zone, UTC by default.")
+        str,
+        typer.Option(metavar="ZONE", help="Read the times in paths in this zone, UTC by default."),
     ] = ""
 
 

@@ -25,8 +25,9 @@ class ProcessArguments:
     config: Annotated[
         str,
         typer.Option(
+            metavar="FILE",
             help="Read the feeds of this configuration file. A call that names no feed takes "
-            "sluice.toml, if it is there."
+            "sluice.toml, if it is there.",
         ),
     ] = ""
     only: Annotated[
@@ -36,6 +37,7 @@ class ProcessArguments:
     workers: Annotated[
         int | None,
         typer.Option(
+            metavar="NUMBER",
             help="Use this many processes. By default one for each core, and none for a small "
             "batch.",
             min=1,
@@ -45,7 +47,10 @@ class ProcessArguments:
         bool, typer.Option("--dry-run", help="Show the first batch, and read and change nothing.")
     ] = False
     spark: Annotated[
-        str, typer.Option(help="Run as a Spark query with this master, such as local[4].")
+        str,
+        typer.Option(
+            metavar="MASTER", help="Run as a Spark query with this master, such as local[4]."
+        ),
     ] = ""
     as_json: Json = False
     log_format: Annotated[
@@ -56,15 +61,18 @@ class ProcessArguments:
     ] = "text"
     metrics_port: Annotated[
         int | None,
-        typer.Option(help="Serve metrics for Prometheus at this port.", min=0, max=65535),
+        typer.Option(
+            metavar="PORT", help="Serve metrics for Prometheus at this port.", min=0, max=65535
+        ),
     ] = None
     metrics_address: Annotated[
-        str, typer.Option(help="Serve them at this address of the machine.")
+        str, typer.Option(metavar="ADDRESS", help="Serve them at this address of the machine.")
     ] = "127.0.0.1"
     metrics_file: Annotated[
         str,
         typer.Option(
-            help="Write metrics into this file, such as for the node exporter: NAME.prom."
+            metavar="FILE",
+            help="Write metrics into this file, such as for the node exporter: NAME.prom.",
         ),
     ] = ""
 
@@ -75,39 +83,52 @@ class RunArguments(ProcessArguments):
 
     path: Annotated[
         str,
-        typer.Argument(metavar="[PATH]", help="Read the files below this directory or URL."),
+        typer.Argument(metavar="PATH", help="Read the files below this directory or URL."),
     ] = ""
     to: Annotated[
         str,
-        typer.Option(help="Write to delta:URL, iceberg:CATALOG.TABLE, or parquet:URL (manifests)."),
+        typer.Option(
+            metavar="TABLE",
+            help="Write to delta:URL, iceberg:CATALOG.TABLE, or parquet:URL (manifests).",
+        ),
     ] = ""
     checkpoint: Annotated[
-        str, typer.Option(help="Use this checkpointLocation, which a Spark query may have begun.")
+        str,
+        typer.Option(
+            metavar="CHECKPOINT",
+            help="Use this checkpointLocation, which a Spark query may have begun.",
+        ),
     ] = ""
     file_format: Annotated[
-        str, typer.Option("--format", help="Read files of this format (fileFormat).")
+        str,
+        typer.Option("--format", metavar="FORMAT", help="Read files of this format (fileFormat)."),
     ] = "json"
     schema: Annotated[
         str,
         typer.Option(
+            metavar="COLUMNS",
             help="Read these columns, such as 'id long, name string'. Without it, the schema is "
-            "inferred and evolves."
+            "inferred and evolves.",
         ),
     ] = ""
     once: Annotated[
         bool, typer.Option("--once", help="Stop when all existing files are read: the default.")
     ] = False
     every: Annotated[
-        str, typer.Option(help="Check for new files at this interval, such as 60s.")
+        str,
+        typer.Option(metavar="DURATION", help="Check for new files at this interval, such as 60s."),
     ] = ""
     option: Annotated[
         list[str] | None,
-        typer.Option(help="Give any option of the source, as name=value. Repeat it."),
+        typer.Option(
+            metavar="NAME=VALUE", help="Give any option of the source, as name=value. Repeat it."
+        ),
     ] = None
     wait: Annotated[
         str,
         typer.Option(
-            help="Wait this long, such as 10m, for another run on this checkpoint to end."
+            metavar="DURATION",
+            help="Wait this long, such as 10m, for another run on this checkpoint to end.",
         ),
     ] = ""
     take_over: Annotated[
@@ -133,8 +154,9 @@ class RunArguments(ProcessArguments):
     task_timeout: Annotated[
         str,
         typer.Option(
+            metavar="DURATION",
             help="Stop a process that has not finished its task after this time, such as 30m, and "
-            "try the task again."
+            "try the task again.",
         ),
     ] = ""
 

@@ -20,7 +20,8 @@ from ..state_argument import parsed_options, parsed_storage_options
 def audit(
     arguments: ViewArguments,
     table: Annotated[
-        str, typer.Option(help="Compare with this table, as --to names it: delta:URL.")
+        str,
+        typer.Option(metavar="TABLE", help="Compare with this table, as --to names it: delta:URL."),
     ],
     expect: Annotated[
         str,

@@ -24,7 +24,8 @@ from .table_batches import checkpoint_of_table
 Rewrite = Annotated[
     list[str] | None,
     typer.Option(
-        help="Replace the beginning of paths, as OLD=NEW, if files were moved. Repeat it for more."
+        metavar="OLD=NEW",
+        help="Replace the beginning of paths, as OLD=NEW, if files were moved. Repeat it for more.",
     ),
 ]
 
@@ -38,8 +39,9 @@ class _Import(SharedArguments):
     option: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME=VALUE",
             help="Use this option of the new query that selects files, as NAME=VALUE, such as "
-            "pathGlobFilter=*.json. Repeat it for more options."
+            "pathGlobFilter=*.json. Repeat it for more options.",
         ),
     ] = None
     rewrite: Rewrite = None
@@ -77,27 +79,30 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
     arguments: ViewArguments,
     new: New,
     at: Annotated[
-        str, typer.Option(help="Start after this checkpoint: 42, or 42-3 of epoch 3.")
+        str, typer.Option(metavar="ID", help="Start after this checkpoint: 42, or 42-3 of epoch 3.")
     ] = "",
     at_time: Annotated[
         str,
         typer.Option(
+            metavar="TIME",
             help="Start after the newest checkpoint that was cut by then: ISO 8601, in UTC if it "
-            "names no zone."
+            "names no zone.",
         ),
     ] = "",
     matching: Annotated[
         str,
         typer.Option(
+            metavar="PATTERN",
             help="Read only files whose paths match a pattern with * ? []; other files that the "
-            "state knows count as seen."
+            "state knows count as seen.",
         ),
     ] = "",
     at_table: Annotated[
         str,
         typer.Option(
+            metavar="TABLE",
             help="Start after the query's newest batch in this table, as --to names it: after the "
-            "table was restored."
+            "table was restored.",
         ),
     ] = "",
     rewrite: Rewrite = None,
@@ -151,7 +156,10 @@ def import_spark(
     ],
     arguments: _Import,
     source: Annotated[
-        str, typer.Option(help="Select one of the query's sources: a folder in sources/.")
+        str,
+        typer.Option(
+            metavar="NAME", help="Select one of the query's sources: a folder in sources/."
+        ),
     ] = "",
     continue_query: ContinueQuery = False,
 ) -> Answer:
@@ -175,7 +183,9 @@ def import_auto_loader(
         ),
     ],
     arguments: _Import,
-    source_id: Annotated[str, typer.Option(help="Use only rows with this source_id.")] = "",
+    source_id: Annotated[
+        str, typer.Option(metavar="ID", help="Use only rows with this source_id.")
+    ] = "",
     all_processed: Annotated[
         bool,
         typer.Option(

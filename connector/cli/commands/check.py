@@ -142,7 +142,7 @@ def _look_at_table(feed: Feed) -> str:
 
 def check(
     config: Annotated[
-        str, typer.Option(help="Check this configuration file of `sluice run`.")
+        str, typer.Option(metavar="FILE", help="Check this configuration file of `sluice run`.")
     ] = DEFAULT_FILE,
     json_schema: Annotated[
         bool,

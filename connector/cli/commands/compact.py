@@ -132,14 +132,16 @@ def compact(
         typer.Option(
             # Spark keeps as many batches in its own logs by default (minBatchesToRetain).
             min=100,
+            metavar="NUMBER",
             help="Keep this many checkpoints.",
         ),
     ] = 100,
     retain_for: Annotated[
         str,
         typer.Option(
+            metavar="DURATION",
             help="Also keep younger checkpoints than this, the query's retainCheckpointsFor, such "
-            "as 7d."
+            "as 7d.",
         ),
     ] = "0",
 ) -> Answer:

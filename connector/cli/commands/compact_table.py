@@ -17,7 +17,7 @@ from ..state_argument import parsed, parsed_storage_options
 def compact_table(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="Use this table: delta:URL.")],
     target_bytes: Annotated[
-        str, typer.Option(help="Write files of about this size, such as 128m.")
+        str, typer.Option(metavar="SIZE", help="Write files of about this size, such as 128m.")
     ] = "128m",
     storage_options: StorageOptions = "{}",
 ) -> Answer:

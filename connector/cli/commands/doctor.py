@@ -35,18 +35,24 @@ class DoctorArguments(SharedArguments):
     state: Annotated[
         str,
         typer.Argument(
-            metavar="[STATE]",
+            metavar="STATE",
             help="Check this state directory or checkpointLocation, which need not exist yet.",
         ),
     ] = ""
-    path: Annotated[str, typer.Option(help="Check the path that the query loads.")] = ""
+    path: Annotated[
+        str, typer.Option(metavar="PATH", help="Check the path that the query loads.")
+    ] = ""
     to: Annotated[
-        str, typer.Option(help="Check the place of this table, such as delta:URL or parquet:URL.")
+        str,
+        typer.Option(
+            metavar="TABLE", help="Check the place of this table, such as delta:URL or parquet:URL."
+        ),
     ] = ""
     option: Annotated[
         list[str] | None,
         typer.Option(
-            help="Check with this option of the query, as NAME=VALUE. Repeat it for more options."
+            metavar="NAME=VALUE",
+            help="Check with this option of the query, as NAME=VALUE. Repeat it for more options.",
         ),
     ] = None
     spark: Annotated[
@@ -54,7 +60,8 @@ class DoctorArguments(SharedArguments):
         typer.Option("--spark", help="Start a session, and run the checks in its tasks as well."),
     ] = False
     master: Annotated[
-        str, typer.Option(help="Use this master for that session; implies --spark.")
+        str,
+        typer.Option(metavar="MASTER", help="Use this master for that session; implies --spark."),
     ] = ""
 
 

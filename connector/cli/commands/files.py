@@ -20,15 +20,17 @@ def files(
     view: Annotated[
         str,
         typer.Option(
-            help="Show this view: splits, skipped, quarantine, checkpoints, readers, schemas."
+            metavar="VIEW",
+            help="Show this view: splits, skipped, quarantine, checkpoints, readers, schemas.",
         ),
     ] = "files",
     in_state: Annotated[
-        str, typer.Option(help="Show only rows in this state: pending, read, ...")
+        str, typer.Option(metavar="STATE", help="Show only rows in this state: pending, read, ...")
     ] = "",
     matching: Matching = "",
     limit: Annotated[
-        int, typer.Option(help="Print at most this many rows; 0 means all.", min=0)
+        int,
+        typer.Option(metavar="NUMBER", help="Print at most this many rows; 0 means all.", min=0),
     ] = 0,
 ) -> Answer:
     """List all files that were ever seen, with their state.

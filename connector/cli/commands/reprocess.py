@@ -54,7 +54,11 @@ def requeue(
     quarantined: Quarantined = False,
     in_state: Annotated[
         str,
-        typer.Option("--in-state", "--state", help="Select only files in this state: read, ..."),
+        typer.Option(
+            "--in-state",
+            metavar="STATE",
+            help="Select only files in this state: read, ...",
+        ),
     ] = "",
     skip_missing: SkipMissing = False,
     replace: Replace = False,
@@ -83,11 +87,14 @@ def requeue(
 
 def rewind(
     order: FileOrderArguments,
-    to: Annotated[str, typer.Option(help="Go back to this checkpoint: 42 or 42-3.")] = "",
+    to: Annotated[
+        str, typer.Option(metavar="ID", help="Go back to this checkpoint: 42 or 42-3.")
+    ] = "",
     to_time: Annotated[
         str,
         typer.Option(
-            help="Go back to the newest checkpoint that was cut by this time, in ISO 8601."
+            metavar="TIME",
+            help="Go back to the newest checkpoint that was cut by this time, in ISO 8601.",
         ),
     ] = "",
     skip_missing: SkipMissing = False,
@@ -150,9 +157,10 @@ def reread(
     to: Annotated[
         str,
         typer.Option(
+            metavar="TABLE",
             help="Check that this table does not have the batch: delta:URL, iceberg:CATALOG.TABLE "
             "or parquet:URL, as in run. Not needed if the data files are in the directory of a "
-            "Delta table or next to manifests."
+            "Delta table or next to manifests.",
         ),
     ] = "",
     not_in_sink: Annotated[

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def run(arguments: RunArguments) -> None:
     """Read new files into a table, without Spark.
 
-    With --config, read all feeds of a file in one process.
+    Needs PATH, --to and --checkpoint. With --config, reads all feeds of a file in one process.
 
     Ends with 0; with 1 if a person is needed; with 2 if the call or the file is wrong; and with 75
     to be tried again: another run is at work, or a store does not answer.

@@ -28,8 +28,9 @@ def sweep(
     table: Annotated[
         list[str],
         typer.Option(
+            metavar="TABLE",
             help="Report committed files that this table does not have: a Delta table, the "
-            "directory of tables.manifest, or an Iceberg *.metadata.json. Repeat it for more."
+            "directory of tables.manifest, or an Iceberg *.metadata.json. Repeat it for more.",
         ),
     ] = [],  # noqa: B006 - typer wants a list
     yes: Yes = False,

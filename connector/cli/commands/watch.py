@@ -140,10 +140,16 @@ def _problems(status: dict[str, Any]) -> dict[str, str]:
 def watch(
     arguments: ViewArguments,
     interval: Annotated[
-        float, typer.Option(help="Wait this many seconds between two updates.", min=0.1)
+        float,
+        typer.Option(
+            metavar="SECONDS", help="Wait this many seconds between two updates.", min=0.1
+        ),
     ] = 2.0,
     count: Annotated[
-        int, typer.Option(help="Stop after this many updates; 0 means no limit.", min=0)
+        int,
+        typer.Option(
+            metavar="NUMBER", help="Stop after this many updates; 0 means no limit.", min=0
+        ),
     ] = 0,
 ) -> Generator[Answer, None, None]:
     """Show the status live, with trend and estimated end.

@@ -240,14 +240,14 @@ def test_other_libraries_take_the_rows_of_a_batch_and_a_notebook_shows_the_repor
     taken = []
 
     def sink(batch, _):
-        rows = batch
         with duckdb.connect() as connection:
-            ((total,),) = connection.execute("SELECT sum(id) FROM rows").fetchall()
-        taken.extend([pa.table(rows).num_rows, pl.DataFrame(rows).height, int(total)])
+            ((total,),) = connection.execute("SELECT sum(id) FROM batch").fetchall()
+        frames = pl.DataFrame(batch), batch.reader().read_pandas()
+        taken.extend([pa.table(batch).num_rows, *map(len, frames), int(total)])
 
     options = query.options(writeTo=str(tmp_path / "files"))
     report = run(**keywords(options), to=sink)
-    assert taken == [10, 10, 45]
+    assert taken == [10, 10, 10, 45]
     html = report._repr_html_()
     assert "run finished: 1 batch, 10 rows" in html
     assert "<td>10</td>" in html
