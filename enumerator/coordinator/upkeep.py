@@ -10,7 +10,7 @@ that, and says what it still needs of the state.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -128,7 +128,7 @@ class Upkeep:
             parts.epoch,
             parts.check_still_ours,
             parts.attachments,
-            enumerator.attachments_in_use,
+            self._attachments_in_use,
             self._settings.commits_go,
         )
         self._was_overdue = False
@@ -294,6 +294,14 @@ class Upkeep:
     def _rested(self, *_: object) -> None:
         self.is_busy = False
         self._go()
+
+    def _attachments_in_use(self) -> Collection[str]:
+        # First those of the enumerator: a cut hands some over to its checkpoint.
+        mine = set(self._enumerator.attachments_in_use())
+        with self._threads.lock:
+            headers = [record.checkpoint.header for record in self._flight.cut_records]
+        # One that is not published yet is in no directory.
+        return mine.union(each.name for header in headers for each in header.attachments)
 
     def _prune(self, head: CheckpointRef, needed: int) -> None:
         count = max(self._settings.retained_checkpoints, needed)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents import heartbeat
+from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.commands.status import status_lines, status_of
@@ -130,6 +131,26 @@ def test_a_base_contains_no_file_that_its_checkpoint_does_not_know(monkeypatch):
     ]
     pending = [split.file.path for split in ledger.pending]
     assert sorted([*assigned, *pending]) == sorted(file.path for file in world.files)
+
+
+def test_what_a_checkpoint_names_is_in_use_before_it_is_published(monkeypatch):
+    in_use = []
+
+    class Store(MemoryStateStore):
+        def publish(self, name, data):
+            if name.startswith("checkpoints/"):
+                in_use.extend(opened(query.coordinator).upkeep._retention._in_use())
+            super().publish(name, data)
+
+    world, store = World(), Store()
+    (named,) = Attachments(store, 1).publish(("absent.arrow", b""))
+    monkeypatch.setattr(RowSource, "attachments_of", lambda *_: [named])
+    query = Turned(world, store)
+    world.land(1, 0)
+    query.coordinator._open(NO_CHECKPOINT)
+    query.discover()
+    assert query.coordinator.latest(NO_CHECKPOINT) != NO_CHECKPOINT
+    assert in_use == [named.name]
 
 
 SETTINGS = CoordinatorSettings(

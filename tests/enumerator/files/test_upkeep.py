@@ -134,6 +134,45 @@ def test_a_run_that_is_gone_is_named_where_nothing_is_left_below_its_base(tmp_pa
         query.start().latest(query.ref)
 
 
+REPLACING = {
+    "onOverwrite": "replace",
+    "onDelete": "retract",
+    "writeFileColumn": "file",
+    "discoveryInterval": "10",
+}
+
+
+def test_a_deletion_that_ends_late_spares_the_times_of_absent_files_that_a_restart_reads(tmp_path):
+    (tmp_path / "in").mkdir()
+    query = Query(tmp_path / "in")
+    query.land(3)
+    places = {"path": "in", "writeTo": "out", "checkpointLocation": "ck"}
+    options = {name: str(tmp_path / place) for name, place in places.items()} | REPLACING
+    source = FileSource(parse_options(options, streaming=True), pa.schema([("id", pa.int64())]))
+    query.settings = CoordinatorSettings(BatchLimits(), 1, commit_patience=0.0)
+    coordinator = Coordinator(source, query.store, query.settings)
+
+    def next_batch():
+        before = query.ref
+        wait_until(lambda: coordinator.latest(before) != before)
+        query.ref = coordinator.latest(before)
+        coordinator.assignments(before, query.ref)
+
+    next_batch()
+    complete = query.ref
+    # Each of these batches names another object: since when more files are absent.
+    for name in ("0000.json", "0001.json"):
+        before = query.ref
+        (query.directory / name).unlink()
+        next_batch()
+    opened(coordinator).upkeep._prune(complete, 0)
+    coordinator.close()
+    # A kill before the host has written the last one into its log.
+    coordinator = Coordinator(source, query.store, query.settings)
+    coordinator.assignments(complete, before)
+    coordinator.close()
+
+
 FILES = 12
 
 
