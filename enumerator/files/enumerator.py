@@ -380,23 +380,38 @@ class FileSplitEnumerator(LedgerEnumerator):
     @override
     def requeue_splits(self, splits: Sequence[FileSplit]) -> None:
         self.ledger.requeue(splits, int(self._clock() * 1_000_000))
+        files = [split.file for split in splits if split.is_whole_file and not split.replaces]
+        self._identify(files, are_ordered=True)
         self._context.request_planning()
 
     @override
     def file_replaced(self, old: FileVersion, new: FileVersion) -> None:
         super().file_replaced(old, new)
-        if self.ledger.contents is not None and self._policy.ledger.digest is not None:
-            self.ledger.contents.being_read.add(new)
-            self._context.call_async(
-                partial(self._policy.ledger.digest, [new]), partial(self._identified, new)
-            )
+        self._identify([new], are_ordered=False)
         self._context.request_planning()
 
+    def _identify(self, files: Sequence[FileVersion], *, are_ordered: bool) -> None:
+        """Find out the contents of pending files that no listing has brought."""
+        contents, digest = self.ledger.contents, self._policy.ledger.digest
+        if contents is None or digest is None:
+            return
+        told = {file: file.digest for file in files if file.digest}
+        self.ledger.identify(told, are_ordered=are_ordered)
+        if unread := [file for file in files if not file.digest]:
+            contents.being_read.update(unread)
+            handler = partial(self._identified, unread, are_ordered)
+            self._context.call_async(partial(digest, unread), handler)
+
     def _identified(
-        self, file: FileVersion, contents: list[str] | None, _: BaseException | None
+        self,
+        files: Sequence[FileVersion],
+        are_ordered: bool,
+        contents: list[str] | None,
+        _: BaseException | None,
     ) -> None:
         # What could not be read is left to a reader, whose options say what that means.
-        self.ledger.identify(file, contents[0] if contents else "")
+        found = dict(zip(files, contents or [""] * len(files), strict=True))
+        self.ledger.identify(found, are_ordered=are_ordered)
         self._context.request_planning()
 
     @override

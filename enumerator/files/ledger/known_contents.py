@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
 from typing import TypeAlias
 
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
@@ -91,6 +92,12 @@ class KnownContents:
         self._waiting = {False: [], True: []}
         repeats, self._repeats = self._repeats, []
         return repeats
+
+    def known_among(self, contents: Iterable[str]) -> set[str]:
+        """Those of these contents that are known."""
+        some = [*{*filter(None, contents)}]
+        known = compress(some, self._seen.are_contents_known(some).tolist())
+        return {*known} | self._taken.intersection(some)
 
     # What becomes of files --------------------------------------------------------------------
 

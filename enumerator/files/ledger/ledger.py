@@ -7,7 +7,7 @@ next batch are objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
@@ -354,17 +354,25 @@ class Ledger:
         keys = SeenKeys.sort(names, versions_in(ranges), end)
         self._add(keys, Portion(ranges, end, now), 0)
 
-    def identify(self, file: FileVersion, content: str) -> None:
-        """The content of a pending file that was not listed in this version."""
+    def identify(self, found: Mapping[FileVersion, str], *, are_ordered: bool) -> None:
+        """The contents of pending files that were not listed; empty where nobody could read it.
+
+        What is ordered is read, though its content be known: then it counts as a file without one.
+        """
         assert self.contents is not None
-        self.contents.being_read.discard(file)
+        self.contents.being_read.difference_update(found)
         self.contents.look_again()
-        waiting = [split for split in self.pending.of_paths({file.path}) if split.file == file]
-        if content and waiting == [whole := FileSplit(file, 0, file.size)]:
-            # The newer row of two about one range counts, and has the content.
-            self.pending.withdraw(byte_ranges_of(waiting))
-            file = SampledFile.of(file, 0, content)
-            self.pending.add(ranges_of([whole._replace(file=file)]))
+        known = self.contents.known_among(found.values()) if are_ordered else ()
+        wanted = {
+            file: content for file, content in found.items() if content and content not in known
+        }
+        waiting = self.pending.of_paths({file.path for file in wanted})
+        chosen = [s for s in waiting if s.file in wanted and s.is_whole_file and not s.replaces]
+        # The newer row of two about one range counts, and has the content.
+        self.pending.withdraw(byte_ranges_of(chosen))
+        files = [SampledFile.of(split.file, 0, wanted[split.file]) for split in chosen]
+        pairs = zip(chosen, files, strict=True)
+        self.pending.add(ranges_of([split._replace(file=file) for split, file in pairs]))
 
     def _learn_times(self, splits: Sequence[FileSplit]) -> None:
         """Learn those of files that were not sifted, at once; under the lock, but they are few."""
@@ -377,7 +385,11 @@ class Ledger:
         """These become pending, as far as they are not: what is pending is a set of bytes."""
         if replacing := [self._as_found(split) for split in splits if split.replaces]:
             self._replace(replacing, now)
-        wanted = byte_ranges_of(split for split in splits if not split.replaces)
+        # An order may name files with their contents, which would keep them from being read.
+        bare = (
+            s._replace(file=SampledFile.of(FileVersion(*s.file), s.file.sample)) for s in splits
+        )
+        wanted = byte_ranges_of(split for split in bare if not split.replaces)
         self._learn(list(wanted), now)
         self._unskip(wanted)
         # What waits already is read once, however often it is ordered.

@@ -269,3 +269,30 @@ def test_objects_in_buckets_are_known_by_their_contents(tmp_path, server, bucket
     server.put(bucket, "in/3.json", b'{"v": 1}\n')
     server.put(bucket, "in/4.json", b'{"v": 2}\n')
     assert read(landing, **options) == [1, 2]
+
+
+def test_a_rewind_reads_files_again_whose_content_is_known(landing):
+    landing.json("1.json", {"v": 1})
+    assert read(landing) == [1]
+    landing.json("2.json", {"v": 2})
+    assert read(landing) == [1, 2]
+    main(["rewind", str(landing.checkpoint), "--to", "1", "--yes"])
+    assert read(landing) == [1, 2, 2]
+    landing.json("3.json", {"v": 2})
+    assert read(landing) == [1, 2, 2]
+
+
+def test_a_file_that_is_read_by_an_order_is_known_by_its_content(landing, monkeypatch):
+    returns = {"onSplitError": "return", "maxSplitAttempts": "1", "writeSchema": "v long"}
+
+    def refusing(self, split):
+        raise SplitReadError("cannot be read", split.file.path, "a fault", "none", "Wait.")
+
+    landing.json("1.json", {"v": 1})
+    with monkeypatch.context() as patch:
+        patch.setattr(FileSplitReader, "_batches", refusing)
+        landing.run(**BY_CONTENT, **returns)
+    main(["requeue", str(landing.checkpoint), "--quarantined", "--yes"])
+    assert read(landing, **returns) == [1]
+    landing.json("2.json", {"v": 1})
+    assert read(landing, **returns) == [1]
