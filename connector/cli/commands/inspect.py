@@ -101,7 +101,10 @@ def inspected_lines(details: dict[str, Any]) -> dict[str, str]:
 def inspect(
     arguments: ViewArguments,
     checkpoint: Annotated[
-        str, typer.Argument(help="Show the checkpoint with this id, or id-epoch: 42 or 42-3.")
+        str,
+        typer.Argument(
+            metavar="ID", help="Show the checkpoint with this id, or id-epoch: 42 or 42-3."
+        ),
     ],
 ) -> Answer:
     """Show one checkpoint, and what its readers committed.

@@ -45,7 +45,10 @@ def _sections(page: str) -> Iterator[tuple[str, str]]:
 
 def runbook(
     words: Annotated[
-        str, typer.Argument(help="Show the sections whose heading contains this: FencedError.")
+        str,
+        typer.Argument(
+            metavar="WORDS", help="Show the sections whose heading contains this: FencedError."
+        ),
     ] = "",
 ) -> Answer:
     """Show what to do about an error or an alert.
