@@ -8,7 +8,7 @@ come last.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
@@ -23,6 +23,7 @@ from ..api import SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from .discovery.selection.event_times import FileTimes
 from .ledger.ledger import NewFiles
+from .ledger.new_files import filter_rows
 
 _NAMED: Final = 10
 """Late files, and those without a time, that are named in the progress and in the state: the
@@ -147,7 +148,8 @@ class EventTimeBatches(BatchOrder):
         elif listing.ranges.num_rows:
             self.is_waiting = True
         self._count_timeless(listing)
-        late = self._late_in(listing)
+        by_row = self._late_in(listing)
+        late = list(by_row.values())
         if not late:
             return listing
         self._late += len(late)
@@ -161,8 +163,9 @@ class EventTimeBatches(BatchOrder):
         if self._policy.on_late is OnLateFile.READ:
             return listing
         self._context.quarantine_splits({split.split_id: self._described(split) for split in late})
-        # `found` is in order, so the late ones are at its beginning.
-        return replace(listing, ranges=listing.ranges.slice(len(late)))
+        in_time = np.ones(listing.ranges.num_rows, np.bool_)
+        in_time[list(by_row)] = False
+        return replace(listing, ranges=filter_rows(listing.ranges, in_time))
 
     def _count_timeless(self, listing: NewFiles) -> None:
         # Otherwise a file without a time has failed the query before.
@@ -178,17 +181,22 @@ class EventTimeBatches(BatchOrder):
                 len(paths), "; ".join(paths[:_NAMED]),
             )  # fmt: skip
 
-    def _late_in(self, listing: NewFiles) -> Sequence[FileSplit]:
-        """Return files of `listing`, which is in order, that an earlier batch would have had."""
+    def _late_in(self, listing: NewFiles) -> Mapping[int, FileSplit]:
+        """Return files of `listing`, which is in order, that an earlier batch would have had.
+
+        By their rows. What replaces rows comes when these are there: it is never late, and what it
+        replaces would otherwise leave the table without it.
+        """
         if self._reached is None:
-            return ()
-        late: list[FileSplit] = []
+            return {}
+        late: dict[int, FileSplit] = {}
         for at in range(listing.ranges.num_rows):
             # One at a time: mostly the first file is in time, and no other has to be looked at.
             (split,) = splits_in(listing.ranges.slice(at, 1))
             if self._time(split) >= self._reached - self._policy.skew:
                 break
-            late.append(split)
+            if not split.replaces:
+                late[at] = split
         return late
 
     def _described(self, split: FileSplit) -> str:

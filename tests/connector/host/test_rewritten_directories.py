@@ -234,3 +234,18 @@ def test_a_marker_in_a_directory_that_a_link_leads_to_counts(landing, job, tmp_p
     job.write("one", 10)
     landing.run(**REWRITES)
     assert seen(landing) == [*before, [3, 10]]
+
+
+def test_a_directory_whose_time_has_passed_is_rewritten_in_one_commit(landing, job):
+    options = {**REWRITES, "fileOrder": "eventTime", "onLateFile": "quarantine"}
+    for day in (1, 2):
+        job.write(f"date=2026-01-0{day}", day)
+    shutil.rmtree(landing.data / "one")
+    shutil.rmtree(landing.data / "two")
+    landing.checkpoint, landing.table = landing.data.parent / "ck2", landing.data.parent / "t2"
+    landing.run(**options)
+    before = seen(landing)
+    assert before[-1] == [1, 2]
+    job.rewrite("date=2026-01-01", 10)
+    landing.run(**options)
+    assert seen(landing) == [*before, [2, 10]]
