@@ -9,9 +9,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from typing_extensions import override
 
 from ...checkpoint_meta.documents.orders import Order
-from ...checkpoint_meta.files.file_columns import FileSplitSerializer, Numbers
+from ...checkpoint_meta.files.file_columns import FileSplitSerializer, Flags, Numbers
 from ...checkpoint_meta.index.fingerprints import (
     Names,
     SeenKeys,
@@ -22,7 +23,7 @@ from ...checkpoint_meta.index.fingerprints import (
     versions_in,
     versions_of,
 )
-from ...enumerator.files.discovery.api import Discovery, KnownFiles
+from ...enumerator.files.discovery.api import Discovery, FoundFiles, KnownFiles
 from ...enumerator.files.ledger.index_merge import release_free_memory
 from ...enumerator.files.ledger.seen_files import SeenFiles, Tail
 from ..query.file_rows import recorded_rows
@@ -114,11 +115,8 @@ class KnownToState:
 
     def in_books(self) -> KnownFiles:
         """Files that count as found, whether they are still there or not."""
-        is_found = self.kind != RETRACTED
-        octets = np.zeros(int(np.count_nonzero(is_found)), np.uint8)
-        return SeenFiles(
-            tails=[Tail(SeenKeys(self.keys.names.take(is_found), None, None, octets), ())]
-        )
+        names = self.keys.names.take(self.kind != RETRACTED)
+        return _InBooks(tails=[Tail(SeenKeys(names, None, None), ())])
 
     @property
     def has_filter(self) -> bool:
@@ -169,6 +167,15 @@ class KnownToState:
         written = [(c.written_files, c.rows) for c in commits if c.written_files is not None]
         is_changed = any(sum(file.rows for file in files) != sum(rows) for files, rows in written)
         return cls(keys, kind, good, bad, filtered, _again(orders), options, is_changed)
+
+
+class _InBooks(SeenFiles):
+    """What changed is no news: a listing would tell of each such file."""
+
+    @override
+    def compare(self, files: FoundFiles) -> tuple[Flags, Flags]:
+        is_known = self.are_known(files.paths)
+        return is_known, np.zeros(len(is_known), np.bool_)
 
 
 def _ledger(view: StateView, places: Places) -> tuple[SeenKeys, Sequence[pa.Table], pa.Table]:

@@ -84,11 +84,12 @@ class _Partition:
 
     def add(self, rows: pa.RecordBatch, size: int) -> None:
         """Take rows of so many bytes."""
+        # Before they are there: a large batch costs little by itself, and is not copied.
+        if self.apart + size > _TOGETHER:
+            self._put_together()
         self.batches.append(rows)
         self.size += size
         self.apart += size
-        if self.apart >= _TOGETHER:
-            self._put_together()
 
     def take(self, schema: pa.Schema) -> pa.Table:
         """Hand out the rows that wait."""

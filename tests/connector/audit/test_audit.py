@@ -21,6 +21,7 @@ from pyspark_sluice.connector.query.file_rows import UNKNOWN, FileRows, Recorded
 from pyspark_sluice.connector.views.files import files
 from pyspark_sluice.connector.views.splits import splits
 from pyspark_sluice.connector.views.state_view import StateView
+from pyspark_sluice.enumerator.files.discovery.local.local_tree import LocalTree
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.connector.host.landing import Landing
 
@@ -248,6 +249,20 @@ def test_rows_of_a_file_that_the_query_does_not_know_are_named(query):
     assert query.differences() == {"in the table, though not read": ["new.json"]}
     assert query.answer(code=1)["rows"]["others"] == 1
     assert "\nrows of no file that is known: 1\n" in query.told(code=1)
+
+
+def test_one_pass_over_the_input_suffices_where_the_state_knows_all_of_it(query, monkeypatch):
+    passes, listed = [], LocalTree.list_files
+
+    def list_files(*arguments):
+        passes.append(arguments)
+        return listed(*arguments)
+
+    monkeypatch.setattr(LocalTree, "list_files", list_files)
+    # What has changed since is known all the same.
+    query.file("f2.json", rows=9)
+    assert query.answer()["differences"] == []
+    assert len(passes) == 1
 
 
 def test_a_file_that_grew_after_it_was_read_is_named(query):

@@ -54,6 +54,19 @@ def landed(folder, schema, *columns, **options):
     return made.finish()
 
 
+def test_small_batches_are_put_together_and_large_ones_are_not_copied(monkeypatch):
+    small, large = rows(PLAIN, [1], ["a"]), rows(PLAIN, [2], ["b" * 100])
+    monkeypatch.setattr(writer_module, "_TOGETHER", 100)
+    partition = writer_module._Partition(())
+    for batch in (small, small, large, small, small):
+        partition.add(batch, batch.nbytes)
+    chunks = partition.take(PLAIN).to_batches()
+    assert [chunk.num_rows for chunk in chunks] == [2, 1, 2]
+    assert (
+        chunks[1].column("text").buffers()[2].address == large.column("text").buffers()[2].address
+    )
+
+
 def ids(files):
     return sorted(i for file in files for i in pq.read_table(file.path)["id"].to_pylist())
 
