@@ -75,6 +75,7 @@ def _rules(options: str, *needs: Sequence[Any], value: object = None) -> Sequenc
     return [Rule(name, value, *need) for name in options.split() for need in needs]
 
 
+_ROWS_LEAVE = ", since a content whose rows have left the table would count as known"
 _TABLE_HAS_FILES = ", since the table has the files themselves"
 _NOT_IN_ROWS = ", since malformed records are not in the rows"
 _LINES = ", since it needs lines that each are a record"
@@ -158,9 +159,9 @@ OF_FILES: Final = (
         (
             "on_overwrite",
             (OnOverwrite.IGNORE, OnOverwrite.REPROCESS, OnOverwrite.FAIL),
-            ", since a content whose rows have left the table would count as known",
+            _ROWS_LEAVE,
         ),
-        ("on_delete", ("ignore",), ", for the same reason"),
+        ("on_delete", ("ignore",), _ROWS_LEAVE),
         ("write_copy", ("always",), _TABLE_HAS_FILES),
         value="content",
     ),

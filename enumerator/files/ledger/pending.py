@@ -381,14 +381,13 @@ class PendingRanges:
         self.bytes += sum(split.length for split in splits)
         self._chunks.append(chunk)
 
-    def unpark(self) -> bool:
-        """Let all that was parked be taken; False if nothing was."""
+    def unpark(self) -> None:
+        """Let all that was parked be taken."""
         parked = [chunk for chunk in self._chunks if chunk.is_parked and len(chunk)]
         for chunk in parked:
             self._chunks.remove(chunk)
             self._rows[False] -= len(chunk)
             self._insert(self.sort(chunk.rows()), fresh=chunk.fresh, returned=False)
-        return bool(parked)
 
     # Orders ---------------------------------------------------------------------------------
 
