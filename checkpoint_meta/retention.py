@@ -77,7 +77,7 @@ class Retention:
         if oldest is not None and floor is not None:
             self._headers = {ref: header for ref, header in self._headers.items() if ref >= floor}
             self._prune_below(oldest, floor)
-        self._prune_attachments(head)
+        self._prune_attachments()
 
     def _prune_below(self, oldest: CheckpointRef, floor: CheckpointRef) -> None:
         def old(refs: Iterable[CheckpointRef]) -> list[CheckpointRef]:
@@ -179,34 +179,28 @@ class Retention:
             return False
         return True
 
-    def _prune_attachments(self, head: CheckpointRef) -> None:
+    def _prune_attachments(self) -> None:
         # Listed before anything that may refer to them: what is published later is not listed.
         there = {leaf: _epoch_of(leaf) for leaf in self._store.list(INDEX)}
-        # Before what is published: a checkpoint that was only cut may be published meanwhile.
-        in_use = self._in_use()
-        referred = self._all_referred(head)
+        referred = self._all_referred()
         if referred is None:
             return
-        kept = referred.union(in_use)
+        kept = referred.union(self._in_use())
         for leaf, epoch in there.items():
             if epoch is not None and leaf not in kept:
                 self._delete(f"{INDEX}/{leaf}", epoch)
 
-    def _all_referred(self, head: CheckpointRef) -> frozenset[str] | None:
+    def _all_referred(self) -> frozenset[str] | None:
         """Return what any base or checkpoint on the chain refers to; None if that is unknown."""
         earlier, self._referred = self._referred, {}
-        try:
-            for ref in self._history.bases():
+        for ref in self._history.bases():
+            try:
                 self._referred[ref] = earlier.get(ref) or _names(
                     self._history.read_base(ref).header
                 )
-            # Those behind the head are not pruned, and a restart may begin with one of them.
-            for ref in self._history.checkpoints():
-                if ref.checkpoint > head.checkpoint:
-                    self._header(ref)
-        except (StateCorruptError, StateMissingError):
-            # Damaged, or just deleted by a query that has written a newer one.
-            return None
+            except (StateCorruptError, StateMissingError):
+                # Damaged, or just deleted by a query that has written a newer one.
+                return None
         return frozenset().union(*self._referred.values(), *map(_names, self._headers.values()))
 
 

@@ -10,11 +10,12 @@ that, and says what it still needs of the state.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
+from ...checkpoint_meta.documents.checkpoint import CheckpointHeader
+from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from ...checkpoint_meta.retention import Retention
 from ...errors import FencedError
 from ..api import SplitEnumerator
@@ -120,6 +121,10 @@ class Upkeep:
         """To be written now."""
         self._new_bases = False
         self._prune_to: CheckpointRef | None = None
+        self._pruned_to = NO_CHECKPOINT
+        """The head of the deletion that is under way, or of the last one."""
+        self._behind: Sequence[CheckpointHeader] = ()
+        """Of checkpoints behind that head that name attachments; replaced as a whole."""
         self.is_busy = False
         """True as long as something is being done."""
         self._retention = Retention(
@@ -154,6 +159,7 @@ class Upkeep:
             there: how many checkpoints are in the directory.
         """
         self._deltas, self._rows = restored.deltas, restored.rows
+        self._behind = [record.checkpoint.header for record in self._flight.cut_records]
         if self._settings.retained_seconds and newest.checkpoint > 0:
             self._began = self._parts.history.header(newest).created / 1e6
         often = self._settings.deltas_per_base
@@ -189,6 +195,8 @@ class Upkeep:
 
     def cut(self, record: CheckpointRecord) -> None:
         """A checkpoint has just been cut. If it is taken back, so is what was frozen with it."""
+        if record.checkpoint.header.attachments:
+            self._behind = [*self._behind, record.checkpoint.header]
         # At the cut, since the next change of the state belongs to the next checkpoint.
         if self._due is None and self._is_due:
             quarantined = self._returned_splits.quarantined_at_cut()
@@ -268,6 +276,7 @@ class Upkeep:
         if self._prune_to is not None:
             hold = (self._prune_to, 0) if self._cleaner is None else self._cleaner.hold()
             if hold is not None:
+                self._pruned_to = hold[0]
                 return _PRUNING, partial(self._prune, *hold)
             self._prune_to, self._new_bases = None, True
         # Not while something is frozen: it would be written twice. What is frozen after it contains
@@ -288,7 +297,8 @@ class Upkeep:
         if doing == _BASE:
             self._due, self._new_bases = None, True
         elif doing == _PRUNING:
-            self._prune_to = None
+            self._prune_to, least = None, self._pruned_to.checkpoint
+            self._behind = [header for header in self._behind if header.checkpoint > least]
         self._rested()
 
     def _rested(self, *_: object) -> None:
@@ -296,12 +306,10 @@ class Upkeep:
         self._go()
 
     def _attachments_in_use(self) -> Collection[str]:
-        # First those of the enumerator: a cut hands some over to its checkpoint.
+        # First those of the enumerator: a cut hands them over to its checkpoint. A deletion looks
+        # at its head and what comes before, and a restart may begin behind it.
         mine = set(self._enumerator.attachments_in_use())
-        with self._threads.lock:
-            headers = [record.checkpoint.header for record in self._flight.cut_records]
-        # One that is not published yet is in no directory.
-        return mine.union(each.name for header in headers for each in header.attachments)
+        return mine.union(each.name for header in self._behind for each in header.attachments)
 
     def _prune(self, head: CheckpointRef, needed: int) -> None:
         count = max(self._settings.retained_checkpoints, needed)

@@ -237,29 +237,6 @@ def test_attachments_of_a_newer_epoch_and_those_of_a_damaged_base_stay():
     assert {a.name for a in old} | {newer.name} <= set(store.list("index"))
 
 
-def test_attachments_of_checkpoints_behind_the_head_stay():
-    store = MemoryStateStore("/ck/sluice")
-    head, attachments, *_ = with_attachments(store)
-    history, (named,) = CheckpointHistory(store), attachments.publish(("absent.arrow", b""))
-
-    def publish(parent, **fields):
-        ref = CheckpointRef(parent.checkpoint + 1, 1)
-        history.publish(document(ref.checkpoint, 1, parent, history=history, **fields))
-        return ref
-
-    behind = publish(head, attachments=[named])
-    prune(store, head, 1)
-    assert named.name in store.list("index")
-    # Once no chain of a later head has its checkpoint, it goes.
-    after = publish(behind)
-    base = publish(after)
-    history.publish_base(document(base.checkpoint, 1, after, "base", history))
-    prune(store, base, 0)
-    assert named.name in store.list("index")
-    prune(store, publish(publish(base)), 0)
-    assert named.name not in store.list("index")
-
-
 def test_a_base_of_which_an_attachment_is_damaged_is_no_floor():
     store = MemoryStateStore("/ck/sluice")
     head, _, old, merged, _ = with_attachments(store)

@@ -49,7 +49,7 @@ class DeletesWhatBasesReferTo(Retention):
 
     part = "upkeep._retention"
 
-    def _all_referred(self, head: CheckpointRef) -> frozenset[str]:
+    def _all_referred(self) -> frozenset[str]:
         return frozenset()
 
 
