@@ -53,8 +53,8 @@ class Absences:
         self._publishing = threading.Lock()
         self.attachment: Attachment | None = None
         """The object that this process has written last."""
-        self.is_news = False
-        """Files are absent of which no checkpoint has the time."""
+        self.is_news = self._is_untold = False
+        """Files are absent of which no checkpoint has the time; untold while a pass goes on."""
 
     def begin(self) -> Marks:
         """A pass begins: what notes the files that it comes to."""
@@ -135,13 +135,17 @@ class Absences:
             return
         with self._publishing:
             (self.attachment,) = self._attachments.publish((ABSENT, self._since.to_bytes()))
-        self._stored, self.is_news = len(self._written), self.is_news or is_news
+        self._stored, self._is_untold = len(self._written), self._is_untold or is_news
 
     def _has_returned(self, before: Names) -> bool:
         if len(before) == len(self._written):
             return False
         others: Flags = self._since.find(before) < 0
         return bool((self._seen.details_of(before.take(others))[1] != GONE).any())
+
+    def notify_entered(self) -> None:
+        """What the pass has found is in the ledger: a checkpoint before would not have it."""
+        self.is_news, self._is_untold = self.is_news or self._is_untold, False
 
     def names_in_use(self) -> Collection[str]:
         """The object that the next checkpoint names."""

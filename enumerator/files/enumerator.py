@@ -266,6 +266,8 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     def _end_pass(self) -> None:
         self._has_discovered = True
+        if self._absences is not None:
+            self._absences.notify_entered()
         # An AvailableNow run reads what its one pass has found.
         if not self._context.bounded:
             rest = self._discovery.rest(self._pass_seconds) if self._pass_new < _MANY else 0.0
