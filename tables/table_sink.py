@@ -237,11 +237,9 @@ class TableSink(ABC):
 
     def _with_end(self, table: Any, batch: WrittenBatch) -> WrittenBatch:
         forked = batch.origin.forked
-        return (
-            batch
-            if forked is None
-            else replace(batch, continues=self._end_of(table, forked.lineage))
-        )
+        if forked is None:
+            return batch
+        return replace(batch, continues=self._end_of(table, forked.lineage))
 
     def has(self, lineage: str, checkpoint: int) -> bool:
         """True if the table has a query's batch that ends with this checkpoint, or a later one."""

@@ -1,9 +1,9 @@
 """Directories whose files are all in the state of one checkpoint: spares a start their listing.
 
 A record says that a directory with these times held nothing but files that the checkpoint knows, or
-that their names leave out. This stays true whatever becomes of the state or the query, so whoever
-finds both the directory and the checkpoint as they were may rely on it. Nothing depends on a record
-that is missing or damaged.
+that their names leave out. This stays true whatever becomes of the state or the query, so a
+start that finds both the directory and the checkpoint as they were may rely on it. Nothing depends
+on a record that is missing or damaged.
 """
 
 from __future__ import annotations

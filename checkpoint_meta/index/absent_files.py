@@ -1,4 +1,4 @@
-"""The times of files that are known and that listings do not have: one object, written anew."""
+"""The times of files that are known and that listings do not have: one object, written whole."""
 
 from __future__ import annotations
 

@@ -264,11 +264,11 @@ class SeenKeys:
 
     @property
     def file_count(self) -> int:
-        """How many are files."""
+        """The number of files."""
         return int(np.count_nonzero(self.are_files))
 
     def files(self) -> SeenKeys:
-        """Those of files alone."""
+        """Return the entries of files alone."""
         chosen = self.are_files
         if chosen.all() or self.version is None or self.end is None:
             return self

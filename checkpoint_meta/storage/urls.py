@@ -187,7 +187,7 @@ class LoadedPath(NamedTuple):
     """As the user wrote it."""
 
     base: Location
-    """What is fixed."""
+    """The path up to there."""
 
     wildcards: tuple[str, ...]
     """Patterns of the names below `base`, a level each; beneath the last is a whole tree."""

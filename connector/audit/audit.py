@@ -187,7 +187,7 @@ def _of_others(table: InTable | None, keys: SeenKeys) -> int | None:
 
 
 def _lineages(view: StateView) -> set[str]:
-    """Those of the query, and of the one that it continues."""
+    """Return the lineage of the query, and of the one that it continues."""
     if not view.head.checkpoint:
         return set()
     forked = forked_from(view.store)

@@ -155,7 +155,7 @@ class KnownToState:
                 note(table, order)
         for table in [*forgotten_splits(orders, chain, find), lost]:
             note(table, places_of_states(table))
-        # Whoever read one of them since has its state from a checkpoint.
+        # Where one of them was read since, a checkpoint has its state.
         unread = keys.find(_passed_over(files_as_of_head(view)))
         worst[unread] = np.maximum(worst[unread], STATES.index("skipped") * (worst[unread] == 0))
         kind = np.array([_KINDS[state] for state in STATES], np.int64)[worst]
@@ -170,7 +170,7 @@ class KnownToState:
 
 
 class _InBooks(SeenFiles):
-    """What changed is no news: a listing would tell of each such file."""
+    """Known files, none of which counts as changed: a listing would bring each of these."""
 
     @override
     def compare(self, files: FoundFiles) -> tuple[Flags, Flags]:

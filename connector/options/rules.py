@@ -1,4 +1,4 @@
-"""Which options need other options, exclude them, or need a stream: one table.
+"""One table of the options that need other options, exclude them, or need a stream.
 
 Which formats know an option of reading is in the formats' `registry`.
 """

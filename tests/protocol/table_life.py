@@ -198,7 +198,7 @@ class TableLife(QueryLife):
             written = newest_written(view.history, view.commits, ref)
             # The host was killed before it had written down what its table has already.
             is_ahead = newest is not None and newest.batch.checkpoint > written.checkpoint
-            # Whoever has restored the table does not fork after batches that it lacks.
+            # A person who has restored the table does not fork after batches that it lacks.
             is_behind = self.is_apart and (NO_BATCH if newest is None else newest.batch) != written
             if at_table := at_table or is_ahead or is_behind:
                 # As `checkpoint_of_table` does it; an error where the state does not have it.

@@ -259,7 +259,7 @@ def test_one_pass_over_the_input_suffices_where_the_state_knows_all_of_it(query,
         return listed(*arguments)
 
     monkeypatch.setattr(LocalTree, "list_files", list_files)
-    # What has changed since is known all the same.
+    # What has changed since is known, too.
     query.file("f2.json", rows=9)
     assert query.answer()["differences"] == []
     assert len(passes) == 1

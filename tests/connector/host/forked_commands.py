@@ -124,7 +124,7 @@ def _serve() -> None:
             answer = os.fork()
             if not answer:
                 _become(**request)
-            # Here as well: whoever kills the group may be faster than the fork.
+            # Here as well: a kill of the group may be faster than the fork.
             os.setpgid(answer, answer)
         print(json.dumps(answer), flush=True)
 

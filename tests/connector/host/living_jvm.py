@@ -1,7 +1,7 @@
 """A JVM with one context of Spark for many drivers, one after the other: each starts in a second.
 
-Each driver is a process of its own, and runs one query. Whoever kills a driver ends the query that
-it has left in the JVM, as the death of a real driver does.
+Each driver is a process of its own, and runs one query. A test that kills a driver ends the query
+that it has left in the JVM, as the death of a real driver does.
 """
 
 from __future__ import annotations
