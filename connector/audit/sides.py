@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from ...checkpoint_meta.documents.orders import Order
 from ...checkpoint_meta.files.file_columns import FileSplitSerializer, Flags, Numbers
+from ...checkpoint_meta.files.file_split import GONE_MARK
 from ...checkpoint_meta.index.fingerprints import (
     Names,
     SeenKeys,
@@ -158,6 +159,9 @@ class KnownToState:
         # Where one of them was read since, a checkpoint has its state.
         unread = keys.find(_passed_over(files_as_of_head(view)))
         worst[unread] = np.maximum(worst[unread], STATES.index("skipped") * (worst[unread] == 0))
+        # Their checkpoints are not retained, or are those of the query that a fork continues.
+        gone = keys.find(_gone(files_as_of_head(view)))
+        worst[gone] = np.maximum(worst[gone], STATES.index("retracted") * (worst[gone] == 0))
         kind = np.array([_KINDS[state] for state in STATES], np.int64)[worst]
         good, bad, filtered = recorded_rows(view.store, chain, keys.names)
         commits = [commit for link in chain for commit in link.commits.values()]
@@ -202,6 +206,23 @@ def _passed_over(head: FilesAsOf) -> Names:
         at = files.find(names_in(batch.column("path")))
         is_read[at[(at >= 0) & (passed.find(versions(batch)) < 0)]] = True
     return files.names.take(~is_read)
+
+
+def _gone(head: FilesAsOf) -> Names:
+    """Files that are known to be gone, and have not come back."""
+
+    def flags(batch: pa.RecordBatch) -> pa.Array:
+        return pc.equal(batch.column("etag"), GONE_MARK)
+
+    chosen = [batch.filter(flags(batch)) for batch in head.seen()]
+    chosen = [batch for batch in chosen if batch.num_rows]
+    files = SeenKeys.sort(Names.join([names_in(batch.column("path")) for batch in chosen]))
+    is_gone = np.zeros(len(files), np.bool_)
+    for batch in head.seen() if chosen else ():
+        at = files.find(names_in(batch.column("path")))
+        # The last one counts.
+        is_gone[at[at >= 0]] = flags(batch).to_numpy(zero_copy_only=False)[at >= 0]
+    return files.names.take(is_gone)
 
 
 def _names_of(table: pa.Table) -> Names:

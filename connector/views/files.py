@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit
 from ...checkpoint_meta.files.file_columns import FILES as FILE_VERSION
 from ...checkpoint_meta.files.file_columns import Numbers
-from ...checkpoint_meta.files.file_split import GROWS
+from ...checkpoint_meta.files.file_split import GONE_MARK, GROWS
 from ...checkpoint_meta.index.fingerprints import file_keys, names_in
 from ..query.file_rows import UNKNOWN, recorded_rows
 from .files_as_of import FilesAsOf
@@ -191,6 +191,8 @@ def _described(grouped: pa.Table, ranges: pa.Table) -> pa.Table:
     tells = pc.not_equal(order, STATES.index("read"))
     reason = ranges.column("reason").take(pc.if_else(tells, explained, None))
     is_done, is_empty = pc.equal(order, 0), pc.equal(grouped.column("size"), 0)
+    is_gone = pc.and_(is_done, pc.equal(grouped.column("etag"), GONE_MARK))
+    order = pc.if_else(is_gone, STATES.index("retracted"), order)
     passed_over = pc.and_(is_done, was_passed_over(grouped, "end_min"))
     order = pc.if_else(passed_over, STATES.index("skipped"), order)
     reason = pc.if_else(passed_over, PASSED_OVER, reason)

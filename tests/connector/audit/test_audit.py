@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,7 @@ from pyspark_sluice.connector.views.state_view import StateView
 from pyspark_sluice.enumerator.files.discovery.local.local_tree import LocalTree
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.connector.host.landing import Landing
+from pyspark_sluice.tests.connector.source.test_deleted_files import DELETING
 
 _ROWS = 5
 _WAYS = {"keepFileRows": True, "writeFileColumn": "file"}
@@ -240,6 +242,24 @@ def test_a_fork_counts_the_rows_of_the_query_that_it_continues(query):
     query.again()
     answer = query.answer("--recount")
     assert answer["rows"]["data_files"] == answer["rows"]["table"] == 4 * _ROWS
+
+
+@pytest.mark.slow
+def test_files_that_were_gone_before_a_fork_are_retracted_and_not_read(tmp_path, capsys):
+    query = Audited(tmp_path, capsys, **DELETING)
+    for name in ("f0.json", "f1.json"):
+        (query.data / name).unlink()
+    query.again()
+    time.sleep(1.1)
+    query.again()
+    query.file("f0.json")
+    query.again()
+    old, query.checkpoint = query.checkpoint, tmp_path / "ck-2"
+    assert main(["fork", str(old), str(query.checkpoint), "--continue-query", "--yes"]) == 0
+    query.again()
+    assert list(query.answer("--recount")["files"].values()) == [2, 2, 2, 0, 0, 0, 2]
+    seen = files(StateView(find_state(str(query.checkpoint), "source", "{}")), "*f1*")
+    assert seen["state"].to_pylist() == ["done", "retracted"]
 
 
 def test_rows_of_a_file_that_the_query_does_not_know_are_named(query):
