@@ -126,6 +126,8 @@ def _serve() -> None:
                 _become(**request)
             # Here as well: a kill of the group may be faster than the fork.
             os.setpgid(answer, answer)
+            # A process that has ended long ago may have had the same number.
+            codes.pop(answer, None)
         print(json.dumps(answer), flush=True)
 
 
