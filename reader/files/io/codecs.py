@@ -13,7 +13,7 @@ import bz2
 import io
 import lzma
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +25,8 @@ from isal import igzip_lib
 from ....checkpoint_meta.files.file_split import FileVersion
 from ....errors import MalformedDataError, first_line
 from ..options import Compression
-from .source_file import RandomAccess, SourceFile
+from .compressed.cut_places import AccessPoint
+from .source_file import RandomAccess
 from .varints import read_varint
 
 _SUFFIXES = {
@@ -40,6 +41,7 @@ _SUFFIXES = {
     ".deflate": Compression.DEFLATE,
 }
 _BGZIP_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+_EMPTY_BLOCK, _EMPTY_BITS = 0b010, 10
 _CHUNK = 256 * 1024
 _PIECE = 1024 * 1024
 _SNAPPY = pa.Codec("snappy")
@@ -100,14 +102,17 @@ class StoredFile:
     codec: Compression
 
     @contextmanager
-    def stream(
-        self, start: int = 0, begun: tuple[Decoder, bytes] | None = None
-    ) -> Iterator[Stream]:
+    def stream(self, start: int = 0, point: AccessPoint | None = None) -> Iterator[Stream]:
         """The content as a stream; broken data raises `MalformedDataError`.
 
-        It begins at byte `start`: with a stream or frame, or else in the middle of a stream with a
-        decoder that knows how, and with bytes that it is given before the others.
+        It begins with the stream or frame at byte `start`, or at a point of gzip.
         """
+        begun = None
+        if point is not None:
+            # isal begins at whole bytes only, where blocks begin at any bit: empty blocks of ten
+            # bits each are put before, so points are those at even bits.
+            head = _head_of(point, self.source.read_at(point.start, 1)[0])
+            start, begun = point.start + 1, (_FromAccessPoint(point), head)
         raw = _FileStream(self.source, start)
         if self.codec is Compression.NONE:
             yield raw
@@ -149,14 +154,26 @@ class StoredFile:
         )
 
 
-@contextmanager
-def opened(
-    file: FileVersion, option: Compression, storage_options: Mapping[str, Any]
-) -> Iterator[StoredFile]:
-    """Open a file of the codec that `codec_of` says; raises what `SourceFile.opened` raises."""
-    codec = codec_of(file.path, option)
-    with SourceFile(file, storage_options).opened() as source:
-        yield StoredFile(file, source, codec)
+@dataclass(frozen=True)
+class Content:
+    """The content of a split, and what follows it; each is taken once, in this order."""
+
+    own: Iterator[bytes]
+    beyond: Iterator[bytes]
+    position: int
+    """Where it begins in the content of the whole file, or in that from `since` on."""
+
+    since: int = 0
+    """The byte of a compressed file before which there is content of unknown length."""
+
+    stream: Stream | None = None
+    """What decompresses it, and says how far it is; None if nothing does."""
+
+    is_stored: bool = False
+    """True if it comes as it is stored."""
+
+    before: int = 0
+    """Where it begins, counted from the first byte of the split."""
 
 
 class _TruncatedFile:
@@ -317,6 +334,47 @@ def _snappy_length(data: bytes) -> int:
     if size > _MAX_BLOCK:
         raise ValueError(f"a block claims {size} bytes")
     return size
+
+
+class _FromAccessPoint:
+    """A decoder that begins at a point, and takes the trailer behind the stream as its own."""
+
+    def __init__(self, point: AccessPoint) -> None:
+        self._inner: Any = igzip_lib.IgzipDecompressor(
+            flag=igzip_lib.DECOMP_DEFLATE, zdict=point.window
+        )
+        self._trailer = b""
+        self.eof = False
+        self.unused_data = b""
+
+    @property
+    def needs_input(self) -> bool:
+        """True if nothing can come without more bytes."""
+        # At the end of the deflate data, the trailer still has to come.
+        return bool(self._inner.eof or self._inner.needs_input)
+
+    def decompress(self, data: bytes, count: int) -> bytes:
+        """At most `count` bytes of content."""
+        out: bytes = b""
+        if not self._inner.eof:
+            out = self._inner.decompress(data, count)
+            if not self._inner.eof:
+                return out
+            data = self._inner.unused_data
+        self._trailer += data
+        # Checksum and length of the whole member, which one who enters in the middle cannot
+        # compare.
+        if len(self._trailer) >= 8:
+            self.eof, self.unused_data = True, self._trailer[8:]
+        return out
+
+
+def _head_of(point: AccessPoint, first: int) -> bytes:
+    """Return what a decoder is given instead of `first`, the byte in which the point lies."""
+    blocks = point.bit // 2
+    bits = sum(_EMPTY_BLOCK << (_EMPTY_BITS * i) for i in range(blocks))
+    length = _EMPTY_BITS * blocks
+    return (bits | (first >> point.bit) << length).to_bytes((length - point.bit) // 8 + 1, "little")
 
 
 _GZIP_FAULT: type[Exception] = igzip_lib.error  # type: ignore[assignment]  # its stub names no class

@@ -14,7 +14,7 @@ from ....checkpoint_meta.files.file_split import FileVersion
 from ....errors import WITHOUT_THE_FILE, MalformedDataError, SluiceError
 from ..options import Compression, FileFormatName, ReaderOptions
 from ..options.values import LINE_FORMATS, TEXT_FORMATS, is_built_in
-from .codecs import Readable, codec_of
+from .codecs import codec_of
 from .source_file import SourceFile
 
 HEAD = 512
@@ -79,12 +79,17 @@ _ANY = re.compile(
 
 
 def another_kind(
-    beginning: bytes, file: FileVersion, options: ReaderOptions, *, is_stored: bool = False
+    beginning: bytes,
+    file: FileVersion,
+    options: ReaderOptions,
+    codec: Compression = Compression.NONE,
+    *,
+    is_stored: bool = False,
 ) -> MalformedDataError | None:
     """Return the error for a file that begins as another kind does; None if it does not.
 
     Only for formats that are built in: one of the user's own may be made of any of these.
-    `beginning` is decompressed, unless `is_stored`.
+    `beginning` is decompressed from `codec`, unless `is_stored`.
     """
     # Thousands of small files are looked at in a row, and nearly all of them are what they should.
     html = _IS_HTML.match(beginning) if options.file_format in ("json", "csv") else None
@@ -96,7 +101,6 @@ def another_kind(
         kind = next(kind for kind in _KINDS if beginning.startswith(kind.magic, kind.position))
     if kind.is_text and not _CONTROL.search(beginning, 0, 64):
         return None
-    codec = codec_of(file.path, options.compression)
     as_given = [options.file_format, *([codec.value] if is_stored else [])]
     if kind.value in as_given or not is_built_in(options.file_format):
         return None
@@ -121,21 +125,20 @@ def another_kind(
 
 
 def checked(
-    stream: Readable, file: FileVersion, options: ReaderOptions, step: int = HEAD
+    content: Iterator[bytes], file: FileVersion, options: ReaderOptions, codec: Compression
 ) -> Iterator[bytes]:
-    """Yield a stream in pieces of at most `step` bytes; the first has `HEAD` bytes at least.
+    """Yield the content of a file from its beginning; the first piece has `HEAD` bytes, if any has.
 
     Raises:
         MalformedDataError: it begins as another kind of file does.
     """
     head = b""
-    while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
+    while len(head) < HEAD and (more := next(content, b"")):
         head += more
-    if wrong := another_kind(head, file, options):
+    if wrong := another_kind(head, file, options, codec):
         raise wrong
-    yield head + stream.read(step - len(head)) if step > len(head) else head
-    while data := stream.read(step):
-        yield data
+    yield head
+    yield from content
 
 
 def recognised(file: FileVersion, options: ReaderOptions) -> MalformedDataError | None:
@@ -144,7 +147,8 @@ def recognised(file: FileVersion, options: ReaderOptions) -> MalformedDataError 
     with suppress(SluiceError, OSError):
         with SourceFile(file, options.storage_options).opened() as source:
             beginning = source.read_at(0, min(HEAD, file.size))
-        return another_kind(beginning, file, options, is_stored=True)
+        codec = codec_of(file.path, options.compression)
+        return another_kind(beginning, file, options, codec, is_stored=True)
     return None
 
 

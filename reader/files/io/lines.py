@@ -1,33 +1,33 @@
 """Cuts a split into blocks of whole records, for formats whose records end at a separator.
 
-A record belongs to the split in which its first byte lies, so a split skips the record it starts
-in the middle of and reads its last record to the end, beyond its own.
+A split has the records behind the first separator that begins in its own content, up to the first
+one that begins beyond it; so anyone who enters need not know what is before. The first split of a
+file begins with a record. Each byte is looked at once.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice
 
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....errors import WITHOUT_THE_FILE, MalformedDataError, OptionError
 from ..options import Compression, ReaderOptions
-from .codecs import opened
+from .codecs import Content, StoredFile, codec_of
 from .compressed.cut_places import CutPlaces
-from .compressed.splittable_codecs import entered
 from .file_kinds import checked
-from .memory_bounds import place_of_byte, too_long
-from .request_sizer import RequestSizer
-from .source_file import RandomAccess, SourceFile
-from .whole_records import Content, Limit, records
+from .memory_bounds import RecordLimit, too_long
+from .request_sizer import SLOW
+from .source_file import SourceFile
+from .split_content import entered, in_place
 
-_MOST_AT_ONCE = 1024 * 1024
-"""Bytes read at a time; no record may be limited to less."""
-
-_AT_FIRST = 64 * 1024
+_AT_ONCE = 1024 * 1024
 
 _ASCII_SUPERSETS = ("utf-8", "ascii", "iso8859", "cp125", "latin", "koi8", "cp437", "cp85", "cp86")
 _MARKS = {
@@ -63,6 +63,23 @@ class LineBlock:
             return self.skip + offset
         return self.skip + len(self.data[:offset].decode().encode(self.encoding))
 
+    def stored_at(self, offset: int) -> int | None:
+        """Return how many bytes of the file were read up to a byte of the data, if known."""
+        if self.stored is None:
+            return None
+        first, last = self.stored
+        return first + (last - first) * offset // len(self.data)
+
+    def behind(self, offset: int) -> LineBlock:
+        """Return the same without its first bytes; some are left."""
+        return replace(
+            self,
+            data=self.data[offset:],
+            position=self.position + offset,
+            skip=self.skip_at(offset),
+            stored=self.stored and (self.stored_at(offset) or 0, self.stored[1]),
+        )
+
 
 def separator_of(options: ReaderOptions) -> bytes:
     """The bytes at which a file may be cut: every default separator but a lone CR ends in LF.
@@ -91,125 +108,208 @@ def is_ascii_superset(encoding: str) -> bool:
     return codecs.lookup(encoding).name.startswith(_ASCII_SUPERSETS)
 
 
+def overlaps_itself(separator: bytes) -> bool:
+    """True if occurrences may overlap; then where records start depends on where one looks."""
+    return any(separator.startswith(separator[i:]) for i in range(1, len(separator)))
+
+
+def records(
+    content: Content,
+    separator: bytes,
+    step: int,
+    limit: RecordLimit,
+    *,
+    is_first: bool,
+    skip: int = 0,
+) -> Iterator[tuple[int, bytes]]:
+    """Whole records of a split in pieces of about `step` bytes, each with where it begins.
+
+    Without the first `skip` bytes of the split's content, where it is known to begin or not.
+
+    Raises:
+        MalformedDataError: a record is longer than `limit` says.
+    """
+    held = _RecordBuffer(separator, limit, content, skip, begun=is_first)
+    began = time.monotonic()
+    for data in content.own:
+        held.add(data[skip:])
+        skip = max(0, skip - len(data))
+        # Not long after a limit on seconds is reached its reader gets to know.
+        if held.ends and (len(held.data) >= step or time.monotonic() - began > SLOW):
+            yield held.taken(held.ends)
+            began = time.monotonic()
+    boundary = held.at + len(held.data)
+    for data in content.beyond:
+        if held.add(data[skip:], boundary):
+            break
+        skip = max(0, skip - len(data))
+        # Without a separator in its own content a split has no record: what follows is not read.
+        if not held.begun and held.at >= boundary:
+            return
+    else:
+        held.check(len(held.data))
+        held.ends = len(held.data)
+    if held.begun and held.ends:
+        yield held.taken(held.ends)
+
+
+class _RecordBuffer:
+    """Content that was not given out yet."""
+
+    def __init__(
+        self, separator: bytes, limit: RecordLimit, content: Content, skip: int, *, begun: bool
+    ) -> None:
+        self._separator, self._limit = separator, limit
+        self._overlaps = overlaps_itself(separator)
+        self.begun = begun
+        """True once the first record of the split begins where the held content does."""
+        self.data = bytearray()
+        self.at = content.position + skip
+        """Where it begins; see `Content`."""
+        self._since = content.since
+        self.ends = 0
+        """Behind the last record in it whose end was seen."""
+
+    def add(self, data: bytes, boundary: int | None = None) -> bool:
+        """Take more content; true at the first separator from `boundary` on, if that is given."""
+        width = len(self._separator)
+        # Nothing of a separator that was found may be part of another one.
+        begin = max(self.ends, len(self.data) - width + 1)
+        self.data += data
+        place = self.data.find(self._separator, begin)
+        is_first = True
+        while place >= 0:
+            is_beyond = boundary is not None and self.at + place >= boundary
+            if is_beyond and not self.begun:
+                return True
+            if not self.begun:
+                # All before it belongs to the split before.
+                self.taken(place + width)
+                self.begun, place = True, -width
+            elif is_first:
+                self.check(place)
+            self.ends, is_first = place + width, False
+            if is_beyond:
+                return True
+            if boundary is None and not self._overlaps:
+                # What is between is shorter than what comes at a time.
+                last = self.data.rfind(self._separator, self.ends)
+                self.ends = last + width if last >= 0 else self.ends
+                break
+            place = self.data.find(self._separator, self.ends)
+        tail = max(self.ends, len(self.data) - width + 1)
+        if self.begun:
+            self.check(tail)
+        else:
+            self.taken(tail)
+        return False
+
+    def taken(self, end: int) -> tuple[int, bytes]:
+        """Give out what is before `end`."""
+        at, data = self.at, bytes(memoryview(self.data)[:end])
+        del self.data[:end]
+        self.at, self.ends = at + end, max(0, self.ends - end)
+        return at, data
+
+    def check(self, end: int) -> None:
+        """Refuse an open record that is too long, up to `end`."""
+        if end - self.ends > self._limit.bytes:
+            raise self._limit.error(self.at + self.ends, self._since)
+
+
+class SkippedRows:
+    """Leaves out the first lines of one file, which is given from its beginning in whole lines."""
+
+    def __init__(self, options: ReaderOptions) -> None:
+        self._left = options.skip_rows
+        separator = re.escape(options.line_sep.encode())
+        self._ends = re.compile(separator or rb"\r\n|\r|\n")
+
+    def without(self, data: bytes) -> bytes:
+        """Return what has to be read of the next bytes of the file."""
+        if not self._left:
+            return data
+        ends = [match.end() for match in islice(self._ends.finditer(data), self._left)]
+        self._left -= len(ends)
+        return b"" if self._left else data[ends[-1] :]
+
+
 def line_blocks(
     split: FileSplit, options: ReaderOptions, step: int, cut_places: CutPlaces | None = None
 ) -> Iterator[LineBlock]:
     """Yield the records of `split` in order, in blocks of about `step` bytes, in UTF-8.
 
-    A byte order mark is left out, but for `wholetext`. `cut_places` finds a part of a gzip file.
-    Raises what opening, reading and decompressing raise, and `MalformedDataError` for a file of
-    another kind and for a record longer than `maxRecordBytes`.
+    A byte order mark is left out, but for `wholetext`, and so are the rows to skip. `cut_places`
+    finds a part of a gzip file. Raises what opening, reading and decompressing raise, and
+    `MalformedDataError` for a file of another kind and for a record longer than `maxRecordBytes`.
     """
+    limit = RecordLimit(split.file, options)
+    codec = codec_of(split.file.path, options.compression)
+    is_stored = codec is Compression.NONE
+    # Where a line feed may be several bytes, text has to be UTF-8 before it is cut. A whole
+    # compressed file comes in order anyway. All else is cut first, so that a split can be
+    # entered in the middle.
+    is_whole = (split.start, split.end) == (0, split.file.size)
+    decodes_first = not is_ascii_superset(options.encoding) if is_stored else is_whole
+    as_utf8 = options.line_sep.encode() or b"\n"
+    separator = as_utf8 if decodes_first else separator_of(options)
     with ExitStack() as stack:
-        opening = opened(split.file, options.compression, options.storage_options)
-        stored = stack.enter_context(opening)
-        is_compressed = stored.codec is not Compression.NONE
-        # Where a line feed may be several bytes, text has to be UTF-8 before it is cut. A whole
-        # compressed file comes in order anyway. All else is cut first, so that a split can be
-        # entered in the middle.
-        is_whole = (split.start, split.end) == (0, split.file.size)
-        decodes_first = is_whole if is_compressed else not is_ascii_superset(options.encoding)
-        as_utf8 = options.line_sep.encode() or b"\n"
-        separator = as_utf8 if decodes_first else separator_of(options)
-        if not split.start and not (is_compressed and is_whole):
-            # The first bytes of an object are part of what its first request fetches.
-            with stored.stream() as beginning:
-                next(checked(beginning, split.file, options))
-        if is_compressed and not is_whole:
-            content = stack.enter_context(entered(split, stored, cut_places))
-        elif decodes_first:
-            raw = stack.enter_context(stored.stream())
-            pieces = checked(raw, split.file, options, min(step, _MOST_AT_ONCE))
-            content = Content(_in_utf8(pieces, split.file, options), iter(()), 0, raw)
+        source = stack.enter_context(SourceFile(split.file, options.storage_options).opened())
+        if is_stored and not decodes_first:
+            content = in_place(split, source, len(separator), step)
         else:
-            content = _in_place(split, stored.source, len(separator), step)
-        yield from _blocks(split, content, separator, options, step, is_utf8=decodes_first)
+            stored = StoredFile(split.file, source, codec)
+            opening = entered(split, stored, cut_places, in_order=decodes_first)
+            content = stack.enter_context(opening)
+        own = content.own
+        if not (split.start or (content.is_stored and split.skip)):
+            own = checked(own, split.file, options, codec)
+        if decodes_first:
+            own = _in_utf8(own, split.file, options)
+        encoding = "utf-8" if decodes_first else options.encoding
+        content = replace(content, own=own)
+        # Other content begins behind what is skipped.
+        skip = 0 if content.is_stored else split.skip
+        is_first = split.start == 0 or split.skip > 0
+        pieces = records(content, separator, step, limit, is_first=is_first, skip=skip)
+        yield from _blocks(split, content, pieces, options, encoding)
 
 
 def _blocks(
     split: FileSplit,
-    found: Content,
-    separator: bytes,
+    content: Content,
+    pieces: Iterator[tuple[int, bytes]],
     options: ReaderOptions,
-    step: int,
-    *,
-    is_utf8: bool,
+    encoding: str,
 ) -> Iterator[LineBlock]:
-    # Other content begins behind what is skipped.
-    skip = 0 if found.is_stored else split.skip
-    # How much content is before a compressed split is mostly unknown: then it counts from there.
-    since, begin = (split.start, 0) if found.position is None else (0, found.position)
-    begin += skip
-
-    def error(within: int) -> Exception:
-        return too_long(split.file.path, place_of_byte(begin + within, since), options)
-
-    limit = Limit(options.max_record_bytes, error)
-    is_first = split.start == 0 or split.skip > 0
-    pieces = records(found, separator, step, limit, is_first=is_first, skip=skip)
     before = split.start + split.read_bytes
     # A whole file as one text is all of it, as in Spark.
-    keeps_mark = options.wholetext or since
-    for within, data in pieces if is_utf8 else _transcoded(pieces, split, options):
-        position = begin + within
-        content = data if position or keeps_mark else without_mark(data)
-        if content:
-            mark = len(data) - len(content)
-            offset = within + mark + (split.skip or found.before)
-            encoding = "utf-8" if is_utf8 else options.encoding
-            end = position + len(data) if found.is_stored else None
-            end = end if found.stream is None else found.stream.position
-            stored = None if end is None else (before, max(before, end))
-            yield LineBlock(split.file, content, position + mark, since, offset, encoding, stored)
+    keeps_mark = options.wholetext or content.since
+    rows, skips = SkippedRows(options), not (split.start or split.skip)
+    for position, stored in pieces:
+        whole = _transcoded(stored, encoding, split.file, position)
+        data = whole if position or keeps_mark else without_mark(whole)
+        if data:
+            mark = len(whole) - len(data)
+            offset = position - content.position + mark + content.before
+            end = position + len(stored) if content.is_stored else None
+            end = end if content.stream is None else content.stream.position
+            read = None if end is None else (before, max(before, end))
+            at = position + mark
+            block = LineBlock(split.file, data, at, content.since, offset, encoding, read)
             before = end or before
+            begin = len(data) - len(rows.without(data)) if skips else 0
+            if begin < len(data):
+                yield block.behind(begin) if begin else block
 
 
-def _in_place(split: FileSplit, source: RandomAccess, width: int, step: int) -> Content:
-    """The content of a split that is not compressed.
-
-    Its records are those whose first byte it has, so the separators before them begin earlier.
-    """
-    size = split.file.size
-    # What was read of it already ends with a record.
-    start = split.start + split.skip if split.skip else max(0, split.start - width)
-    boundary = size if split.end >= size else max(start, split.end - width)
-    largest = min(step, _MOST_AT_ONCE)
-    beyond = _between(source, boundary, size, largest)
-    before = 0 if split.skip else start - split.start
-    own = _between(source, start, boundary, largest)
-    return Content(own, beyond, start, before=before, is_stored=True)
-
-
-def _between(source: RandomAccess, position: int, end: int, largest: int) -> Iterator[bytes]:
-    # What follows a split is read for the end of one record, which is mostly near; and a slow store
-    # gives little at a time, so that a limit on seconds holds.
-    pace = RequestSizer(_AT_FIRST, largest)
-    while position < end:
-        length = min(pace.bytes, end - position)
-        with pace.request(length):
-            data = source.read_at(position, length)
-        yield data
-        position += len(data)
-
-
-def stored_content(split: FileSplit, options: ReaderOptions, step: int) -> Iterator[bytes]:
-    """The stored bytes of a split in pieces of at most `step` bytes, small ones first."""
-    with SourceFile(split.file, options.storage_options).opened() as source:
-        yield from _between(source, split.start, split.end, step)
-
-
-def _transcoded(
-    pieces: Iterator[tuple[int, bytes]], split: FileSplit, options: ReaderOptions
-) -> Iterator[tuple[int, bytes]]:
-    encoding = options.encoding
+def _transcoded(data: bytes, encoding: str, file: FileVersion, position: int) -> bytes:
     if encoding == "utf-8":
-        yield from pieces
-        return
-    for position, data in pieces:
-        try:
-            yield position, data.decode(encoding).encode()
-        except UnicodeDecodeError as err:
-            raise _not_in(encoding, split.file, position + err.start) from err
+        return data
+    try:
+        return data.decode(encoding).encode()
+    except UnicodeDecodeError as err:
+        raise _not_in(encoding, file, position + err.start) from err
 
 
 def _in_utf8(pieces: Iterable[bytes], file: FileVersion, options: ReaderOptions) -> Iterator[bytes]:
@@ -245,12 +345,13 @@ def content(
     A byte order mark is left out unless it is to be kept. Raises what opening, reading and
     decompressing raise.
     """
+    codec = codec_of(file.path, options.compression)
     with (
-        opened(file, options.compression, options.storage_options) as stored,
-        stored.stream() as content,
+        SourceFile(file, options.storage_options).opened() as source,
+        StoredFile(file, source, codec).stream() as stream,
     ):
-        pieces = _in_utf8(checked(content, file, options, step), file, options)
-        for number, data in enumerate(pieces):
+        pieces = checked(iter(partial(stream.read, step), b""), file, options, codec)
+        for number, data in enumerate(_in_utf8(pieces, file, options)):
             yield data if number or keeps_mark else without_mark(data)
 
 
@@ -261,7 +362,7 @@ def whole_content(file: FileVersion, options: ReaderOptions) -> bytes:
         MalformedDataError: it is longer than `maxRecordBytes`.
     """
     parts, left = list[bytes](), options.max_record_bytes
-    for data in content(file, options, _MOST_AT_ONCE, keeps_mark=True):
+    for data in content(file, options, _AT_ONCE, keeps_mark=True):
         parts.append(data)
         # Counted while it is read: compressed content may swell without an end.
         left -= len(data)

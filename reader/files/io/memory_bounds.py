@@ -13,6 +13,7 @@ from typing import IO
 
 import pyarrow as pa
 
+from ....checkpoint_meta.files.file_split import FileVersion
 from ....errors import MalformedDataError
 from ..options import ReaderOptions
 
@@ -61,6 +62,18 @@ def too_long(
         "as much. If not, check the file and options such as lineSep, quote, multiLine and "
         "compression, or set ignoreCorruptFiles to skip and count the rest of the file.",
     )
+
+
+class RecordLimit:
+    """The greatest length of a record of one file: `maxRecordBytes`."""
+
+    def __init__(self, file: FileVersion, options: ReaderOptions) -> None:
+        self._file, self._options = file, options
+        self.bytes = options.max_record_bytes
+
+    def error(self, position: int, since: int = 0) -> MalformedDataError:
+        """Return the error for a longer record; see `place_of_byte` for where it begins."""
+        return too_long(self._file.path, place_of_byte(position, since), self._options)
 
 
 class Spill:

@@ -243,7 +243,7 @@ REASONS: Mapping[str, Sequence[str]] = {
         "format.py: an ORC timestamp cannot",
         "format.py: column {} cannot be read",
         "format.py: this release of pyarrow",
-        "splittable_codecs.py: the points at which this",
+        "split_content.py: the points at which this",
         "file_version.py: file cannot be read",
         "whole_records.py: cannot resume reading a",
         "reader.py: file cannot be decoded",

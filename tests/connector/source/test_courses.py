@@ -25,8 +25,7 @@ from pyspark_sluice.connector.testing.trial import KILLED, LOST, RETURNED, Row, 
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.examples.log_source.log_source import LogSource
-from pyspark_sluice.reader.files.io import codecs
-from pyspark_sluice.reader.files.io.compressed import splittable_codecs
+from pyspark_sluice.reader.files.io import codecs, split_content
 from pyspark_sluice.reader.files.io.compressed.cut_places import take_over
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
@@ -176,7 +175,7 @@ class FilesCourse(Course):
             stored, decoded = RELEASES[next(processes) % len(RELEASES)]
             if suffix == ".json.deflate":
                 patch.setattr(codecs, "_CHUNK", stored)
-                patch.setattr(splittable_codecs, "_STEP", decoded)
+                patch.setattr(split_content, "_STEP", decoded)
             return FileSource(options, SCHEMA)
 
         self.begin = partial(Trial, make_source, checkpoints_ahead=settings.pop("ahead"))

@@ -20,7 +20,8 @@ from .....errors import OptionError
 from ...evolution.column_names import ColumnNames
 from ...evolution.type_growth import merged
 from ...io.compressed.cut_places import KNOWN_CONTENT_BYTES
-from ...io.lines import line_blocks, without_mark
+from ...io.lines import LineBlock, SkippedRows, line_blocks, without_mark
+from ...io.memory_bounds import RecordLimit
 from ...options import ReaderOptions
 from ...values.text_types import TextTypes, text_leaf
 from ...values.times.temporal import Temporal
@@ -30,7 +31,6 @@ from ..records.driver import (
     TextDriver,
     TextParser,
     TextRecord,
-    Unread,
     exactly,
     records_of,
 )
@@ -38,7 +38,7 @@ from ..records.outcome import RecordOutcome
 from ..records.record_format import Origin, RecordFormat, beginning, data_schema, malformed
 from .exact_rows import CsvRows
 from .fast_parser import CsvFast
-from .header import CsvHeader, SkippedRows, field_names, header_misfit, warn_of_one_column
+from .header import CsvHeader, field_names, header_misfit, warn_of_one_column
 from .record_splitter import CsvTokens, break_of, shown
 from .univocity_scanner import Token
 
@@ -118,9 +118,8 @@ class CsvFormat(RecordFormat, TextParser):
     def _by_quotes(self, split: FileSplit) -> Iterator[Decoded]:
         """Decode a whole file, cut where no quote is open."""
         self._names, self._line_break = self._data.names, self.options.line_sep
-        blocks = line_blocks(split, self.options, self._block_bytes)
-        unread, is_behind_header = Unread(split.file, self.options), not self.options.header
-        for is_last in unread.grow(SkippedRows(self.options).skip_rows(blocks)):
+        unread, is_behind_header = _Unread(split.file, self.options), not self.options.header
+        for is_last in unread.grow(self._blocks(split)):
             if not self._line_break:
                 self._line_break = break_of(unread.data)
             if not is_behind_header:
@@ -138,11 +137,18 @@ class CsvFormat(RecordFormat, TextParser):
 
     def _by_lines(self, split: FileSplit) -> Iterator[Decoded]:
         self._names = self._data.names
-        # Each split looks for itself, since the file may be read by several tasks.
-        begin = self._first_record(split.file) if self._begins_later else 0
-        if begin is None:
-            return
-        for block in line_blocks(split, self.options, self._block_bytes, self.context.cut_places):
+        begin = None if self.options.header else 0
+        if self._begins_later and (split.start or split.skip):
+            # Each split looks for itself, since the file may be read by several tasks.
+            begin = self._first_record(split.file)
+            if begin is None:
+                return
+        for block in self._blocks(split):
+            if begin is None:
+                end = self._end_of_header(block.data, split.file)
+                if end is None:
+                    continue
+                begin = block.position + end
             if block.since and begin > KNOWN_CONTENT_BYTES:
                 where = f"{split.file.path}, byte {begin} of its content"
                 raise malformed(
@@ -212,6 +218,10 @@ class CsvFormat(RecordFormat, TextParser):
             return RecordOutcome(())
         return self._rows.of_record(record.fields, self._names, str(record.text), where)
 
+    def _blocks(self, split: FileSplit, step: int = 0) -> Iterator[LineBlock]:
+        step = step or self._block_bytes
+        return line_blocks(split, self.options, step, self.context.cut_places)
+
     @property
     def _begins_later(self) -> bool:
         """True if records do not begin where the file does."""
@@ -219,8 +229,7 @@ class CsvFormat(RecordFormat, TextParser):
 
     def _first_record(self, file: FileVersion) -> int | None:
         """Find the first record in the file, or its decompressed content; None: nowhere."""
-        blocks = line_blocks(FileSplit(file, 0, file.size), self.options, self.piece_bytes)
-        for block in SkippedRows(self.options).skip_rows(blocks):
+        for block in self._blocks(FileSplit(file, 0, file.size), self.piece_bytes):
             begin = self._end_of_header(block.data, file) if self.options.header else 0
             if begin is not None:
                 return block.position + begin
@@ -246,6 +255,49 @@ class CsvFormat(RecordFormat, TextParser):
         return None
 
 
+class _Unread:
+    """Bytes of one file that are read and not parsed yet, in bounded memory and linear time."""
+
+    def __init__(self, file: FileVersion, options: ReaderOptions) -> None:
+        self._file, self._limit = file, RecordLimit(file, options)
+        self.data = b""
+        self._position = 0
+
+    @property
+    def source(self) -> Origin:
+        """Return where the bytes come from."""
+        return Origin((self._file,), (0,), self._position)
+
+    def use(self, count: int) -> None:
+        """Drop so many bytes."""
+        self.data = self.data[count:]
+        self._position += count
+
+    def grow(self, blocks: Iterator[LineBlock]) -> Iterator[bool]:
+        """Read as much again as is left over, each time; yields whether the file has ended.
+
+        No more than a record may have, and a block, so that what is held stays within that.
+
+        Raises:
+            MalformedDataError: a record is longer than `maxRecordBytes`.
+        """
+        most = self._limit.bytes
+        block = next(blocks, None)
+        if block is not None:
+            self._position = block.position
+        while block is not None:
+            left = len(self.data)
+            if left > most:
+                raise self._limit.error(self._position)
+            parts, size = [self.data], 0
+            while block is not None and (not size or size < min(left, most - left)):
+                parts.append(block.data)
+                size += len(block.data)
+                block = next(blocks, None)
+            self.data = b"".join(parts)
+            yield block is None
+
+
 def _rows_of(data: bytes, source: Origin, rows: int) -> list[int] | None:
     """Return records of each file, if every line that is not blank holds one; None if not."""
     if len(source.files) == 1:
@@ -263,7 +315,7 @@ def _rows_of(data: bytes, source: Origin, rows: int) -> list[int] | None:
 def _csv_records(
     file: FileVersion, options: ReaderOptions, tokens: CsvTokens, limit: int
 ) -> Iterator[Sequence[Token]]:
-    blocks = beginning(file, options, limit, SkippedRows(options).skip_rows)
+    blocks = beginning(file, options, limit)
     if options.multi_line:
         data = b"".join(blocks)
         line_break = options.line_sep or break_of(data)

@@ -1,19 +1,15 @@
-"""What is before the records of a CSV file: rows to skip, and a header that names the columns."""
+"""The header of a CSV file, which names the columns."""
 
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Sequence
 from typing import Final
 
 from .....checkpoint_meta.files.file_split import FileVersion
 from .....errors import SchemaMismatchError
 from ...evolution.column_names import ColumnNames
 from ...evolution.new_columns import NewColumnsSeen, refuse_unrelated
-from ...io.lines import LineBlock
 from ...options import ParseMode, ReaderOptions
 from ..api import FormatContext
 from .univocity_scanner import Token
@@ -143,28 +139,3 @@ def header_misfit(
         ", ".join(expected)[:500],
         "Correct .schema(...), or set enforceSchema to false to match columns by name.",
     )
-
-
-class SkippedRows:
-    """Leaves out the first lines of one file, which is given from its beginning in whole lines."""
-
-    def __init__(self, options: ReaderOptions) -> None:
-        self._left = options.skip_rows
-        separator = re.escape(options.line_sep.encode())
-        self._ends = re.compile(separator or rb"\r\n|\r|\n")
-
-    def without(self, data: bytes) -> bytes:
-        """Return what has to be read of the next bytes of the file."""
-        if not self._left:
-            return data
-        ends = [match.end() for match in islice(self._ends.finditer(data), self._left)]
-        self._left -= len(ends)
-        return b"" if self._left else data[ends[-1] :]
-
-    def skip_rows(self, blocks: Iterator[LineBlock]) -> Iterator[LineBlock]:
-        """Yield the blocks of the file, from its beginning, without those lines."""
-        for block in blocks:
-            data = self.without(block.data)
-            if data:
-                position = block.position + len(block.data) - len(data)
-                yield replace(block, data=data, position=position)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from typing_extensions import override
 
-from ...io.whole_records import overlaps_itself
+from ...io.lines import overlaps_itself
 from ...options import ReaderOptions
 from ...values.strings import BLANKS
 from ..records.driver import TextRecord

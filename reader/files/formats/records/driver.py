@@ -12,10 +12,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from .....checkpoint_meta.files.file_split import FileVersion
-from ...io.lines import LineBlock
-from ...io.memory_bounds import too_long
-from ...io.whole_records import overlaps_itself
+from ...io.lines import overlaps_itself
 from ...options import ReaderOptions
 from ...values.rows import Row, Rows
 from ..api import BadRecord, Parsed
@@ -198,46 +195,3 @@ def records_of(data: bytes, separator: bytes) -> Iterator[TextRecord]:
     for line in data.splitlines(keepends=True):
         yield TextRecord(offset, offset + len(line), line.rstrip(b"\r\n"))
         offset += len(line)
-
-
-class Unread:
-    """Bytes of one file that are read and not parsed yet, in bounded memory and linear time."""
-
-    def __init__(self, file: FileVersion, options: ReaderOptions) -> None:
-        self._file, self._options = file, options
-        self.data = b""
-        self._position = 0
-
-    @property
-    def source(self) -> Origin:
-        """Return where the bytes come from."""
-        return Origin((self._file,), (0,), self._position)
-
-    def use(self, count: int) -> None:
-        """Drop so many bytes."""
-        self.data = self.data[count:]
-        self._position += count
-
-    def grow(self, blocks: Iterator[LineBlock]) -> Iterator[bool]:
-        """Read as much again as is left over, each time; yields whether the file has ended.
-
-        No more than a record may have, and a block, so that what is held stays within that.
-
-        Raises:
-            MalformedDataError: a record is longer than `maxRecordBytes`.
-        """
-        most = self._options.max_record_bytes
-        block = next(blocks, None)
-        if block is not None:
-            self._position = block.position
-        while block is not None:
-            left = len(self.data)
-            if left > most:
-                raise too_long(self._file.path, f"byte {self._position}", self._options)
-            parts, size = [self.data], 0
-            while block is not None and (not size or size < min(left, most - left)):
-                parts.append(block.data)
-                size += len(block.data)
-                block = next(blocks, None)
-            self.data = b"".join(parts)
-            yield block is None

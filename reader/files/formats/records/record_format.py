@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
@@ -21,16 +21,16 @@ from .....errors import WITHOUT_THE_FILE, MalformedDataError
 from ...evolution.new_columns import NewColumnsSeen
 from ...evolution.type_growth import children, with_children
 from ...io.codecs import codec_of
-from ...io.compressed.splittable_codecs import cuts_at_starts, starts
 from ...io.lines import (
     LineBlock,
     is_ascii_superset,
     line_blocks,
+    overlaps_itself,
     separator_of,
     without_mark,
 )
 from ...io.memory_bounds import place_of_byte
-from ...io.whole_records import overlaps_itself
+from ...io.split_content import cuts_at_starts, starts
 from ...options import Compression, ParseMode, ReaderOptions
 from ..api import (
     NO_CONTEXT,
@@ -191,9 +191,7 @@ class RecordFormat(FileFormat):
         """Return the records in some bytes of a block, which begin and end with records."""
         decoded: Decoded = self.parse(block.data[begin:end], source_of(block, begin))
         decoded.span = block.skip_at(begin), block.skip_at(end)
-        if block.stored is not None:
-            first, last = block.stored
-            stored = first + (last - first) * end // len(block.data)
+        if (stored := block.stored_at(end)) is not None:
             decoded.read_bytes = min(stored - split.start, split.end - split.start)
         middle = self._border(block.data, begin, end)
         if middle < end:
@@ -309,15 +307,8 @@ def asks_row_index(schema: pa.Schema) -> bool:
     return bool(pa.types.is_struct(kind) and kind.get_field_index("row_index") >= 0)
 
 
-def beginning(
-    file: FileVersion,
-    options: ReaderOptions,
-    limit: int,
-    behind: Callable[[Iterator[LineBlock]], Iterator[LineBlock]] = iter,
-) -> Iterator[bytes]:
+def beginning(file: FileVersion, options: ReaderOptions, limit: int) -> Iterator[bytes]:
     """Blocks of whole records up to `limit` bytes, at least one, from where a file begins.
-
-    `behind` leaves out what does not count.
 
     Raises:
         MalformedDataError: the file is of another kind, such as Parquet.
@@ -326,7 +317,7 @@ def beginning(
     step = min(_STEP, max(1024, limit))
     blocks = line_blocks(FileSplit(file, 0, file.size), options, step)
     try:
-        for block in behind(blocks):
+        for block in blocks:
             yield block.data
             taken += len(block.data)
             if taken >= limit:

@@ -20,10 +20,10 @@ from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import MalformedDataError
 from ...io.codecs import codec_of
 from ...io.file_kinds import another_kind
-from ...io.lines import content, stored_content
-from ...io.memory_bounds import HELD, too_long
+from ...io.lines import content
+from ...io.memory_bounds import HELD, RecordLimit, too_long
 from ...io.source_file import SourceFile
-from ...io.whole_records import Limit
+from ...io.split_content import stored_content
 from ...options import Compression, ReaderOptions
 from .elements import MOST_OF_TREE, size_of_tree
 
@@ -56,7 +56,7 @@ def records(
     if in_place and _encoding_of(file, options) == options.encoding:
         # Behind a record that was read no other is open.
         base += split.skip
-    limit = Limit(most, lambda at: too_long(file.path, f"byte {at}", options))
+    limit = RecordLimit(file, options)
     finder = RecordFinder(
         options.row_tag, limit, ignore_namespace=options.ignore_namespace, base=base
     )
@@ -118,7 +118,9 @@ def _pieces(split: FileSplit, options: ReaderOptions) -> Generator[bytes, None, 
         pieces = content(file, options, step, keeps_mark=True)
     first = next(pieces, b"")
     # Nothing in such a file looks like a record, so it would be read as empty.
-    if not split.start and (wrong := another_kind(first, file, options)):
+    if not split.start and (
+        wrong := another_kind(first, file, options, codec_of(file.path, options.compression))
+    ):
         raise wrong
     declared = options.encoding if split.start else _declared(first, file, options)
     # Only if the file names another encoding is it read again from its beginning.
@@ -179,7 +181,7 @@ class RecordFinder:
     """Cuts one stretch of a file, which begins outside of any record, into its records."""
 
     def __init__(
-        self, row_tag: str, limit: Limit, *, ignore_namespace: bool, base: int = 0
+        self, row_tag: str, limit: RecordLimit, *, ignore_namespace: bool, base: int = 0
     ) -> None:
         """`limit` is for a record; its error is given where the record begins.
 
@@ -215,7 +217,7 @@ class RecordFinder:
         """Yield lists of records, each with where it begins; the last one may lack its end.
 
         Raises:
-            Exception: a record, or a DOCTYPE, is too long; the limit's own error.
+            MalformedDataError: a record, or a DOCTYPE, is too long.
         """
         self._pieces = pieces
         has_more = self._grow()

@@ -17,9 +17,8 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from .....checkpoint_meta.files.file_split import FileSplit
-from ..codecs import FAULTS, StoredFile
+from ..codecs import FAULTS, Content, StoredFile
 from ..source_file import RandomAccess
-from ..whole_records import Content
 from .cut_places import NEAR_START_BYTES
 
 _BLOCK, _END = 0x314159265359, 0x177245385090
@@ -49,11 +48,11 @@ def content_of(split: FileSplit, stored: StoredFile) -> Content:
         yield from first_beyond
         yield from (content for _, content in blocks)
 
-    position = 0 if split.start == 0 else None
+    position, since = 0, split.start
     if 0 < split.start <= NEAR_START_BYTES:
         before = takewhile(lambda one: one[0] < 8 * split.start, _named(stored, 0, size))
-        position = sum(len(content) for _, content in before)
-    return Content(own(), beyond(), position)
+        position, since = sum(len(content) for _, content in before), 0
+    return Content(own(), beyond(), position, since)
 
 
 def _named(stored: StoredFile, start: int, size: int) -> Iterator[tuple[int, bytes]]:

@@ -6,9 +6,7 @@ in 65 MB of memory, and checks the sums of all members; so a reader that enters 
 cannot check them, reads a file that was whole. It runs in a process of its own: its threads end the
 process that ends before them.
 
-Reading from a point is isal's, which is faster and gives back memory as it goes. It begins at whole
-bytes only, where blocks begin at any bit: empty blocks of ten bits each are put before, so points
-are those at even bits.
+Reading from a point is isal's, which is faster and gives back memory as it goes; see `StoredFile`.
 """
 
 from __future__ import annotations
@@ -23,8 +21,6 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
-
-from isal import igzip_lib
 
 from .....checkpoint_meta.files.file_split import FileVersion
 from .....checkpoint_meta.storage.urls import is_local, local_name
@@ -51,7 +47,6 @@ with opening() as source, rapidgzip.open(source, parallelization=1) as file:
     file.export_index(out)
 """
 _WINDOW = 32 * 1024
-_EMPTY_BLOCK, _EMPTY_BITS = 0b010, 10
 
 
 def find_points(file: FileVersion, storage: Mapping[str, Any]) -> list[AccessPoint]:
@@ -105,44 +100,3 @@ def _spread(points: Iterator[AccessPoint], spacing: int) -> Iterator[AccessPoint
         if point.window and point.bit % 2 == 0 and point.start - last >= spacing:
             yield point
             last = point.start
-
-
-class FromAccessPoint:
-    """A decoder that begins at a point, and takes the trailer behind the stream as its own."""
-
-    def __init__(self, point: AccessPoint) -> None:
-        self._inner: Any = igzip_lib.IgzipDecompressor(
-            flag=igzip_lib.DECOMP_DEFLATE, zdict=point.window
-        )
-        self._trailer = b""
-        self.eof = False
-        self.unused_data = b""
-
-    @property
-    def needs_input(self) -> bool:
-        """True if nothing can come without more bytes."""
-        # At the end of the deflate data, the trailer still has to come.
-        return bool(self._inner.eof or self._inner.needs_input)
-
-    def decompress(self, data: bytes, count: int) -> bytes:
-        """At most `count` bytes of content."""
-        out: bytes = b""
-        if not self._inner.eof:
-            out = self._inner.decompress(data, count)
-            if not self._inner.eof:
-                return out
-            data = self._inner.unused_data
-        self._trailer += data
-        # Checksum and length of the whole member, which one who enters in the middle cannot
-        # compare.
-        if len(self._trailer) >= 8:
-            self.eof, self.unused_data = True, self._trailer[8:]
-        return out
-
-
-def head_of(point: AccessPoint, first: int) -> bytes:
-    """Return what a decoder is given instead of `first`, the byte in which the point lies."""
-    blocks = point.bit // 2
-    bits = sum(_EMPTY_BLOCK << (_EMPTY_BITS * i) for i in range(blocks))
-    length = _EMPTY_BITS * blocks
-    return (bits | (first >> point.bit) << length).to_bytes((length - point.bit) // 8 + 1, "little")

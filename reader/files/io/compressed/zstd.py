@@ -8,21 +8,9 @@ offsets are those found here.
 
 from __future__ import annotations
 
-from .....checkpoint_meta.files.file_split import FileSplit
-from ..codecs import StoredFile
 from ..source_file import RandomAccess
-from ..whole_records import Content
-from .cut_places import NEAR_START_BYTES
 
 _FRAME = b"\x28\xb5\x2f\xfd"
-
-
-def content_of(split: FileSplit, stored: StoredFile) -> Content:
-    """The frames that begin in `split`, and those that follow."""
-    position = None
-    if split.start <= NEAR_START_BYTES:
-        position = sum(map(len, stored.pieces(0, split.start)))
-    return Content(stored.pieces(split.start, split.end), stored.pieces(split.end), position)
 
 
 def frames(source: RandomAccess, size: int) -> list[int]:

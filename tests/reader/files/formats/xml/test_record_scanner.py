@@ -13,12 +13,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pyspark_sluice.checkpoint_meta.files.file_split import FileVersion
 from pyspark_sluice.errors import MalformedDataError, OptionError
 from pyspark_sluice.reader.files.evolution.new_columns import NewColumnsSeen
 from pyspark_sluice.reader.files.formats.api import Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.formats.xml.record_scanner import RecordFinder
-from pyspark_sluice.reader.files.io.whole_records import Limit
+from pyspark_sluice.reader.files.io.memory_bounds import RecordLimit
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.schemas.inference import inferred_schema
 from pyspark_sluice.reader.files.testing import cut, read, read_rows, version
@@ -28,6 +29,9 @@ A = pa.schema([("a", pa.int32())])
 XML = {"file_format": "xml", "row_tag": "r"}
 
 
+LIMIT = RecordLimit(FileVersion("file.xml", 1, 1), ReaderOptions())
+
+
 def _rows(folder: Path, content: bytes, schema: pa.Schema = A, **options):
     path = folder / "file.xml"
     path.write_bytes(content)
@@ -35,11 +39,8 @@ def _rows(folder: Path, content: bytes, schema: pa.Schema = A, **options):
 
 
 def _found(content: bytes, step: int, **options) -> list[tuple[int, bytes]]:
-    def error(at):
-        return AssertionError(at)
-
     given = {"ignore_namespace": False} | options
-    finder = RecordFinder("r", Limit(1 << 20, error), **given)
+    finder = RecordFinder("r", LIMIT, **given)
     pieces = (content[at : at + step] for at in range(0, len(content), step))
     return [*chain.from_iterable(finder.records(pieces))]
 

@@ -12,9 +12,11 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
+from pyspark_sluice.checkpoint_meta.files.file_split import FileVersion
 from pyspark_sluice.errors import MalformedDataError
-from pyspark_sluice.reader.files.io.lines import line_blocks
-from pyspark_sluice.reader.files.io.whole_records import Content, Limit, records
+from pyspark_sluice.reader.files.io.codecs import Content
+from pyspark_sluice.reader.files.io.lines import line_blocks, records
+from pyspark_sluice.reader.files.io.memory_bounds import RecordLimit
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.testing import cut, read, whole
 
@@ -24,7 +26,7 @@ SCHEMA = pa.schema([("a", pa.string())])
 MIB = 1 << 20
 SIZE = 32_000_000
 OPTIONS = ReaderOptions(file_format="json")
-NO_LIMIT = Limit(1 << 40, ValueError)
+NO_LIMIT = RecordLimit(FileVersion("a", 1, 1), OPTIONS)
 
 
 @pytest.mark.parametrize("separator", [b"\n", b"\r\n", b"|~|"])
@@ -38,7 +40,7 @@ def test_with_any_bytes_at_the_borders_each_record_is_in_one_split(separator):
             own = _pieces(content[start:end], chance.randrange(1, 5))
             beyond = _pieces(content[end:], chance.randrange(1, 5))
             step = chance.choice([1, 4, 100])
-            split = Content(own, beyond, None)
+            split = Content(own, beyond, 0)
             for at, piece in records(split, separator, step, NO_LIMIT, is_first=start == 0):
                 assert content[start + at :].startswith(piece)
                 found += piece
@@ -62,14 +64,16 @@ def test_separators_that_overlap_themselves_are_counted_from_the_beginning(separ
 def test_a_record_may_be_as_long_as_the_limit_and_no_longer(separator):
     chance = random.Random(6)
     for size in (1, 2, 3, 4):
-        limit = Limit(9, OverflowError)
+        limit = RecordLimit(
+            FileVersion("a", 1, 1), ReaderOptions.model_construct(max_record_bytes=9)
+        )
         for content in (b"abc" + separator + b"x" * 9, b"x" * 9 + separator + b"y"):
             found = Content(_pieces(content, size), iter(()), 0)
             assert b"".join(p for _, p in records(found, separator, 4, limit, is_first=True))
             longer = content.replace(b"x" * 9, b"x" * 10)
             border = chance.randrange(longer.index(b"x") + 1, len(longer))
             found = Content(_pieces(longer[:border], size), _pieces(longer[border:], size), 0)
-            with pytest.raises(OverflowError, match=f"^{longer.index(b'x')}$"):
+            with pytest.raises(MalformedDataError, match=rf"\Wa, byte {longer.index(b'x')}\W"):
                 list(records(found, separator, 4, limit, is_first=True))
 
 
