@@ -28,7 +28,7 @@ from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings, StartingState
 from ...errors import OptionError
 from ...reader.direct_write.unreferenced_files import sweep
-from ...reader.files.io.compressed.cut_places import take_over
+from ...reader.files.io.cut_places import take_over
 from ..options.model import SluiceOptions, parse_options
 from ..options.validation import archive_of
 from ..session.processes import is_process_of_spark, leave_pandas_out

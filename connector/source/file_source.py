@@ -58,7 +58,7 @@ from .state_location import state_root
 
 if TYPE_CHECKING:
     from ...checkpoint_meta.stores.contract import StateStore
-    from ...reader.files.io.compressed.cut_places import CutPlaces
+    from ...reader.files.io.cut_places import CutPlaces
 
 # What one reader is meant to read in one batch (Spark's maxPartitionBytes).
 _TARGET_BYTES = 128 * 1024 * 1024
@@ -281,7 +281,7 @@ class _FigureReader(SplitReader[FileSplit]):
 def _cut_places(store: StateStore | None) -> CutPlaces | None:
     if store is None:
         return None
-    from ...reader.files.io.compressed.cut_places import StoredCutPlaces
+    from ...reader.files.io.cut_places import StoredCutPlaces
 
     # The driver finds them while it cuts, and executors enter files there: both see this store.
     return StoredCutPlaces(store)

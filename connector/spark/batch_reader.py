@@ -40,7 +40,7 @@ class SluiceBatchReader(DataSourceReader):
         from ...checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY
         from ...enumerator.files.cutting import wanted_split_bytes
         from ...enumerator.files.discovery.tree_discovery import all_files
-        from ...reader.files.io.compressed.cut_places import MemoryCutPlaces
+        from ...reader.files.io.cut_places import MemoryCutPlaces
         from ...reader.files.path_columns import FilePruning
         from ..options.validation import refuse_streaming_options
         from ..query.partitions import ReaderPartition, ReaderShare, packed
@@ -114,7 +114,7 @@ class SluiceBatchReader(DataSourceReader):
         import pyarrow as pa
 
         from ...reader.api import ReaderContext
-        from ...reader.files.io.compressed.cut_places import MemoryCutPlaces
+        from ...reader.files.io.cut_places import MemoryCutPlaces
 
         source = self._source()
         serializer = source.split_serializer

@@ -49,7 +49,7 @@ from .formats.api import Decoded, FileFormat, FormatContext, Parsed
 from .formats.archives import class_of, format_of
 from .formats.records.record_format import METADATA, asks_row_index
 from .formats.registry import make_format
-from .io.compressed.cut_places import CutPlaces
+from .io.cut_places import CutPlaces
 from .io.file_kinds import another_kind, recognised, refuse_share, refuse_unfit
 from .io.file_version import DirectoryMark
 from .io.memory_bounds import Spool

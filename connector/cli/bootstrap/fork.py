@@ -30,7 +30,7 @@ from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSo
 from ....enumerator.offline.offline_state import OfflineState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
-from ....reader.files.io.compressed.cut_places import take_over
+from ....reader.files.io.cut_places import take_over
 from ...query.savepoint import savepoint_at
 from ...source.state_location import check_not_cleaned
 from ...views.files_as_of import FilesAsOf

@@ -18,7 +18,7 @@ from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.files.offline_source import OfflineFileSource
 from ....enumerator.offline.offline_state import Compaction, OfflineClaim
 from ....errors import OptionError, StateError
-from ....reader.files.io.compressed.cut_places import FOLDER
+from ....reader.files.io.cut_places import FOLDER
 from ...query.file_rows import RecordedRows
 from ...views.state_view import StateView
 from ..answer import Answer

@@ -16,7 +16,7 @@ from ....errors import OptionError
 from ..options import ReaderOptions
 
 if TYPE_CHECKING:
-    from ..io.compressed.cut_places import CutPlaces
+    from ..io.cut_places import CutPlaces
 
 
 class Splittability(Enum):

@@ -25,7 +25,7 @@ from isal import igzip_lib
 from ....checkpoint_meta.files.file_split import FileVersion
 from ....errors import MalformedDataError, first_line
 from ..options import Compression
-from .compressed.cut_places import AccessPoint
+from .cut_places import AccessPoint
 from .source_file import RandomAccess
 from .varints import read_varint
 

@@ -20,7 +20,7 @@ from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....errors import WITHOUT_THE_FILE, MalformedDataError, OptionError
 from ..options import Compression, ReaderOptions
 from .codecs import Content, StoredFile, codec_of
-from .compressed.cut_places import CutPlaces
+from .cut_places import CutPlaces
 from .file_kinds import checked
 from .memory_bounds import RecordLimit, too_long
 from .request_sizer import SLOW

@@ -10,7 +10,7 @@ from ....errors import SplitReadError, is_installed
 from ..options import Compression, ReaderOptions
 from .codecs import Content, Readable, StoredFile
 from .compressed import bzip2, gzip, zstd
-from .compressed.cut_places import NEAR_START_BYTES, CutPlaces
+from .cut_places import NEAR_START_BYTES, CutPlaces
 from .request_sizer import RequestSizer
 from .source_file import RandomAccess, SourceFile
 

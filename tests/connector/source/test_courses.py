@@ -26,7 +26,7 @@ from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.examples.log_source.archived_log import ArchivedLog
 from pyspark_sluice.examples.log_source.log_source import LogSource
 from pyspark_sluice.reader.files.io import codecs, split_content
-from pyspark_sluice.reader.files.io.compressed.cut_places import take_over
+from pyspark_sluice.reader.files.io.cut_places import take_over
 from pyspark_sluice.tests.connector.source.archived import LINES, Logs
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 

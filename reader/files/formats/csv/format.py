@@ -19,7 +19,7 @@ from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from .....errors import OptionError
 from ...evolution.column_names import ColumnNames
 from ...evolution.type_growth import merged
-from ...io.compressed.cut_places import KNOWN_CONTENT_BYTES
+from ...io.cut_places import KNOWN_CONTENT_BYTES
 from ...io.lines import LineBlock, SkippedRows, line_blocks, without_mark
 from ...io.memory_bounds import RecordLimit
 from ...options import ReaderOptions

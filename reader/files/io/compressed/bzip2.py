@@ -18,8 +18,8 @@ from itertools import takewhile
 
 from .....checkpoint_meta.files.file_split import FileSplit
 from ..codecs import FAULTS, Content, StoredFile
+from ..cut_places import NEAR_START_BYTES
 from ..source_file import RandomAccess
-from .cut_places import NEAR_START_BYTES
 
 _BLOCK, _END = 0x314159265359, 0x177245385090
 _WINDOW = 1 << 20

@@ -24,8 +24,8 @@ from typing import Any, BinaryIO
 
 from .....checkpoint_meta.files.file_split import FileVersion
 from .....checkpoint_meta.storage.urls import is_local, local_name
+from ..cut_places import AccessPoint
 from ..source_file import AsFile, SourceFile
-from .cut_places import AccessPoint
 
 SPACING = 4 * 1024 * 1024
 """Compressed bytes between two points, at least: a point takes some 10 KB."""

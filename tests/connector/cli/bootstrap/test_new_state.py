@@ -29,7 +29,7 @@ from pyspark_sluice.enumerator.coordinator.restore import RestoredState
 from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.offline_state import offline_state
 from pyspark_sluice.errors import FencedError, OptionError, StateError
-from pyspark_sluice.reader.files.io.compressed.cut_places import object_of
+from pyspark_sluice.reader.files.io.cut_places import object_of
 from pyspark_sluice.tests.connector.cli.command_line import spark_knows
 from pyspark_sluice.tests.connector.queries import Query, carried_out, drained, in_memory
 from pyspark_sluice.tests.patience import PATIENCE, wait_until

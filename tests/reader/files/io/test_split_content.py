@@ -18,7 +18,7 @@ from pyspark_sluice.reader.files.formats.api import FormatContext, Splittability
 from pyspark_sluice.reader.files.formats.registry import make_format
 from pyspark_sluice.reader.files.io.compressed import bzip2
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
-from pyspark_sluice.reader.files.io.compressed.cut_places import MemoryCutPlaces, StoredCutPlaces
+from pyspark_sluice.reader.files.io.cut_places import MemoryCutPlaces, StoredCutPlaces
 from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.reader import FileSplitReader

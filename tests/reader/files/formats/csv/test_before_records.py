@@ -20,7 +20,8 @@ from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
 from pyspark_sluice.reader.files.formats.records import record_format
 from pyspark_sluice.reader.files.io.compressed import bzip2
-from pyspark_sluice.reader.files.io.compressed.cut_places import KNOWN_CONTENT_BYTES
+from pyspark_sluice.reader.files.io.cut_places import KNOWN_CONTENT_BYTES
+from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.testing import cut, read, read_rows, version, whole
 
@@ -242,3 +243,22 @@ def test_with_a_rescued_data_column_the_header_names_the_columns(tmp_path, mode,
         (100, None, 300, '{"new":"x"}'),
         (200, None, None, '{"new":"y","price":"bad"}'),
     ]
+
+
+@pytest.mark.parametrize(("cuts", "opened"), [([], 1), ([50_000], 3)])
+def test_a_split_opens_its_file_again_for_the_header_only_if_it_begins_later(
+    tmp_path, monkeypatch, cuts, opened
+):
+    path, opening, count = tmp_path / "a.csv", SourceFile.opened, 0
+    path.write_text("a remark\nid,name\n" + "".join(f"{i},n{i}\n" for i in range(9_000)))
+
+    def counted(self):
+        nonlocal count
+        count += 1
+        return opening(self)
+
+    monkeypatch.setattr(SourceFile, "opened", counted)
+    splits = cut(path, cuts) if cuts else [whole(path)]
+    table, _ = read(splits, SCHEMA, file_format="csv", header=True, skip_rows=1)
+    assert table.column("id").to_pylist() == list(range(9_000))
+    assert count == opened

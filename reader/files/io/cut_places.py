@@ -18,11 +18,11 @@ import pyarrow as pa
 from pyarrow import ipc
 from typing_extensions import override
 
-from .....checkpoint_meta.files.file_split import FileSplit, FileVersion
-from .....checkpoint_meta.storage.contract import Storage
+from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.storage.contract import Storage
 
 if TYPE_CHECKING:
-    from .....checkpoint_meta.stores.contract import StateStore
+    from ....checkpoint_meta.stores.contract import StateStore
 
 FOLDER = "points"
 
