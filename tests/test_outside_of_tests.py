@@ -21,11 +21,7 @@ def _said(*command):
 @pytest.mark.sample("command0", why="more commands")
 @pytest.mark.parametrize(
     "command",
-    [
-        ["-m", "benchmarks"],
-        ["tests/spark/soak.py"],
-        ["-m", "pyspark_sluice.tests.reader.readings"],
-    ],
+    [["-m", "benchmarks"], ["tests/spark/soak.py"], ["-m", "pyspark_sluice.tests.reader.readings"]],
 )
 def test_benchmarks_and_soak_say_what_they_can(command):
     assert _said(*command, "--help").startswith("usage")

@@ -10,10 +10,7 @@ from typing import Any, cast
 from pyspark_sluice.checkpoint_meta.documents import orders
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachment, Attachments
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import Checkpoint
-from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
-    NO_CHECKPOINT,
-    CheckpointRef,
-)
+from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.documents.epochs import check_not_fenced
 from pyspark_sluice.checkpoint_meta.documents.heartbeat import Heartbeat
 from pyspark_sluice.checkpoint_meta.documents.orders import Order

@@ -29,11 +29,7 @@ PAGES = {page: list(group) for page, group in itertools.groupby(RUN, lambda bloc
 
 @pytest.mark.parametrize(
     "page",
-    sampled(
-        PAGES,
-        ["README.md"].__contains__,
-        reason="what other pages show has tests of its own",
-    ),
+    sampled(PAGES, ["README.md"].__contains__, reason="what other pages show has tests of its own"),
 )
 def test_the_code_of_a_page_runs(spark, tmp_path, monkeypatch, page):
     monkeypatch.chdir(tmp_path)

@@ -206,10 +206,7 @@ def test_the_recipe_of_a_refused_type_lets_the_batch_in(lake):
         lake.sink.add(batch)
     rename(lake, "v", "v_old")
     lake.sink.add(batch)
-    assert lake.rows() == [
-        {"id": 1, "v_old": 10, "v": None},
-        {"id": 2, "v_old": None, "v": "text"},
-    ]
+    assert lake.rows() == [{"id": 1, "v_old": 10, "v": None}, {"id": 2, "v_old": None, "v": "text"}]
 
 
 def test_dates_that_python_does_not_have_are_added_without_bounds(lake):

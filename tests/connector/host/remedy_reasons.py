@@ -13,29 +13,23 @@ FOLLOWED: Mapping[str, Sequence[str]] = {
         "file_log_import.py: no file of the list exis",
         "spark_file_log.py: there is no log of Spark",
     ],
-    "tests/connector/cli/bootstrap/test_fork.py": [
-        "savepoint.py: a new query would leave",
-    ],
+    "tests/connector/cli/bootstrap/test_fork.py": ["savepoint.py: a new query would leave"],
     "tests/connector/cli/bootstrap/test_new_state.py": [
-        "start_position.py: the preparation of this",
+        "start_position.py: the preparation of this"
     ],
     "tests/connector/cli/commands/test_compact_table.py": [
-        "compaction.py: another compaction of th",
+        "compaction.py: another compaction of th"
     ],
     "tests/connector/cli/reprocess/test_orders_next_to_others.py": [
-        "start_position.py: Spark's checkpoint is ne",
+        "start_position.py: Spark's checkpoint is ne"
     ],
-    "tests/connector/cli/reprocess/test_reprocess.py": [
-        "file_check.py: a part of a file that ha",
-    ],
+    "tests/connector/cli/reprocess/test_reprocess.py": ["file_check.py: a part of a file that ha"],
     "tests/connector/cli/reprocess/test_reread.py": [
         "batch_reread.py: reread: it is not known",
         "batch_reread.py: reread: the table has th",
         "table_sink.py: {}",
     ],
-    "tests/connector/host/test_busy_catalog.py": [
-        "run.py: to: the catalog does not",
-    ],
+    "tests/connector/host/test_busy_catalog.py": ["run.py: to: the catalog does not"],
     "tests/connector/host/test_query_ends.py": [
         "batch_order.py: the query is continued b",
         "start_check.py: path: this query has rea",
@@ -83,15 +77,9 @@ FOLLOWED: Mapping[str, Sequence[str]] = {
         "file_source.py: onDelete: files of this",
         "tree_discovery.py: a loaded path has no fil",
     ],
-    "tests/connector/source/test_event_time_column.py": [
-        "discovery.py: {}",
-    ],
-    "tests/tables/test_delta.py": [
-        "delta_table.py: the columns of the files",
-    ],
-    "tests/tables/test_iceberg.py": [
-        "iceberg_table.py: the columns of the files",
-    ],
+    "tests/connector/source/test_event_time_column.py": ["discovery.py: {}"],
+    "tests/tables/test_delta.py": ["delta_table.py: the columns of the files"],
+    "tests/tables/test_iceberg.py": ["iceberg_table.py: the columns of the files"],
 }
 """Module of tests -> the places whose remedy it carries out."""
 

@@ -13,12 +13,7 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.state_argument import find_state
 from pyspark_sluice.connector.views.files import files
 from pyspark_sluice.connector.views.state_view import StateView
-from pyspark_sluice.errors import (
-    FileChangedError,
-    FileVanishedError,
-    OptionError,
-    SplitReadError,
-)
+from pyspark_sluice.errors import FileChangedError, FileVanishedError, OptionError, SplitReadError
 from pyspark_sluice.reader.files.reader import FileSplitReader
 from pyspark_sluice.tests.connector.host.landing import STEPS, Landing, run_and_die
 from pyspark_sluice.tests.patience import PATIENCE

@@ -193,10 +193,7 @@ def test_the_state_is_where_the_options_say(begin, tmp_path, options, place):
     assert list((tmp_path / place / "checkpoints").iterdir())
 
 
-@pytest.mark.parametrize(
-    ("options", "kept"),
-    [({}, False), ({"retainCheckpointsFor": "1h"}, True)],
-)
+@pytest.mark.parametrize(("options", "kept"), [({}, False), ({"retainCheckpointsFor": "1h"}, True)])
 def test_checkpoints_are_retained_by_their_number_and_their_age(
     begin, tmp_path, monkeypatch, options, kept
 ):

@@ -112,11 +112,7 @@ def test_options_that_fit_together_are_accepted(options):
             "writeTo: found",
         ),
         (
-            {
-                "checkpointLocation": "CK",
-                "cleanSource": "archive",
-                "sourceArchiveDir": "LINK/old",
-            },
+            {"checkpointLocation": "CK", "cleanSource": "archive", "sourceArchiveDir": "LINK/old"},
             "sourceArchiveDir: found .* archived files would be read again",
         ),
         (

@@ -203,9 +203,7 @@ def test_a_file_without_a_time_fails_the_query_by_its_name_and_nothing_is_skippe
 
 
 @pytest.mark.effect_of("onMissingEventTime")
-def test_a_file_without_statistics_comes_by_its_modification_time_and_makes_no_other_late(
-    tmp_path,
-):
+def test_a_file_without_statistics_comes_by_its_modification_time_and_makes_no_other_late(tmp_path):
     # Its modification time is before the times of all others.
     bad = without_statistics(tmp_path, 99, 0)
     land(tmp_path, 1)

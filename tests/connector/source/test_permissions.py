@@ -11,11 +11,7 @@ from urllib.parse import parse_qs, unquote
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents import heartbeat
-from pyspark_sluice.tests.checkpoint_meta.storage.faulty_server import (
-    FaultyServer,
-    body_of,
-    give,
-)
+from pyspark_sluice.tests.checkpoint_meta.storage.faulty_server import FaultyServer, body_of, give
 from pyspark_sluice.tests.connector.stream import Stream
 from pyspark_sluice.tests.patience import wait_until
 from pyspark_sluice.tests.repository import ROOT

@@ -202,8 +202,7 @@ def sizes(trial):
 
 
 @pytest.mark.parametrize(
-    ("ahead", "parallelism", "bounded"),
-    [(0, 2, False), (1, 1, False), (3, 2, False), (1, 2, True)],
+    ("ahead", "parallelism", "bounded"), [(0, 2, False), (1, 1, False), (3, 2, False), (1, 2, True)]
 )
 def test_no_batch_of_a_log_exceeds_the_limit_on_bytes(tmp_path, ahead, parallelism, bounded):
     logs = Logs(tmp_path)

@@ -59,11 +59,7 @@ def test_directories_come_one_after_the_other_each_as_one_batch(tmp_path):
     for number in range(1, 4):
         bench.enumerator.snapshot_state(number)
         batches.append(names(bench.plan(BatchLimits(files=1, bytes=1))))
-    assert batches == [
-        ["a/3", "a/4", "-a/1", "-a/2"],
-        ["b/3", "b/4", "-b/1", "-b/2"],
-        [],
-    ]
+    assert batches == [["a/3", "a/4", "-a/1", "-a/2"], ["b/3", "b/4", "-b/1", "-b/2"], []]
 
 
 def test_a_restart_before_the_batch_has_the_whole_directory(tmp_path):

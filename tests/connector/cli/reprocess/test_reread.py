@@ -104,10 +104,7 @@ def test_without_an_order_the_commits_of_the_readers_count(refused):
 @pytest.mark.parametrize("step", STEPS)
 def test_a_kill_at_any_step_leaves_the_rows_of_the_new_options_once(refused, step, is_done):
     assert reread(refused) == 0
-    process = processes().Process(
-        target=run_and_die,
-        args=(refused.data.parent, step, is_done),
-    )
+    process = processes().Process(target=run_and_die, args=(refused.data.parent, step, is_done))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL

@@ -17,11 +17,7 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import (
     ReaderCommits,
     about,
 )
-from pyspark_sluice.checkpoint_meta.files.file_columns import (
-    RANGES,
-    FileSplitSerializer,
-    ranges_of,
-)
+from pyspark_sluice.checkpoint_meta.files.file_columns import RANGES, FileSplitSerializer, ranges_of
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.storage.urls import loaded_paths

@@ -52,10 +52,7 @@ CASES = {
     "json: allowed spellings": (
         b'{a:1}\n{"a":NaN}\n{"a":\'x"y\'}\n{"a":/*c*/1}\n{"a":"\\\'z"} // d',
         f"a string, {CORRUPT}",
-        {
-            "allowUnquotedFieldNames": "true",
-            "allowComments": "true",
-        },
+        {"allowUnquotedFieldNames": "true", "allowComments": "true"},
     ),
     "json: lone CR": (b'{"a":1}\r{"a":2}\r\n{"a":3}', f"a int, {CORRUPT}", {}),
     "json: primitives as string": (

@@ -173,10 +173,7 @@ def outcome(
     return Outcome(*json.loads(done.stdout))
 
 
-BOUNDED = {
-    "parquet": [parquet_dictionary, parquet_pages, parquet_deltas],
-    "arrow": [arrow_views],
-}
+BOUNDED = {"parquet": [parquet_dictionary, parquet_pages, parquet_deltas], "arrow": [arrow_views]}
 REFUSED = {
     "orc": [orc_dictionary],
     "arrow": [arrow_stream],

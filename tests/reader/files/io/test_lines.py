@@ -77,11 +77,7 @@ def test_a_record_may_be_as_long_as_the_limit_and_no_longer(separator):
                 list(records(found, separator, 4, limit, is_first=True))
 
 
-STORED = {
-    "json": lambda data: data,
-    "json.gz": gzip.compress,
-    "json.bz2": bz2.compress,
-}
+STORED = {"json": lambda data: data, "json.gz": gzip.compress, "json.bz2": bz2.compress}
 
 
 @pytest.mark.parametrize("kind", STORED)

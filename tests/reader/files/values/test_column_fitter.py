@@ -166,11 +166,7 @@ def test_structs_are_fitted_by_name_all_the_way_down():
     found = pa.array([{"a": 1, "b": [{"x": 1, "y": "q"}]}, None, {"a": 2, "b": None}])
     inner = pa.struct([("Y", pa.string()), ("z", pa.date32())])
     target = pa.struct([("b", pa.list_(inner)), ("a", pa.int32())])
-    expected = [
-        {"b": [{"Y": "q", "z": None}], "a": 1},
-        None,
-        {"b": None, "a": 2},
-    ]
+    expected = [{"b": [{"Y": "q", "z": None}], "a": 1}, None, {"b": None, "a": 2}]
     assert fit(found, target) == expected
 
 

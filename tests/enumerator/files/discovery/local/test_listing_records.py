@@ -159,9 +159,7 @@ def test_a_directory_that_changed_while_it_was_read_is_not_recorded(tmp_path, mo
     assert start.store.list("listings") == []
 
 
-def test_a_file_that_may_be_taken_while_its_directory_stays_as_it_is_keeps_it_off_the_record(
-    start,
-):
+def test_a_file_that_may_be_taken_while_its_directory_stays_as_it_is_keeps_it_off_the_record(start):
     land(start.root, "d/empty", "")
     os.utime(start.root / "d/empty", (1, 1))
     known = ["a", "b", "d/c"]

@@ -15,10 +15,7 @@ import grpc
 from google.protobuf.empty_pb2 import Empty
 from google.pubsub_v1 import types
 
-_CODES = {
-    "403": grpc.StatusCode.PERMISSION_DENIED,
-    "500": grpc.StatusCode.INTERNAL,
-}
+_CODES = {"403": grpc.StatusCode.PERMISSION_DENIED, "500": grpc.StatusCode.INTERNAL}
 
 
 class _Subscription:

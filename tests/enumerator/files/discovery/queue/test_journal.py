@@ -12,14 +12,7 @@ import pyiceberg.catalog
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BooleanType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    TimestampType,
-)
+from pyiceberg.types import BooleanType, LongType, MapType, NestedField, StringType, TimestampType
 from pyiceberg.utils.config import Config
 
 from pyspark_sluice.enumerator.files.discovery.queue import journal

@@ -159,8 +159,7 @@ def readers(tmp_path, monkeypatch):
 
 
 _EXAMPLES = settings(
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 
