@@ -7,7 +7,6 @@ import shutil
 import pytest
 
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.spark.versions import HAS_READ_LIMITS
 
 
 @pytest.mark.thorough("test_offsets.py refuses what is of another source without Spark")
@@ -48,19 +47,3 @@ def test_a_wrong_checkpoint_is_found_before_any_row_is_read(lake, tmp_path):
     shutil.rmtree(own)
     into_table(lake, lake.frame(checkpointLocation=str(own)), own)
     lake.check_exactly_once()
-
-
-@pytest.mark.thorough("test_options_have_effects.py permits it without Spark")
-def test_a_query_may_be_permitted_to_read_nothing(lake):
-    lake.land("0.json", range(10))
-
-    def run(**options):
-        lake.finish(lake.frame(**options).writeStream.foreachBatch(lambda frame, number: None))
-
-    if not HAS_READ_LIMITS:
-        # Spark before 4.2 asks nothing after the run's one batch: the next run notices.
-        run()
-    with pytest.raises(Exception, match="no reader ran in a batch that Spark has completed"):
-        run()
-    lake.land("1.json", range(10, 20))
-    run(allowUnreadBatches=True)

@@ -7,16 +7,12 @@ seconds. `tests/checkpoint_meta/storage/test_bucket.py` has the same answers as 
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import re
-import socket
 import traceback
 from collections.abc import Callable, Iterable
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow.parquet as pq
@@ -215,85 +211,3 @@ def _rows(root: Path) -> list[int]:
 def _texts(root: Path, *folders: str) -> set[str]:
     files = [path for name in folders for path in (root / name).rglob("*.json")]
     return {text for path in files for text in re.findall(r"broken-\d", path.read_text())}
-
-
-def _before(environ: dict[str, Any], _: Any) -> list[bytes]:
-    environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
-    return []
-
-
-def _repeated(server: Any) -> Any:
-    """A client that repeats a request by itself meets its own object."""
-
-    def answer(environ: dict[str, Any], respond: Any) -> Any:
-        list(server._served(environ, lambda *_: None))
-        return server.refuse("412 Precondition Failed", "PreconditionFailed")(environ, respond)
-
-    return answer
-
-
-HTTP: dict[str, Callable[[Any], Any]] = {
-    "409": lambda server: server.refuse("409 Conflict", "ConditionalRequestConflict"),
-    "412, and it is stored": _repeated,
-    "503": lambda server: server.slow_down,
-    "500": lambda server: server.refuse("500 Internal Server Error", "InternalError"),
-    "cut before": lambda _: _before,
-    "cut after": lambda server: server.lose_answer,
-    "200 and nothing is stored": lambda server: server.confirm_only,
-}
-"""What a server answers to a PUT, given the server."""
-
-
-@pytest.mark.slow
-@pytest.mark.thorough("the same over HTTP; the store above plays it in make test")
-@pytest.mark.parametrize("answer", HTTP)
-def test_any_answer_of_a_server_to_the_first_create_of_each_kind_loses_and_doubles_nothing(
-    server, bucket, answer
-):
-    played: set[str] = set()
-
-    def fault(environ: dict[str, Any], respond: Any) -> Any:
-        path = unquote(environ["PATH_INFO"]).removeprefix(f"/{bucket}")
-        for kind, names in KINDS.items():
-            is_first = environ["REQUEST_METHOD"] == "PUT" and kind not in played
-            if is_first and re.search(names, path):
-                played.add(kind)
-                return HTTP[answer](server)(environ, respond)
-        return None
-
-    storage, _ = open_storage.open_storage(f"s3://{bucket}", server.options)
-    url = f"s3://{bucket}"
-    options = _options(url) | {"storageOptions": json.dumps(server.options)}
-    lines = "".join(f'{{"id": {number}, "t": "{uuid4().hex * 2}"}}\n' for number in MANY)
-    server.put(bucket, "in/many.json.gz", gzip.compress(lines.encode()))
-    server.fault = fault
-    ended = ""
-    for number in range(3):
-        if number < 2:
-            server.put(
-                bucket, f"in/{number}.json", f'{{"id": {number}}}\n{{broken-{number}\n'.encode()
-            )
-        try:
-            run(**keywords(options), to=f"parquet:{url}/table")
-            ended = ""
-        except SluiceError as error:
-            ended = f"{type(error).__name__}: {error}"
-    server.fault = None
-    # A store that forgets what it has confirmed may end the query, by name.
-    assert not ended or answer.startswith("200"), ended
-    paths = Manifests(f"{url}/table/_sluice", server.options).paths()
-    tables = [pq.read_table(BytesIO(storage.whole(storage.name(path)))) for path in paths]
-    rows = sorted(n for table in tables for n in table["id"].to_pylist())
-    assert len(set(rows)) == len(rows)
-    if not ended:
-        assert rows == [0, 1, *MANY]
-        for folders in (["bad/"], ["in/", "old/"]):
-            found = {
-                text
-                for folder in folders
-                for key in server.keys(bucket, folder)
-                if key.endswith(".json")
-                for text in re.findall(r"broken-\d", server.get(bucket, key).decode())
-            }
-            assert found == {"broken-0", "broken-1"}, folders
-        assert played == KINDS.keys()

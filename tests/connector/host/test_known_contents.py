@@ -232,18 +232,6 @@ def test_an_order_reads_what_was_left_out_and_the_books_are_closed(landing, caps
     assert told(capsys, *audit)["files"]["read"] == 2
 
 
-@pytest.mark.thorough("260 batches; shorter tests restart and fork")
-def test_the_state_keeps_contents_over_many_checkpoints_and_bases(landing):
-    landing.json("0.json", {"v": 0})
-    for number in range(1, 130):
-        landing.json(f"{number}.json", {"v": number})
-    limit = {"maxFilesPerTrigger": "1", "fileOrder": "name"}
-    assert len(read(landing, **limit)) == 130
-    for number in range(130):
-        landing.json(f"copy {number}.json", {"v": number})
-    assert len(read(landing, **limit)) == 130
-
-
 def test_options_that_let_rows_leave_the_table_are_refused(landing):
     landing.json("1.json", {"v": 1})
     by_file = {**BY_CONTENT, "writeFileColumn": "file"}
