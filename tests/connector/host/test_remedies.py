@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import http.server
 import re
 import resource
 import subprocess
 import sys
-import threading
 from random import Random
 
 import pytest
@@ -168,18 +166,6 @@ def test_a_new_column_where_none_may_be_added(query, mode):
     assert ("x" in str(DeltaTable(str(query.table)).schema())) == (mode == "addNewColumns")
 
 
-def test_options_are_corrected_as_the_message_says(query):
-    call = Call(query)
-    call.put("1.json", '{"id": 1}\n')
-    call.run("maxFilesPerTriger=1", code=2, says=["maxFilesPerTrigger"])
-    call.run("maxFilesPerTrigger=1")
-    call.schema = "id lng"
-    assert "writeSchema" not in call.run(code=2, says=["--schema"])
-    call.schema = "id long"
-    call.run()
-    assert call.rows() == [(1,)]
-
-
 def test_requeue_names_the_flag_that_finds_times_in_paths(query, capsys):
     call = Call(query, "--option", "recursiveFileLookup=true")
     folder = query.source / "2026-11-27"
@@ -234,56 +220,31 @@ def test_a_limit_on_the_size_of_files_names_the_file_and_the_limit(query):
     assert query.in_table() == query.landed
 
 
-class _Store(http.server.BaseHTTPRequestHandler):
-    """A store that gives one answer to every request."""
-
-    protocol_version = "HTTP/1.1"
-    answer = (404, "NoSuchBucket", "The specified bucket does not exist")
-
-    def log_message(self, *_):
-        pass
-
-    def _respond(self):
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        status, code, text = self.answer
-        body = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>{text}</Message></Error>'
-        self.send_response(status)
-        self.send_header("Content-Type", "application/xml")
-        self.send_header("Content-Length", "0" if self.command == "HEAD" else str(len(body)))
-        self.end_headers()
-        self.wfile.write(b"" if self.command == "HEAD" else body.encode())
-
-    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _respond  # noqa: N815
-
-
 @pytest.fixture
-def store(monkeypatch):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Store)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def store(server, monkeypatch):
     for name, value in {
         "AWS_ACCESS_KEY_ID": "x",
         "AWS_SECRET_ACCESS_KEY": "y",
         "AWS_REGION": "us-east-1",
         "AWS_ALLOW_HTTP": "true",
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+        "AWS_ENDPOINT_URL": server.url,
     }.items():
         monkeypatch.setenv(name, value)
-    yield _Store
-    server.shutdown()
+    yield server
+    server.fault = None
 
 
-def test_a_bucket_that_is_gone_is_what_is_missing(query, store, monkeypatch):
-    monkeypatch.setattr(store, "answer", (404, "NoSuchBucket", "No such bucket"))
+def test_a_bucket_that_is_gone_is_what_is_missing(query, store):
     call = Call(query)
     query.source = "s3://no-such-lake/in"
     message = call.run(code=1, says=["the bucket of the path does not exist", "create the bucket"])
-    assert "NoSuchBucket: No such bucket" in message
+    assert "NoSuchBucket: " in message
 
 
 @pytest.mark.parametrize("code", ["ExpiredToken", "InvalidToken"])
-def test_keys_that_have_expired_are_refused_without_retries(query, store, monkeypatch, code):
-    monkeypatch.setattr(store, "answer", (400, code, "The token is old"))
+def test_keys_that_have_expired_are_refused_without_retries(query, store, code):
+    store.fault = store.refuse("400 Bad Request", code)
     call = Call(query)
     query.checkpoint = "s3://lake/checkpoint"
-    message = call.run(code=1, says=[f"400 ({code}: The token is old)", "Repair access"])
+    message = call.run(code=1, says=[f"400 ({code}: ", "Repair access"])
     assert "times in a row" not in message
