@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 
 import pytest
 
@@ -20,8 +19,8 @@ from pyspark_sluice.errors import ProtocolError, StateMissingError
 from pyspark_sluice.tests.enumerator.coordinator.in_flight import TWO_FILES
 from pyspark_sluice.tests.enumerator.files.bench import Bench
 from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberEnumerator, NumberSource
-from pyspark_sluice.tests.protocol.opened import events_in, opened
+from pyspark_sluice.tests.protocol.numbers import Harness, Number, NumberSource
+from pyspark_sluice.tests.protocol.opened import opened
 
 pytestmark = pytest.mark.slow
 
@@ -52,54 +51,6 @@ def test_the_first_failure_is_what_the_query_fails_with_until_it_is_restarted(qu
     query.coordinator._threads.fail(ValueError("F3"))
     with pytest.raises(ValueError, match="F3"):
         query.coordinator.latest(end)
-
-
-def test_the_cut_separates_what_another_thread_sends_before_it_from_what_comes_after():
-    """verifyCheckpointEventOrder...CompletedImmediately and ...CompletesLate.
-
-    A thread sends numbers as fast as it can; every checkpoint holds exactly the numbers up to the
-    one its state names.
-    """
-    source = NumberSource()
-    settings = CoordinatorSettings(parallelism=1, background_interval=0.001, commit_patience=0.0)
-    coordinator = Coordinator(source, MemoryStateStore(), settings)
-    coordinator._open(NO_CHECKPOINT)
-    context, enumerator = opened(coordinator).context, opened(coordinator).enumerator
-    assert isinstance(enumerator, NumberEnumerator)
-    enumerator.plan_batch = lambda budget: None  # type: ignore[method-assign]
-    stop = threading.Event()
-
-    def send():
-        number = 0
-        while not stop.is_set():
-            with coordinator._threads.lock:
-                number += 1
-                enumerator.pending[:] = [-number]
-                context.send_event(0, number)
-                context.assign_splits({0: [Number(number)]})
-            time.sleep(0)
-
-    thread = threading.Thread(target=send, daemon=True)
-    thread.start()
-    ref, last, seen = NO_CHECKPOINT, 0, []
-    deadline = time.monotonic() + PATIENCE
-    while len(seen) < 400 and time.monotonic() < deadline:
-        end = coordinator.latest(ref)
-        if end == ref:
-            continue
-        (checkpoint,) = coordinator.assignments(ref, end)
-        events = events_in(checkpoint.header)["0"]
-        (state,) = checkpoint.state
-        assert state.to_pydict()["json"] == [str(-events[-1])]
-        splits = [s for _, b in checkpoint.assigned for s in source.split_serializer.read(1, b)]
-        assert [split.value for split in splits] == events
-        seen.extend(events)
-        ref, last = end, last + 1
-    stop.set()
-    thread.join(PATIENCE)
-    coordinator.close()
-    assert last > 1
-    assert seen == list(range(1, len(seen) + 1))
 
 
 # 6.5 SourceCoordinatorTest and ...ContextTest -----------------------------------------------

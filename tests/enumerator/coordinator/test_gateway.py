@@ -116,31 +116,6 @@ def test_a_reader_gets_the_events_that_it_gets_in_flink_s_case(one, course):
             getattr(one, verb)(int(value))
 
 
-def test_each_reader_is_released_by_its_own_commit():
-    """eventsReleasedAfterOpeningGateway, testControlGatewayAtSubtaskGranularity."""
-    both = Readers(readers=(0, 3))
-    both.send("e0", 1)
-    both.cut(17)
-    assert both.flight.open_record.events(1) == ["e0"], "events alone make no task"
-    both.send("e1", 3)
-    both.send("e2", 0)
-    both.send("e3", 1)
-    assert both.delivered(1) == ["e0", "e3"], "it has no part in the checkpoint"
-    both.commit(17, 3)
-    assert (both.delivered(0), both.delivered(3)) == ([], ["e1"])
-    both.commit(17, 0)
-    assert both.delivered(0) == ["e2"]
-
-
-def test_assigned_splits_are_held_like_all_other_events(one):
-    one.cut(1)
-    one.cut(2)
-    two = one.flight.cut_records[1]
-    assert one.gateways[0].held_under(two).ref.checkpoint == 1
-    one.commit(1)
-    assert one.gateways[0].held_under(two) is None
-
-
 def test_an_id_that_was_never_cut_is_a_protocol_error(one):
     one.cut(5)
     expected = "found checkpoint 6 of epoch 1; expected at most checkpoint 5"
@@ -193,20 +168,6 @@ def test_completion_completes_that_checkpoint_and_all_before_it(one):
     one.flight.advance(second, "")
     stages = [record.stage for record in one.flight.cut_records]
     assert stages == [Stage.COMPLETE, Stage.COMPLETE, Stage.HANDED_OUT]
-
-
-def test_an_abort_takes_back_that_checkpoint_and_all_after_it_newest_first(one):
-    one.gateways[0].send(numbered(1, 10))
-    first = one.cut()
-    one.gateways[0].send(numbered(1, 20))
-    second = one.cut()
-    one.gateways[0].send(numbered(1, 30))
-    one.cut()
-    one.gateways[0].send(numbered(1, 40))
-    aborted = [record.ref.checkpoint for record in one.flight.abort(second)]
-    assert aborted == [3, 2]
-    assert [record.ref for record in one.flight.cut_records] == [first]
-    assert splits_of(one.flight.open_record, 0) == ["20", "1", "30", "1", "40"]
 
 
 def test_what_an_aborted_checkpoint_took_of_the_limits_is_taken_of_the_next_one():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as Unfinished
 from dataclasses import replace
 from functools import partial
 
@@ -18,12 +16,10 @@ from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
 )
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
-from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
-from pyspark_sluice.enumerator import BatchLimits, Coordinator, CoordinatorSettings
+from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.errors import ProtocolError, StateError, WaitTimeoutError
 from pyspark_sluice.tests.enumerator.coordinator.in_flight import TWO_FILES, header, published, rest
-from pyspark_sluice.tests.patience import PATIENCE
-from pyspark_sluice.tests.protocol.numbers import Harness, NumberSource
+from pyspark_sluice.tests.protocol.numbers import Harness
 from pyspark_sluice.tests.protocol.opened import events_in, opened
 
 
@@ -84,29 +80,6 @@ def test_what_turns_up_while_one_runs_is_in_the_next_if_that_has_room():
     assert query.assigned(query.coordinator.latest(first)) == {0: [2], 1: [9]}
 
 
-def test_spark_waits_for_a_checkpoint_that_is_being_published():
-    entered, go_on = threading.Event(), threading.Event()
-
-    class Slow(MemoryStateStore):
-        def publish(self, name, data):
-            if name.startswith("checkpoints/0000000002"):
-                entered.set()
-                assert go_on.wait(PATIENCE)
-            super().publish(name, data)
-
-    settings = CoordinatorSettings(BatchLimits(files=1), 1, background_interval=0.01)
-    coordinator = Coordinator(NumberSource(range(3)), Slow(), settings)
-    first = coordinator.latest(NO_CHECKPOINT)
-    assert entered.wait(PATIENCE)
-    with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(coordinator.latest, first)
-        with pytest.raises(Unfinished):
-            asked.result(0.05)
-        go_on.set()
-        assert asked.result(PATIENCE) == CheckpointRef(2, 1)
-    coordinator.close()
-
-
 # Orphans ------------------------------------------------------------------------------------
 
 
@@ -155,32 +128,6 @@ def test_what_waits_to_be_handed_out_stays_in_memory_however_much_it_is():
         ref = end
 
 
-def test_retention_and_bases_never_count_an_orphan():
-    settings = CoordinatorSettings(
-        BatchLimits(files=1), 1, retained_checkpoints=3, deltas_per_base=2, discovery_timeout=0.0
-    )
-    query = Harness(range(40), settings)
-    ref, handed_out = NO_CHECKPOINT, []
-    for round_ in range(24):
-        ref = query.coordinator.latest(ref)
-        handed_out.append(ref)
-        query.calls.tick()
-        if round_ % 3 == 2:
-            query.restart()  # What was cut ahead is an orphan.
-            query.coordinator.assignments(NO_CHECKPOINT if round_ == 0 else handed_out[-2], ref)
-        query.acknowledge_all(ref)
-        if len(handed_out) > 1:
-            query.coordinator.commit(handed_out[-2])
-            query.calls.run_calls()
-    bases = query.coordinator.history.bases()
-    assert bases
-    assert set(bases) <= set(handed_out)
-    for retained in handed_out[-4:]:
-        query.restart()
-        query.start(retained)
-        assert query.enumerator.pending[0] == retained.checkpoint, "ids count what is read here"
-
-
 # What readers say ---------------------------------------------------------------------------
 
 
@@ -202,21 +149,6 @@ def test_what_a_crash_makes_uncounted_is_counted_again_and_only_that(query):
 
 
 # Streams ------------------------------------------------------------------------------------
-
-
-def test_what_is_sent_while_two_are_in_flight_waits_for_both(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.calls.tick()
-    query.enumerator.context.send_event(0, "a")
-    assert query.held() == {0: 2, 1: 1}
-    query.acknowledge(first, 0)
-    query.calls.tick()
-    assert query.held() == {0: 2, 1: 1}
-    second = query.coordinator.latest(first)
-    query.acknowledge(second, 0)
-    query.calls.tick()
-    third = query.coordinator.latest(second)
-    assert events_in(header(query, third)) == {"0": ["a"]}
 
 
 def test_the_next_checkpoint_is_cut_while_an_event_waits_for_its_reader(query):

@@ -90,49 +90,6 @@ class Turned:
                 call.make()
 
 
-def test_a_base_contains_no_file_that_its_checkpoint_does_not_know(monkeypatch):
-    """A cut, and a file that is found after it, come between choosing runs and merging them."""
-    world, state = World(), MemoryStateStore()
-    query = Turned(world, state)
-    world.land(1, 0)
-    world.land(1, 1)
-    query.coordinator._open(NO_CHECKPOINT)
-    query.discover()
-    cut = []
-    choose = opened(query.coordinator).enumerator.improve_state
-
-    def preempted():
-        improve = choose()
-        if improve is None:
-            return None
-
-        def merge(attachments):
-            if not cut:
-                cut.append(query.coordinator.latest(NO_CHECKPOINT))
-                world.land(1, 2)
-                query.discover()
-            improve(attachments)
-
-        return merge
-
-    monkeypatch.setattr(opened(query.coordinator).enumerator, "improve_state", preempted)
-    opened(query.coordinator).upkeep.look()
-    query.maintain()
-    query.maintain()
-    assert query.coordinator.history.bases() == cut
-    again = Turned(world, state)
-    again.coordinator.assignments(NO_CHECKPOINT, cut[0])
-    again.discover()
-    ledger = opened(again.coordinator).enumerator.inner.ledger
-    assigned = [
-        path
-        for _, batch in again.coordinator.history.load(cut[0]).assigned
-        for path in batch.column("path").to_pylist()
-    ]
-    pending = [split.file.path for split in ledger.pending]
-    assert sorted([*assigned, *pending]) == sorted(file.path for file in world.files)
-
-
 def test_what_a_checkpoint_names_is_in_use_before_it_is_published(monkeypatch):
     in_use = []
 

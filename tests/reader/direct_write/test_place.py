@@ -155,21 +155,3 @@ def test_only_the_checkpoints_that_are_pruned_are_swept(tmp_path):
     assert [Path(batch.files[0].path).exists() for batch in lost] == [False, True]
     assert sweep(place, store, [first, second], delete=True).superseded == [lost[1].files[0].path]
     assert len(list(table.iterdir())) == 2
-
-
-def test_files_of_the_query_that_was_begun_last_are_swept_however_far_the_one_before_came(tmp_path):
-    store = open_store(str(tmp_path / "state"))
-    chain(store, 3)
-    first = CheckpointHistory(store).load(CheckpointHistory(store).checkpoints()[0])
-    known = {"epoch": 9, "lineage": "f" * 16, "checksum": "unsigned" * 8}
-    header = first.header.model_copy(update=known)
-    last = CheckpointHistory(store).publish(
-        replace(first, header=header, visibility=None, file=None)
-    )
-    table, new = tmp_path / "table", {"identity": last.identity}
-    won = batch_of(table, 1, ids(0), token="a" * 12, **new)
-    lost = batch_of(table, 1, ids(0), token="b" * 12, **new)
-    ReaderCommits(store).publish(commit_of(won))
-    swept = sweep(Place(str(table), {}), store, delete=True)
-    assert swept.superseded == [file.path for file in lost.files]
-    assert swept.named == [file.path for file in won.files]
