@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..checkpoint_meta.documents.epochs import claim_epoch, claim_of
 from ..checkpoint_meta.documents.heartbeat import Heartbeat, look_at
-from ..checkpoint_meta.documents.layout import EPOCHS, HEARTBEATS, epoch_object, numbers_in
+from ..checkpoint_meta.documents.layout import EPOCHS, HEARTBEATS, numbered, numbers_in
 from ..checkpoint_meta.stores.contract import StateStore
 from ..checkpoint_meta.stores.open_store import open_store
 from ..errors import TableError
@@ -55,7 +55,7 @@ def one_compaction(table: str, storage_options: Mapping[str, Any]) -> Iterator[N
         ended.set()
         beating.join()
         _forget_beats(store, own)
-        store.delete(epoch_object(own))
+        store.delete(numbered(EPOCHS, own))
 
 
 def _forget_beats(store: StateStore, number: int) -> None:
@@ -80,12 +80,12 @@ def _check_gone(store: StateStore, number: int, table: str) -> None:
         raise TableError(
             "another compaction of the table is at work",
             table,
-            f"{store.location}/{epoch_object(number)}: {sign.evidence or sign.life}",
+            f"{store.location}/{numbered(EPOCHS, number)}: {sign.evidence or sign.life}",
             "one compaction of a table at a time",
             "Nothing has changed. Run the command again when the other one has finished. If its "
             "process is gone, delete that object.",
         )
-    store.delete(epoch_object(number))
+    store.delete(numbered(EPOCHS, number))
 
 
 @cache

@@ -32,7 +32,7 @@ from ..errors import OptionError, TableError
 from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.statistics import Path
 from ..reader.direct_write.table_fit import check_values, has_rules, with_demands
-from .batch_order import TableMark, batches_in, inputs_by_files, mark_by_files, not_retained
+from .batch_order import TableMark, inputs_by_files, mark_by_files, not_retained
 from .compaction import one_compaction
 from .delta_history import DeltaHistory
 from .delta_predicate import predicate_of
@@ -233,12 +233,11 @@ class DeltaSink(TableSink):
         remove_files(table, self._name, self._storage_options, paths, dict(mark))
 
     @override
-    def batches(
+    def _marks(
         self, table: DeltaTable | None, lineage: str
     ) -> Iterator[tuple[TableMark, Sequence[str]]]:
-        return batches_in(self._marks(table, lineage)) if table is not None else iter(())
-
-    def _marks(self, table: DeltaTable, lineage: str) -> Iterator[tuple[TableMark, Sequence[str]]]:
+        if table is None:
+            return
         names = _names(lineage)
         try:
             for commit in self._history.commits(table.version()):
@@ -383,13 +382,10 @@ class DeltaSink(TableSink):
             raise self._append_only()
 
     def _append_only(self) -> TableError:
-        return TableError(
-            "rows of files cannot be replaced or removed in this table",
-            self._name,
+        return self._not_replaced(
             "delta.appendOnly=true",
             "a table without that property",
-            "Remove the property (ALTER TABLE ... UNSET TBLPROPERTIES ('delta.appendOnly')), or "
-            "leave onOverwrite and onDelete as they are by default.",
+            "Remove the property (ALTER TABLE ... UNSET TBLPROPERTIES ('delta.appendOnly'))",
         )
 
     @override

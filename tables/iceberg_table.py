@@ -22,7 +22,7 @@ from ..reader.direct_write.partition_spec import paths_of
 from ..reader.direct_write.statistics import Path, leaves
 from ..reader.direct_write.table_fit import required, with_demands, with_promises
 from ..reader.files.evolution.column_names import ColumnNames
-from .batch_order import TableMark, batches_in, inputs_by_files, mark_by_files, not_retained
+from .batch_order import TableMark, inputs_by_files, mark_by_files, not_retained
 from .iceberg_files import (
     NAME_MAPPING,
     columns_of,
@@ -130,9 +130,6 @@ class IcebergSink(TableSink):
             return mark_by_files(map(written_name, paths), lineage)
 
     @override
-    def batches(self, table: Table, lineage: str) -> Iterator[tuple[TableMark, Sequence[str]]]:
-        return batches_in(self._marks(table, lineage))
-
     def _marks(self, table: Table, lineage: str) -> Iterator[tuple[TableMark, Sequence[str]]]:
         oldest = None
         for oldest in self._snapshots.ancestors():

@@ -57,7 +57,7 @@ class Manifests(TableSink):
         return next((mark for mark, _ in self.batches(table, lineage)), None)
 
     @override
-    def batches(
+    def _marks(
         self, table: Sequence[str], lineage: str
     ) -> Iterator[tuple[TableMark, Sequence[str]]]:
         # Names sort by checkpoint.

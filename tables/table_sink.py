@@ -18,7 +18,7 @@ from ..reader.direct_write.field_ids import TABLE_COLUMNS, from_text
 from ..reader.direct_write.table_fit import check_fit
 from ..reader.direct_write.write_options import WriteOptions
 from ..reader.written_files import TABLE_LOOKS
-from .batch_order import TableMark, continued, has_batch
+from .batch_order import TableMark, batches_in, continued, has_batch
 from .row_counts import Counts, counts_in
 from .written_batch import FileBatch, WrittenBatch
 
@@ -129,12 +129,16 @@ class TableSink(ABC):
         Raises:
             TableError: they cannot.
         """
-        raise TableError(
+        expected = f"a Delta or Iceberg table, which has the column {column}"
+        raise self._not_replaced(self.format, expected, "Write into such a table")
+
+    def _not_replaced(self, found: str, expected: str, remedy: str) -> TableError:
+        return TableError(
             "rows of files cannot be replaced or removed in this table",
             self._name,
-            self.format,
-            f"a Delta or Iceberg table, which has the column {column}",
-            "Write into such a table, or leave onOverwrite and onDelete as they are by default.",
+            found,
+            expected,
+            f"{remedy}, or leave onOverwrite and onDelete as they are by default.",
         )
 
     def add(self, batch: WrittenBatch) -> None:
@@ -268,13 +272,17 @@ class TableSink(ABC):
     def _inputs(self, table: Any) -> Iterable[tuple[str, TableInput]]:
         """Return what each query reads, with its lineage; several times if that has changed."""
 
-    @abstractmethod
     def batches(self, table: Any, lineage: str) -> Iterator[tuple[TableMark, Sequence[str]]]:
         """The batches of a query in the table, newest first, with the names of files they added.
 
         Raises:
             TableError: the table's history does not go back further.
         """
+        return batches_in(self._marks(table, lineage))
+
+    @abstractmethod
+    def _marks(self, table: Any, lineage: str) -> Iterator[tuple[TableMark, Sequence[str]]]:
+        """Yield the marks of the commits of a query, as `batches` does."""
 
     @abstractmethod
     def files(self, table: Any) -> Sequence[str]:

@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ...errors import FencedError, StateCorruptError, StateError
-from ..stores.contract import StateStore, delete_if_permitted, next_created
+from ..stores.contract import StateStore, delete_permitted, next_created
 from .checkpoint import FORMAT_VERSION, newer_format
 from .checksummed_json import with_checksum, without_checksum
 from .heartbeat import ParentProcess, open_claims, this_process
-from .layout import EPOCHS, FORMAT, epoch_object, numbers_in
+from .layout import EPOCHS, FORMAT, numbered, numbers_in
 
 KEPT: Final = 16
 """Claims that are kept, the newest; a superseded coordinator needs no more than one to know."""
@@ -118,19 +118,18 @@ def claim_epoch(
         newest = newest_epoch(store)
         check(newest)
         epoch = newest + 1
-        store.publish(epoch_object(epoch), _claim(store, epoch, purpose, nonce, parent))
+        store.publish(numbered(EPOCHS, epoch), _claim(store, epoch, purpose, nonce, parent))
         # Superseded epochs are deleted, so a number that was free may be one of the past.
         if newest_epoch(store) >= epoch + KEPT:
-            raise FileExistsError(epoch_object(epoch))
+            raise FileExistsError(numbered(EPOCHS, epoch))
         return epoch
 
     epoch = next_created(store, EPOCHS, claimed, sleep)
     open_claims.add(nonce)
     _check_exclusive(store, epoch)
     # Last, since a crash leaves only claims too many, which the next claimant deletes.
-    for old in numbers_in(store.list(EPOCHS)):
-        if old <= epoch - KEPT and not delete_if_permitted(store, epoch_object(old)):
-            break
+    older = [old for old in numbers_in(store.list(EPOCHS)) if old <= epoch - KEPT]
+    delete_permitted(store, [numbered(EPOCHS, old) for old in older])
     return epoch
 
 
@@ -158,12 +157,12 @@ def _claim(
 def _check_exclusive(store: StateStore, epoch: int) -> None:
     # Some servers that speak a known protocol ignore its conditions.
     try:
-        store.publish(epoch_object(epoch), _claim(store, epoch))
+        store.publish(numbered(EPOCHS, epoch), _claim(store, epoch))
     except FileExistsError:
         return
     raise StateError(
         "the state store allowed an object to be created twice",
-        f"{store.location}/{epoch_object(epoch)}",
+        f"{store.location}/{numbered(EPOCHS, epoch)}",
         "no error at the second creation of an epoch",
         "a create that fails if the object exists (If-None-Match: * on S3)",
         "Point stateLocation at a store that honours conditional writes.",
@@ -181,13 +180,13 @@ def newest_epoch(store: StateStore, before: int = 0) -> int:
 def claim_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
     """Read the claim of `epoch`; empty where it cannot be read. It counts by its name."""
     with contextlib.suppress(FileNotFoundError, ValueError):
-        return without_checksum(store.read(epoch_object(epoch)))
+        return without_checksum(store.read(numbered(EPOCHS, epoch)))
     return {}
 
 
 def _is_ours(store: StateStore, epoch: int, nonce: str, *, is_newest: bool) -> bool:
     try:
-        return without_checksum(store.read(epoch_object(epoch))).get("nonce") == nonce
+        return without_checksum(store.read(numbered(EPOCHS, epoch))).get("nonce") == nonce
     except FileNotFoundError:
         return False
     except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ..stores.contract import StateStore, delete_if_permitted
+from ..stores.contract import StateStore, delete_permitted
 from .checkpoint_ref import CheckpointIdentity, CheckpointRef
 
 FORMAT = "FORMAT"
@@ -30,20 +30,10 @@ ALIGNMENT = "_alignment"
 """Next to the state directories of a query's sources, not below one. No source has such a name."""
 
 
-def epoch_object(epoch: int) -> str:
-    """The claim of one coordinator incarnation."""
+def numbered(folder: str, number: int) -> str:
+    """Return the name of a claim, an order, a schema or a record: one of a folder of its kind."""
     # Padded, so that names sort as text in the order of their numbers.
-    return f"{EPOCHS}/{epoch:010d}.json"
-
-
-def order_object(number: int) -> str:
-    """Return the name of an order to the query."""
-    return f"{ORDERS}/{number:010d}.json"
-
-
-def schema_object(version: int) -> str:
-    """Return the name of a version of the schema."""
-    return f"{SCHEMAS}/{version:010d}.json"
+    return f"{folder}/{number:010d}.json"
 
 
 def checkpoint_object(ref: CheckpointRef) -> str:
@@ -116,6 +106,5 @@ class NumberedObjects:
         # What a newer incarnation has written is not ours to delete. Publishing first means that a
         # crash leaves one object too many, never none.
         until = [name for name in self._store.list(self._folder) if name <= leaf]
-        for name in until[: -self._kept]:
-            if not delete_if_permitted(self._store, f"{self._folder}/{name}"):
-                break  # The next time all of them are tried again.
+        # The next time all of them are tried again.
+        delete_permitted(self._store, [f"{self._folder}/{name}" for name in until[: -self._kept]])

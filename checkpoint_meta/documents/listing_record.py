@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from ...errors import SluiceError
-from ..stores.contract import StateStore, delete_if_permitted
+from ..stores.contract import StateStore, delete_permitted
 from .checkpoint_ref import CheckpointIdentity
 from .checksummed_json import OfCheckpoint
-from .layout import LISTINGS, numbers_in
+from .layout import LISTINGS, numbered, numbers_in
 
 log = logging.getLogger(__name__)
 
@@ -64,10 +64,9 @@ class ListingRecord(OfCheckpoint):
             numbers = numbers_in(store.list(LISTINGS))
             # Another process may be faster, and its record is as good.
             with contextlib.suppress(FileExistsError):
-                store.publish(_name(max(numbers, default=0) + 1), self.to_bytes())
-            for number in numbers:
-                if not delete_if_permitted(store, _name(number)):
-                    break
+                number = max(numbers, default=0) + 1
+                store.publish(numbered(LISTINGS, number), self.to_bytes())
+            delete_permitted(store, [numbered(LISTINGS, number) for number in numbers])
         # A name of a directory that is not UTF-8 has no place in JSON.
         except (SluiceError, OSError, UnicodeEncodeError) as error:
             log.warning("%s: the record of the listing was not written: %s", store.location, error)
@@ -77,9 +76,5 @@ def newest_listing(store: StateStore) -> ListingRecord | None:
     """The newest record; None without one that can be read."""
     with contextlib.suppress(SluiceError, OSError):
         numbers = numbers_in(store.list(LISTINGS))
-        return ListingRecord.read(store, _name(numbers[-1])) if numbers else None
+        return ListingRecord.read(store, numbered(LISTINGS, numbers[-1])) if numbers else None
     return None
-
-
-def _name(number: int) -> str:
-    return f"{LISTINGS}/{number:010d}.json"

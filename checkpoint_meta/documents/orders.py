@@ -21,7 +21,7 @@ from ...errors import StateCorruptError, StateMissingError
 from ..stores.contract import StateStore, next_created
 from .checkpoint_ref import CheckpointRef
 from .checksummed_json import Document
-from .layout import ORDERS, numbers_in, order_object
+from .layout import ORDERS, numbered, numbers_in
 from .serializer import VersionedSerializer, read_columns
 
 T = TypeVar("T")
@@ -148,9 +148,9 @@ class Orders:
 
     def read(self, number: int) -> Order:
         """The order of that number; raises like `after`."""
-        where = f"{self._store.location}/{order_object(number)}"
+        where = f"{self._store.location}/{numbered(ORDERS, number)}"
         try:
-            order = Order.read(self._store, order_object(number))
+            order = Order.read(self._store, numbered(ORDERS, number))
         except FileNotFoundError as error:
             raise StateMissingError(
                 "an order is missing",
@@ -179,9 +179,10 @@ class Orders:
         the newest order that is `contained` in a checkpoint: those up to it count as done.
         """
 
-        def numbered() -> Order:
-            numbered_order = order.model_copy(update={"number": max(self.newest(), contained) + 1})
-            self._store.publish(order_object(numbered_order.number), numbered_order.to_bytes())
+        def created() -> Order:
+            number = max(self.newest(), contained) + 1
+            numbered_order = order.model_copy(update={"number": number})
+            self._store.publish(numbered(ORDERS, number), numbered_order.to_bytes())
             return numbered_order
 
-        return next_created(self._store, ORDERS, numbered)
+        return next_created(self._store, ORDERS, created)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..stores.contract import StateStore, next_created
 from .checksummed_json import Document
-from .layout import ENDS, numbers_in
+from .layout import ENDS, numbered, numbers_in
 
 
 class QueryEnds(Document):
@@ -40,7 +40,7 @@ class QueryEnds(Document):
 def recorded_ends(store: StateStore) -> QueryEnds:
     """The newest record; an empty one before the first."""
     numbers = numbers_in(store.list(ENDS))
-    return _read(store, numbers[-1]) if numbers else QueryEnds()
+    return QueryEnds.read(store, numbered(ENDS, numbers[-1])) if numbers else QueryEnds()
 
 
 def record_ends(store: StateStore, ends: QueryEnds) -> None:
@@ -48,17 +48,9 @@ def record_ends(store: StateStore, ends: QueryEnds) -> None:
 
     def created() -> None:
         numbers = numbers_in(store.list(ENDS))
-        if numbers and _read(store, numbers[-1]) == ends:
+        if numbers and QueryEnds.read(store, numbered(ENDS, numbers[-1])) == ends:
             return
-        number = numbers[-1] + 1 if numbers else 1
-        store.publish(_name(number), ends.to_bytes())
+        number = max(numbers, default=0) + 1
+        store.publish(numbered(ENDS, number), ends.to_bytes())
 
     next_created(store, ENDS, created)
-
-
-def _read(store: StateStore, number: int) -> QueryEnds:
-    return QueryEnds.read(store, _name(number))
-
-
-def _name(number: int) -> str:
-    return f"{ENDS}/{number:010d}.json"

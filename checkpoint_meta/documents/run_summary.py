@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from ...errors import SluiceError
-from ..stores.contract import StateStore, delete_if_permitted
+from ..stores.contract import StateStore, delete_permitted
 from .checksummed_json import Document
 from .layout import FORMAT, RUNS, numbers_in
 
@@ -81,10 +81,8 @@ class RunSummary(Document):
             store.read(FORMAT)
             # A run that ends in the same microsecond has nothing to add.
             with contextlib.suppress(FileExistsError):
-                store.publish(f"{RUNS}/{int(self.ended * 1e6):020d}.json", self.to_bytes())
-            for number in _numbers(store)[:-_KEPT]:
-                if not delete_if_permitted(store, f"{RUNS}/{number:020d}.json"):
-                    break
+                store.publish(_name(int(self.ended * 1e6)), self.to_bytes())
+            delete_permitted(store, map(_name, numbers_in(store.list(RUNS))[:-_KEPT]))
         except FileNotFoundError:
             return  # Nothing was begun, so nobody looks here.
         except (SluiceError, OSError) as error:
@@ -94,13 +92,13 @@ class RunSummary(Document):
 def last_runs(store: StateStore) -> list[RunSummary]:
     """The newest records that can be read, back to one that claimed the state; newest first."""
     runs: list[RunSummary] = []
-    for number in reversed(_numbers(store)):
+    for number in reversed(numbers_in(store.list(RUNS))):
         with contextlib.suppress(SluiceError, FileNotFoundError):
-            runs.append(RunSummary.read(store, f"{RUNS}/{number:020d}.json"))
+            runs.append(RunSummary.read(store, _name(number)))
             if runs[-1].epoch:
                 break
     return runs
 
 
-def _numbers(store: StateStore) -> list[int]:
-    return numbers_in(store.list(RUNS))
+def _name(number: int) -> str:
+    return f"{RUNS}/{number:020d}.json"

@@ -48,7 +48,7 @@ class SchemaHistory:
 
     def version(self, number: int) -> StoredSchema:
         """The version of this number, which exists; raises what `latest` does."""
-        return self._read(layout.schema_object(number).rsplit("/", 1)[-1])
+        return StoredSchema.read(self._store, layout.numbered(layout.SCHEMAS, number))
 
     def all(self) -> list[StoredSchema]:
         """Every version, the oldest first; raises what `latest` does."""
@@ -77,7 +77,7 @@ class SchemaHistory:
             stored = StoredSchema(version=version, schema=schema, reason=reason)
             # The number is the lock: of two writers one fails, and grows the other's version
             # instead.
-            self._store.publish(layout.schema_object(version), stored.to_bytes())
+            self._store.publish(layout.numbered(layout.SCHEMAS, version), stored.to_bytes())
             return stored
 
         return next_created(self._store, layout.SCHEMAS, grown)

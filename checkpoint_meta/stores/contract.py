@@ -6,7 +6,7 @@ import errno
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from multiprocessing.pool import ThreadPool
 from typing import Final, TypeVar
@@ -163,14 +163,13 @@ class RetryingStateStore(StateStore):
         return self._inner.neighbour(location)
 
 
-def delete_if_permitted(store: StateStore, name: str) -> bool:
-    """Delete what is not needed; False where the store does not let it, and it stays."""
+def delete_permitted(store: StateStore, names: Iterable[str]) -> None:
+    """Delete what is not needed, up to the first that the store does not let go."""
     try:
-        store.delete(name)
+        for name in names:
+            store.delete(name)
     except (OSError, StateError) as error:
         LOG.warning("an object that is no longer needed stays: %s", error)
-        return False
-    return True
 
 
 _TRIES: Final = 32

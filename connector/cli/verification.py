@@ -199,11 +199,12 @@ class Verification:
         for epoch in range(max(1, newest - KEPT + 1), newest + 1):
             if epoch not in claimed:
                 why = f"epochs are claimed consecutively up to {newest}"
-                self._missing(layout.epoch_object(epoch), why)
+                self._missing(layout.numbered(layout.EPOCHS, epoch), why)
         for epoch in sorted(claimed):
-            claim = self._json(layout.epoch_object(epoch))
+            name = layout.numbered(layout.EPOCHS, epoch)
+            claim = self._json(name)
             if claim is not None and claim.get("epoch") != epoch:
-                self._damaged(layout.epoch_object(epoch), f"it claims epoch {claim.get('epoch')}")
+                self._damaged(name, f"it claims epoch {claim.get('epoch')}")
         for folder in (layout.HEARTBEATS, layout.RUNS, layout.ENDS, layout.LISTINGS):
             for leaf in self._store.list(folder):
                 self._json(f"{folder}/{leaf}")
@@ -322,7 +323,7 @@ class Verification:
         # An order that a checkpoint contains must be there, even if no listing shows it.
         done = max((one.header.orders for one in self._checkpoints.values()), default=0)
         for number in range(1, max(orders.newest(), done) + 1):
-            name = layout.order_object(number)
+            name = layout.numbered(layout.ORDERS, number)
             if self._read(name) is None:
                 self._missing(name, "orders are numbered consecutively")
             else:
@@ -335,7 +336,7 @@ class Verification:
     def _schemas(self) -> None:
         versions = layout.numbers_in(self._store.list(layout.SCHEMAS))
         for version in range(max(versions, default=-1) + 1):
-            name = layout.schema_object(version)
+            name = layout.numbered(layout.SCHEMAS, version)
             if version not in versions:
                 self._missing(name, f"versions are stored consecutively up to {max(versions)}")
             else:

@@ -17,7 +17,7 @@ from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
 from pyspark_sluice.errors import TableError
 from pyspark_sluice.reader.direct_write.place import Place
 from pyspark_sluice.reader.task import Assignment
-from pyspark_sluice.tables.batch_order import TableMark, batches_in
+from pyspark_sluice.tables.batch_order import TableMark
 from pyspark_sluice.tables.table_sink import TableSink
 from pyspark_sluice.tables.written_batch import WrittenBatch
 
@@ -128,12 +128,12 @@ class SimulatedTable(TableSink):
         return next((c.mark for c in reversed(table) if c.lineage == lineage), None)
 
     @override
-    def batches(
+    def _marks(
         self, table: Sequence[Commit], lineage: str
     ) -> Iterator[tuple[TableMark, Sequence[str]]]:
         mine = [commit for commit in reversed(table) if commit.lineage == lineage]
         marks = (replace(commit.mark, takes_back=not commit.added) for commit in mine)
-        return batches_in(zip(marks, (commit.added for commit in mine), strict=True))
+        return zip(marks, (commit.added for commit in mine), strict=True)
 
     @override
     def _fork_at(self, table: Sequence[Commit], end: str) -> str:

@@ -57,7 +57,6 @@ FOLLOWED: Mapping[str, Sequence[str]] = {
         "start_check.py: the table has lost the c",
         "start_check.py: writeFileColumn: earlier",
         "rehearsal.py: onOverwrite=replace, onDelete",
-        "delta_table.py: rows of files cannot be",
         "table_sink.py: rows of files cannot be",
     ],
     "tests/connector/host/test_restores.py": [

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
 
 from pyspark_sluice.checkpoint_meta.documents.epochs import claim_epoch
-from pyspark_sluice.checkpoint_meta.documents.layout import epoch_object
+from pyspark_sluice.checkpoint_meta.documents.layout import EPOCHS, numbered
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.errors import TableError
@@ -43,7 +43,7 @@ def test_a_compaction_excludes_another_one_that_works_and_no_dead_one(table, cap
     assert compact(table)
     assert "another compaction of the table is at work" in capsys.readouterr().err
     assert contents(table) == expected(8)
-    store.delete(epoch_object(1))
+    store.delete(numbered(EPOCHS, 1))
     dead = processes().Process(target=claim_epoch, args=(store,))
     dead.start()
     dead.join(PATIENCE)
