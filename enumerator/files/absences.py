@@ -79,14 +79,14 @@ class Absences:
         self._write(is_news=bool((at < 0).any()))
         due = np.flatnonzero(since + self._delay <= now)
         if len(due) > _MOST:
-            due = np.sort(due[np.argsort(since[due], kind="stable")[:_MOST]])
-        found: dict[str, bool] = {}
-        if len(due):
-            found = dict.fromkeys(self._paths_of(absent.take(due)), True)
-        if directories and len(absent) > len(due):
-            rest = np.delete(np.arange(len(absent)), due)
-            paths = self._paths_of(absent.take(rest))
-            found |= {path: False for path in paths if directory_of(path) in directories}
+            due = due[np.argsort(since[due], kind="stable")[:_MOST]]
+        is_due = np.zeros(len(absent), np.bool_)
+        is_due[due] = True
+        found = {
+            path: bool(is_due[at])
+            for path, at in self._paths_of(absent, None if directories else is_due)
+            if is_due[at] or directory_of(path) in directories
+        }
         # One that is still there is left out by an option: it waits again.
         since[due] = now
         if len(absent) > _MOST:
@@ -105,13 +105,16 @@ class Absences:
             order = order[~np.concatenate(gone)[order]]
         return names.take(order)
 
-    def _paths_of(self, names: Names) -> Iterator[str]:
+    def _paths_of(self, names: Names, chosen: Flags | None) -> Iterator[tuple[str, int]]:
+        """Yield the path of each of the chosen names, or of all, and its position."""
         wanted = SeenKeys(names, None, None)
+        left = np.ones(len(names), np.bool_) if chosen is None else chosen.copy()
+        if not left.any():
+            return
         runs, tails = self._seen.whole()
         attachments = self._attachments
         stored = (read_files(attachments.read(run.attachments[1])) for run in runs if attachments)
         new = (piece.files for tail in tails for piece in tail.pieces)
-        left = np.ones(len(wanted), np.bool_)
         batch: pa.RecordBatch
         for batch in chain(chain.from_iterable(stored), new):
             paths = batch.column("path")
@@ -120,7 +123,8 @@ class Absences:
             rows = np.flatnonzero(at >= 0)
             rows = rows[left[at[rows]]]
             left[at[rows]] = False
-            yield from dict.fromkeys(paths.take(numbers_array(rows)).to_pylist())
+            texts = paths.take(numbers_array(rows)).to_pylist()
+            yield from dict(zip(texts, at[rows].tolist(), strict=True)).items()
 
     # Checkpoints ----------------------------------------------------------------------------
 
