@@ -10,7 +10,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -66,6 +66,19 @@ class _Portion:
     """What the pass failed with after it had brought this."""
 
 
+@dataclass(slots=True)
+class _Pass:
+    """A pass of discovery, from its beginning to that of the next one."""
+
+    listing: Iterator[FoundFiles] | None = None
+    """What it still brings; None once it has ended."""
+    marks: Marks | None = None
+    slices: deque[FoundFiles] = field(default_factory=deque)
+    """What it has brought and nobody has looked at."""
+    seconds: float = 0.0
+    new: int = 0
+
+
 class FileSplitEnumerator(LedgerEnumerator):
     """Discovers files and assigns ranges of them."""
 
@@ -108,16 +121,10 @@ class FileSplitEnumerator(LedgerEnumerator):
         if policy.ledger.retracts:
             restored = None if state is None else state.absent_files
             self._absences = Absences(self.ledger.seen, delay, context.attachments, restored)
-        self._marks: Marks | None = None
         self._rewrites: RewrittenDirectories | None = None
         if policy.ledger.whole_directories:
             self._rewrites = RewrittenDirectories(self.ledger, discovery, delay)
-        self._pass: Iterator[FoundFiles] | None = None
-        """The pass that is under way."""
-        self._slices: deque[FoundFiles] = deque()
-        """What it has brought and nobody has looked at."""
-        self._pass_seconds = 0.0
-        self._pass_new = 0
+        self._pass = _Pass()
         self._is_paused = False
         self._delay = 0.0
         """Seconds before the next listing, once the pause ends."""
@@ -145,11 +152,10 @@ class FileSplitEnumerator(LedgerEnumerator):
     def _discover(self) -> _Portion:
         # On a worker thread, one call at a time: nothing is entered into the ledger meanwhile.
         began = time.monotonic()
-        if self._pass is None:
-            self._pass = self._discovery.listing(self.ledger.seen)
-            self._pass_seconds, self._pass_new = 0.0, 0
-            if self._absences is not None:
-                self._marks = self._absences.begin()
+        if self._pass.listing is None:
+            listing = self._discovery.listing(self.ledger.seen)
+            marks = None if self._absences is None else self._absences.begin()
+            self._pass = _Pass(listing, marks)
             if self._rewrites is not None:
                 self._rewrites.begin()
         parts: list[FoundFiles] = []
@@ -160,7 +166,7 @@ class FileSplitEnumerator(LedgerEnumerator):
                 and size < (self._policy.portion_bytes or math.inf)
                 and time.monotonic() - began < _PATIENCE
             ):
-                files = self._next_slice(self._pass)
+                files = self._next_slice()
                 if files is None:
                     ended = True
                     break
@@ -169,7 +175,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         except Exception as raised:  # noqa: BLE001 - told once what was found is entered
             error = raised
         if ended or error is not None:
-            self._pass = None
+            self._pass.listing = None
         if ended and not self.ledger.has_learned:
             self._discovery.remember()
         try:
@@ -178,8 +184,8 @@ class FileSplitEnumerator(LedgerEnumerator):
             sifted, gone = self._select_new(parts, now, wanted=wanted, ended=ended)
         except BaseException:
             # These files were taken from the pass and entered nowhere: only a new pass finds them.
-            self._pass = None
-            self._slices.clear()
+            self._pass.listing = None
+            self._pass.slices.clear()
             raise
         return _Portion(sifted, ended, time.monotonic() - began, gone, error)
 
@@ -190,7 +196,7 @@ class FileSplitEnumerator(LedgerEnumerator):
         rewrites = self._rewrites if wanted else None
         holds = rewrites is not None and (ended or rewrites.has_room)
         hold = rewrites.hold if rewrites is not None and holds else None
-        marks = self._marks
+        marks = self._pass.marks
         sifted = self.ledger.select_new(parts, now, wanted=wanted, hold=hold, marks=marks)
         if self._absences is None or not ended:
             return sifted, ()
@@ -205,10 +211,11 @@ class FileSplitEnumerator(LedgerEnumerator):
     def _are_gone(self, paths: Sequence[str]) -> Sequence[str]:
         return self._discovery.are_gone(paths) if paths else ()
 
-    def _next_slice(self, listing: Iterator[FoundFiles]) -> FoundFiles | None:
-        while not self._slices and (files := next(listing, None)) is not None:
-            self._slices.extend(self._sliced(files))
-        return self._slices.popleft() if self._slices else None
+    def _next_slice(self) -> FoundFiles | None:
+        listing, slices = self._pass.listing, self._pass.slices
+        while not slices and listing and (files := next(listing, None)) is not None:
+            slices.extend(self._sliced(files))
+        return slices.popleft() if slices else None
 
     def _sliced(self, files: FoundFiles) -> Iterable[FoundFiles]:
         """The files in parts of about `portion_bytes`, if new ones are read before a batch."""
@@ -223,12 +230,12 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._retry_or_raise(error)
             return
         self._listings.found(portion.sifted.new)
-        self._pass_seconds += portion.seconds
-        self._pass_new += portion.sifted.new
+        self._pass.seconds += portion.seconds
+        self._pass.new += portion.sifted.new
         had_to_wait = self._batch_order.is_waiting
         self.ledger.enter(self._batch_order.on_found(portion.sifted, ended=portion.ended))
         # Not before its files are in the ledger: a checkpoint between would skip them.
-        if not self._slices:
+        if not self._pass.slices:
             self._discovery.notify_entered()
         if portion.gone:
             self.ledger.retract(portion.gone, int(self._clock() * 1_000_000))
@@ -247,7 +254,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._list_again_after(0.0)
             return
         # Not at each portion: a pass that always fails at the same place would be retried for ever.
-        self._listings.ended(self._pass_seconds, self._discovery.skipped.counts)
+        self._listings.ended(self._pass.seconds, self._discovery.skipped.counts)
         if self._is_baseline and not self._has_discovered:
             self.ledger.flushes_all = bool(self.ledger.seen.runs) or self.ledger.can_improve
             self._end_baseline()
@@ -270,7 +277,7 @@ class FileSplitEnumerator(LedgerEnumerator):
             self._absences.notify_entered()
         # An AvailableNow run reads what its one pass has found.
         if not self._context.bounded:
-            rest = self._discovery.rest(self._pass_seconds) if self._pass_new < _MANY else 0.0
+            rest = self._discovery.rest(self._pass.seconds) if self._pass.new < _MANY else 0.0
             self._list_again_after(max(self._policy.interval, rest))
 
     def _list_again_after(self, delay: float) -> None:
@@ -284,7 +291,7 @@ class FileSplitEnumerator(LedgerEnumerator):
 
     def _retry_or_raise(self, error: BaseException | None) -> None:
         # What has worked may work again, unless a file is not what it was.
-        has_worked = self._has_discovered or self._pass_new > 0
+        has_worked = self._has_discovered or self._pass.new > 0
         self._schedule(self._listings.failed(error, self._policy.attempts, has_worked=has_worked))
 
     @property
