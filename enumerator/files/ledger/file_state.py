@@ -133,7 +133,8 @@ class _Rows:
         if chosen.all():
             return self
         at = np.flatnonzero(chosen)
-        rows = _Rows(self.batch.take(numbers_array(at)))
+        # Mostly none: what takes rows takes long to import.
+        rows = _Rows(self.batch.take(numbers_array(at)) if len(at) else self.batch[:0])
         rows._part_of = self, at
         return rows
 
@@ -237,9 +238,10 @@ def _learn(seen: SeenFiles, rows: _Rows, document: StateDocument) -> None:
     if not len(last):
         return
     keys = SeenKeys(names.take(last), versions[last], ends[last])
-    piece = Portion(
-        files.take(numbers_array(last)), ends[last], document.created, document.checkpoint
-    )
+    # All of them, each once, stay as they are: the rows of a portion are in any order.
+    if len(last) < len(ends):
+        files, ends = files.take(numbers_array(last)), ends[last]
+    piece = Portion(files, ends, document.created, document.checkpoint)
     seen.add(keys, piece, int(np.count_nonzero(~is_seen[last])))
 
 
