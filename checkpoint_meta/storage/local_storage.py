@@ -14,6 +14,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +51,7 @@ class LocalStorage(Storage):
 
     def __init__(self, root: str = "/") -> None:
         """Directories below `root`, and `root` itself, are made durable when they are made."""
-        self._root = Path(root)
+        self._root = root.rstrip("/") or "/"
 
     @override
     def name(self, url: str) -> str:
@@ -83,33 +84,32 @@ class LocalStorage(Storage):
 
     @override
     def create(self, name: str, data: Data) -> None:
-        target = Path(name)
-        temporary = _temporary(target)
+        directory, temporary = _parent(name), _temporary(name)
         # The directory comes first: a file in it is durable only if its own entry in its parent is.
-        if make_directory(target.parent, self._root):
-            _delete_left_over(target.parent)
+        if make_directory(directory, self._root):
+            _delete_left_over(directory)
         try:
             with open(temporary, "xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            _link_or_rename(temporary, target)
+            _link_or_rename(temporary, name)
         except FileExistsError:
             # It may be what we have created: the name is to be durable when that is found out.
-            sync(target.parent)
+            sync(directory)
             raise
         finally:
             # After a rename it is gone already. A crash before leaves it, and listings skip its
             # name.
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
         # Last: without it a crash of the machine may lose the name of a file whose bytes are safe.
-        sync(target.parent)
+        sync(directory)
 
     @override
     def begin(self, name: str) -> Draft:
-        target = Path(name)
-        make_directory(target.parent, self._root)
-        return LocalDraft(target)
+        make_directory(_parent(name), self._root)
+        return LocalDraft(Path(name))
 
     @override
     def look(self, name: str) -> Look:
@@ -117,7 +117,7 @@ class LocalStorage(Storage):
             status = os.stat(name)
         except FileNotFoundError:
             # A process has died between the two steps of `delete`.
-            _put_back(_hidden(Path(name)), Path(name))
+            _put_back(_hidden(Path(name)), name)
             status = os.stat(name)
         except NotADirectoryError as error:
             raise FileNotFoundError(*error.args) from error
@@ -125,41 +125,39 @@ class LocalStorage(Storage):
 
     @override
     def rename(self, name: str, target: str, mark: str = "") -> None:
-        source, goal = Path(name), Path(target)
         # A rename would move the link, and leave the data where they are.
-        if source.is_symlink():
+        if os.path.islink(name):
             raise OSError(errno.ELOOP, "a symbolic link is not moved", name)
-        make_directory(goal.parent, self._root)
+        make_directory(_parent(target), self._root)
         try:
-            rename_exclusively(source, goal)
+            rename_exclusively(name, target)
         except StateError:
             # A file system without: two steps, the first of which replaces nothing.
-            os.link(source, goal)
-            sync(goal.parent)
+            os.link(name, target)
+            sync(_parent(target))
             return self.delete(name, mark)
-        if mark and mark != _mark(os.stat(goal)):
-            _put_back(goal, source)
+        if mark and mark != _mark(os.stat(target)):
+            _put_back(Path(target), name)
             raise AnotherVersion(errno.ESTALE, "replaced while it was moved", name)
-        sync(goal.parent)
+        sync(_parent(target))
         return None
 
     @override
     def copy(self, name: str, target: str, etag: str = "") -> None:
-        goal = Path(target)
-        make_directory(goal.parent, self._root)
-        temporary = _temporary(goal)
+        make_directory(_parent(target), self._root)
+        temporary = _temporary(target)
         try:
             shutil.copy2(name, temporary)
             sync(temporary)
-            _link_or_rename(temporary, goal)
-            sync(goal.parent)
+            _link_or_rename(temporary, target)
+            sync(_parent(target))
         finally:
-            temporary.unlink(missing_ok=True)
+            Path(temporary).unlink(missing_ok=True)
 
     @override
     def persist(self, name: str) -> None:
-        sync(Path(name))
-        sync(Path(name).parent)
+        sync(name)
+        sync(_parent(name))
 
     @override
     def delete(self, name: str, mark: str = "") -> None:
@@ -173,23 +171,22 @@ class LocalStorage(Storage):
             except FileNotFoundError:
                 return
             if mark != _mark(os.stat(hidden)):
-                _put_back(hidden, path)
+                _put_back(hidden, name)
                 raise AnotherVersion(errno.ESTALE, "replaced while it was deleted", name)
             path = hidden
         path.unlink(missing_ok=True)
 
     @override
     def delete_tree(self, name: str) -> None:
-        target = Path(name)
         with contextlib.suppress(FileNotFoundError):
-            if target.is_dir():
+            if os.path.isdir(name):
                 # A crash half-way leaves the directory with the rest, and the next deletion
                 # finishes it.
-                for child in target.iterdir():
+                for child in Path(name).iterdir():
                     child.unlink(missing_ok=True)
-                target.rmdir()
+                os.rmdir(name)
             else:
-                target.unlink()
+                os.unlink(name)
 
     @override
     def names(self, directory: str) -> list[str]:
@@ -244,7 +241,7 @@ class LocalDraft(Draft):
         self.sink.close()
         # Only what is durable gets the name. The name itself is part of the directory.
         self._path.rename(self._target)
-        sync(self._target.parent)
+        sync(str(self._target.parent))
         return str(self._target)
 
     @override
@@ -270,34 +267,42 @@ def _hidden(path: Path) -> Path:
     return path.with_name(f".{short}{DELETED}")
 
 
-def _put_back(hidden: Path, path: Path) -> None:
+def _put_back(hidden: Path, name: str) -> None:
     """Give a file its name again, unless another one has it by now."""
     with contextlib.suppress(FileNotFoundError, FileExistsError):
         try:
-            _link_or_rename(hidden, path)
+            _link_or_rename(str(hidden), name)
         except StateError:
             # A file system that cannot: this is better than a file that nobody sees.
-            hidden.rename(path)
+            hidden.rename(name)
         hidden.unlink(missing_ok=True)
 
 
-def _temporary(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+def _parent(name: str) -> str:
+    return os.path.dirname(name) or "."
 
 
-def _delete_left_over(directory: Path) -> None:
-    # By the clock of the file system, which is the one that gives files their times.
+def _temporary(target: str) -> str:
+    directory, name = os.path.split(target)
+    return os.path.join(directory, f".{name}.{uuid.uuid4().hex}.tmp")
+
+
+def _delete_left_over(directory: str) -> None:
     with contextlib.suppress(OSError):
-        probe = directory / f".{uuid.uuid4().hex}.tmp"
+        left = [n for n in os.listdir(directory) if n.startswith(".") and n.endswith(".tmp")]
+        if not left:
+            return
+        # By the clock of the file system, which is the one that gives files their times.
+        probe = Path(directory) / f".{uuid.uuid4().hex}.tmp"
         probe.touch()
         old = probe.stat().st_mtime - _LEFT_OVER_SECONDS
         probe.unlink()
-        for path in directory.glob(".*.tmp"):
+        for path in map(Path(directory).joinpath, left):
             if path.stat().st_mtime < old:
                 path.unlink(missing_ok=True)
 
 
-def _link_or_rename(temporary: Path, target: Path) -> None:
+def _link_or_rename(temporary: str, target: str) -> None:
     # A link, unlike a plain rename, fails where the target exists.
     try:
         os.link(temporary, target)
@@ -307,39 +312,48 @@ def _link_or_rename(temporary: Path, target: Path) -> None:
         rename_exclusively(temporary, target)
 
 
-_durable: set[Path] = set()
+_durable: set[str] = set()
 """Directories whose own entry this process has made durable."""
 
 
-def sync(path: Path) -> None:
+def sync(name: str) -> None:
     """Make durable what was written to a file, or the names that were given in a directory."""
     # A directory cannot be opened for writing, and fsync does not ask for it.
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(name, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def make_directory(directory: Path, root: Path) -> bool:
+def make_directory(directory: str, root: str) -> bool:
     """Make a directory, and those above it, durably; True the first time in this process.
 
     A directory is durable once its parent is. One that was there may be the work of a process that
     died before it got so far: up to `root` and its parent those are made sure, too.
     """
     # It may have been deleted since: then its entry is no longer durable.
-    if directory in _durable and directory.exists():
+    if directory in _durable and os.path.exists(directory):
         return False
-    new = [folder for folder in (directory, *directory.parents) if not folder.exists()]
-    directory.mkdir(parents=True, exist_ok=True)
-    ours = [folder for folder in (directory, *directory.parents) if root in folder.parents]
-    for folder in dict.fromkeys([*new, *ours, root, root.parent]):
+    above = list(_upwards(directory))
+    new = list(takewhile(lambda folder: not os.path.exists(folder), above))
+    os.makedirs(directory, exist_ok=True)
+    ours = [folder for folder in above if folder.startswith(f"{root.rstrip('/')}/")]
+    for folder in dict.fromkeys([*new, *ours, root, _parent(root)]):
         if folder in new or folder not in _durable:
             # A parent above `root` may belong to another user, and not be readable.
             with contextlib.suppress(PermissionError):
-                sync(folder.parent)
+                sync(_parent(folder))
             _durable.add(folder)
     return True
+
+
+def _upwards(directory: str) -> Iterator[str]:
+    """Yield a directory and those above it."""
+    yield directory
+    while (parent := _parent(directory)) != directory:
+        directory = parent
+        yield directory
 
 
 _AT_FDCWD: Final = -100
@@ -351,7 +365,7 @@ _RENAME_EXCL: Final = 4
 _CANNOT: Final = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM}
 
 
-def rename_exclusively(source: Path, target: Path) -> None:
+def rename_exclusively(source: str, target: str) -> None:
     """Rename `source` to `target`, atomically, if there is no `target`.
 
     Raises:
@@ -367,7 +381,7 @@ def rename_exclusively(source: Path, target: Path) -> None:
     number = ctypes.get_errno()
     if number in _CANNOT:
         raise _refused(target, f"an exclusive rename fails with {os.strerror(number)!r}")
-    raise OSError(number, os.strerror(number), str(target))
+    raise OSError(number, os.strerror(number), target)
 
 
 def _system_call() -> Callable[[bytes, bytes], int] | None:
@@ -382,10 +396,10 @@ def _system_call() -> Callable[[bytes, bytes], int] | None:
     return None
 
 
-def _refused(target: Path, found: str) -> StateError:
+def _refused(target: str, found: str) -> StateError:
     return StateError(
         "the file system cannot create a file only if it does not exist",
-        str(target.parent),
+        _parent(target),
         f"no hard links, and {found}",
         "hard links, or a rename that does not overwrite",
         "Point stateLocation at another file system, or at an object store by its URL rather "

@@ -441,7 +441,7 @@ def _slow_ways(patch, way):
         raise StateError("no exclusive rename")
 
     def across(source, goal):
-        if source.parent == goal.parent:
+        if os.path.dirname(source) == os.path.dirname(goal):
             return real(source, goal)
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
