@@ -124,7 +124,6 @@ class Heartbeat:
         # Others compare the beat with their clocks. When the next is due, only time that passes
         # says: a wall clock may be set.
         self._monotonic = monotonic
-        # The first one is due at once: until then others cannot tell this claim from a copied one.
         self._due = monotonic()
 
     def beat(

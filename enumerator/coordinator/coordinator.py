@@ -33,7 +33,7 @@ from ...checkpoint_meta.documents.epochs import (
     new_nonce,
     open_format,
 )
-from ...checkpoint_meta.documents.heartbeat import Heartbeat, open_claims
+from ...checkpoint_meta.documents.heartbeat import HEARTBEAT_SECONDS, Heartbeat, open_claims
 from ...checkpoint_meta.documents.layout import REREADS
 from ...checkpoint_meta.documents.orders import Orders
 from ...checkpoint_meta.documents.reader_commit import Rereads, give_back, rereads_in
@@ -214,6 +214,7 @@ class Coordinator(Generic[SplitT, StateT]):
         # Before the claim: a query that must not begin supersedes no other.
         spark = running or complete
         start = start_position(self._store, spark, self._settings)
+        claimed = self._clock()
         epoch = claim_epoch(
             self._store,
             nonce=self._nonce,
@@ -261,8 +262,12 @@ class Coordinator(Generic[SplitT, StateT]):
             self._begin(opened, restored, start, there)
         self._opened = opened
         self._journal.info("coordinator", "opened: %s", start.described(restored.deltas))
-        opened.beat()
-        every = self._settings.background_interval
+        # Until the first heartbeat the claim counts, which says when it was made: of a run that is
+        # soon over, and says so, there is no other one.
+        is_late = self._clock() - claimed > HEARTBEAT_SECONDS
+        if is_late or not self._settings.is_closed_by_host:
+            opened.beat()
+        every = min(self._settings.background_interval, HEARTBEAT_SECONDS)
         self._threads.calls.every(every, opened.background, self._threads.wake)
         return opened
 

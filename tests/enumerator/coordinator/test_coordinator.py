@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from contextlib import contextmanager
 
 import pytest
 
+from pyspark_sluice.checkpoint_meta.documents import heartbeat
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
+from pyspark_sluice.checkpoint_meta.documents.heartbeat import is_beating
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault, MemoryStateStore
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
+from pyspark_sluice.enumerator.coordinator import coordinator as coordinator_module
 from pyspark_sluice.errors import (
     FencedError,
     ProtocolError,
@@ -253,9 +257,9 @@ def test_an_idle_older_coordinator_stops_in_the_background(query):
 # Bounds and threads -------------------------------------------------------------------------
 
 
-def rarely_in_background():
-    settings = CoordinatorSettings(parallelism=1, background_interval=60)
-    return Coordinator(NumberSource([0]), MemoryStateStore(), settings)
+def rarely_in_background(clock=time.time, **settings):
+    settings = CoordinatorSettings(parallelism=1, background_interval=60, **settings)
+    return Coordinator(NumberSource([0]), MemoryStateStore(), settings, clock)
 
 
 def test_an_error_of_a_background_thread_fails_the_query_and_every_later_call_without_its_history():
@@ -287,6 +291,30 @@ def test_planning_happens_in_the_background_as_soon_as_it_is_asked_for():
     assert not any(
         thread.name == "sluice-background" and not thread.daemon for thread in threading.enumerate()
     )
+
+
+def test_a_query_that_is_rarely_looked_after_gives_signs_of_life_as_often_as_any(monkeypatch):
+    for module in (heartbeat, coordinator_module):
+        monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.01)
+    coordinator = rarely_in_background()
+    coordinator.latest(NO_CHECKPOINT)
+    wait_until(lambda: beats(coordinator) >= [f"0000000001-{10:010d}.json"], seconds=45)
+    coordinator.close()
+
+
+def test_of_a_run_that_says_its_end_there_is_no_other_heartbeat_unless_it_lasts():
+    for seconds, number in ((0.0, 1), (30.0, 2)):
+        clock = itertools.count(0.0, seconds).__next__
+        coordinator = rarely_in_background(clock, is_closed_by_host=True)
+        coordinator.latest(NO_CHECKPOINT)
+        assert len(beats(coordinator)) == number - 1
+        coordinator.close()
+        assert beats(coordinator) == [f"0000000001-{number:010d}.json"]
+        assert not is_beating(coordinator._store, 1)
+
+
+def beats(coordinator):
+    return coordinator._store.list("heartbeats")
 
 
 def test_a_coordinator_that_was_never_opened_can_be_closed_and_reports_nothing(query):
