@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _COPY: Final = "ids-"
 NAME_MAPPING: Final = "schema.name-mapping.default"
-Entry = tuple[WrittenFile, pq.FileMetaData]
+Entry: TypeAlias = "tuple[WrittenFile, pq.FileMetaData]"
 
 
 def columns_of(metadata: TableMetadata) -> pa.Schema:

@@ -212,7 +212,9 @@ def flags_in(batch: pa.RecordBatch, name: str) -> Flags:
 
 def numbers_array(values: Numbers) -> pa.Array:
     """A column of 64 bit numbers over the memory of `values`."""
-    return pa.array(values, pa.int64())
+    # pyarrow's own conversion imports numpy's masked arrays to look whether it is one.
+    buffer = pa.py_buffer(np.ascontiguousarray(values, np.int64))
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, buffer])
 
 
 def numbers_in(batch: pa.RecordBatch, name: str) -> Numbers:

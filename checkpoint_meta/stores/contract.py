@@ -8,7 +8,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from multiprocessing.pool import ThreadPool
 from typing import Final, TypeVar
 
 from typing_extensions import override
@@ -220,6 +219,8 @@ def in_parallel(ask: Callable[[U], T], items: Sequence[U]) -> list[T]:
             return [ask(item)], None
         except BaseException as error:  # noqa: BLE001 - a pool loses what is no Exception
             return [], error
+
+    from multiprocessing.pool import ThreadPool
 
     # What takes the time is the wait for the store, so threads are enough. Theirs are daemons: a
     # request that hangs keeps no process alive.

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 def run() -> int:
     """Run the command that the process was given; the exit code."""
-    from ..session.processes import leave_pandas_out
+    from ..session.processes import import_late, leave_pandas_out
 
     # Imports make many objects and no garbage: a fifth of the time to start was spent looking.
     gc.set_threshold(150_000, 20, 20)
@@ -26,6 +26,7 @@ def run() -> int:
         _share_arenas()
     # Before the commands are imported: they make arrays, and with the first one pyarrow looks.
     leave_pandas_out()
+    import_late("pyarrow.compute", "pyarrow.parquet")
     from .app import main
 
     return main()

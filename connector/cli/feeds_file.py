@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic_settings import BaseSettings, EnvSettingsSource
 from typing_extensions import TypeAliasType
 
 from ...errors import OptionError
@@ -82,7 +81,7 @@ class _File:
             self._raise()
         data = _merged(
             self._data,
-            _models()[0].model_validate(variables).model_dump(by_alias=True, exclude_unset=True),
+            _model().model_validate(variables).model_dump(by_alias=True, exclude_unset=True),
         )
         defaults, feeds = data.get("defaults", {}), data.get("feed", {})
         chosen = self._chosen(feeds)
@@ -178,7 +177,7 @@ class _File:
     def _check(self, data: Any, *, strict: bool, told: Callable[[Place], str]) -> bool:
         """True if keys are wrong; they are noted, and left out of the data."""
         try:
-            _models()[0].model_validate(data, strict=strict)
+            _model().model_validate(data, strict=strict)
         except ValidationError as error:
             for problem in error.errors(include_url=False):
                 # Of a dictionary's key pydantic says so.
@@ -227,7 +226,7 @@ def _leave_out(data: Any, place: Place) -> None:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of a configuration file, by which editors complete and check it."""
-    written: dict[str, Any] = _models()[0].model_json_schema(by_alias=True)
+    written: dict[str, Any] = _model().model_json_schema(by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **written}
 
 
@@ -259,8 +258,16 @@ Options = TypeAliasType(
 
 
 @cache
-def _models() -> tuple[type[BaseModel], type[BaseSettings]]:
-    """The model of a file, and that of the environment: every flag is a key."""
+def _model() -> type[BaseModel]:
+    """The model of a file."""
+    about = "The feeds that one call of `sluice run --config` reads."
+    config = ConfigDict(extra="forbid", title="sluice.toml")
+    return create_model("SluiceFile", __config__=config, __doc__=about, **_tables())
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    """The tables of a file, and of the environment: every flag is a key."""
 
     def keys(name: str, about: str, *, of_process: bool) -> type[BaseModel]:
         written: dict[str, Any] = {
@@ -287,21 +294,23 @@ def _models() -> tuple[type[BaseModel], type[BaseSettings]]:
     defaults = keys("Defaults", "What the process and all feeds have in common", of_process=True)
     feed = keys("Feed", "One query: what it reads, and into which table", of_process=False)
 
-    tables: dict[str, Any] = {
+    return {
         "defaults": (defaults, Field(default_factory=dict, json_schema_extra=_unset)),
         "feed": (dict[str, feed], Field(default_factory=dict)),  # type: ignore[valid-type]
     }
-    about = "The feeds that one call of `sluice run --config` reads."
-    config = ConfigDict(extra="forbid", title="sluice.toml")
-    file = create_model("SluiceFile", __config__=config, __doc__=about, **tables)
-    return file, create_model("Variables", __base__=BaseSettings, **tables)
 
 
 _PREFIX: Final = "SLUICE_"
 
 
 def _variables() -> Any:
-    return EnvSettingsSource(_models()[1], env_prefix=_PREFIX, env_nested_delimiter="__")()
+    # Mostly there are none, and what reads them takes longer to import than a feed to run.
+    if not any(name.upper().startswith(_PREFIX) for name in os.environ):
+        return {}
+    from pydantic_settings import BaseSettings, EnvSettingsSource
+
+    model = create_model("Variables", __base__=BaseSettings, **_tables())
+    return EnvSettingsSource(model, env_prefix=_PREFIX, env_nested_delimiter="__")()
 
 
 def _variable(place: Place) -> str:

@@ -1,4 +1,4 @@
-"""What processes for one query do differently: errors without their traceback, no pandas.
+"""What processes for one query do differently: errors without their traceback, fewer imports.
 
 An error of the tree says what happened, where and the remedy; this package's frames around it, and
 the exceptions it was made of, would only bury that. A `ProtocolError` is a bug of this package, so
@@ -11,6 +11,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from threading import RLock
+from types import ModuleType
+from typing import Any, Final
 
 from ...errors import ProtocolError, SluiceError, without_history
 from ...masking import without_secrets
@@ -80,3 +84,37 @@ def leave_pandas_out() -> None:
         pa.array([], pa.null())
     finally:
         sys.meta_path.remove(finder)
+
+
+def import_late(*names: str) -> None:
+    """Let these modules be imported when something of them is first used.
+
+    For a process of our own, whose modules import them at their beginning: a run that finds nothing
+    new uses nothing of `pyarrow.compute`, which is made of the documentation of three hundred
+    functions, and takes as long as all of pyarrow otherwise. What is imported already stays.
+    """
+    for name in names:
+        if name not in sys.modules:
+            package, _, leaf = name.rpartition(".")
+            sys.modules[name] = _LateModule(name)
+            setattr(import_module(package), leaf, sys.modules[name])
+
+
+class _LateModule(ModuleType):
+    """Stands for a module until it is used, and has what that one has from then on."""
+
+    def __getattr__(self, name: str) -> Any:
+        # The import system and others ask for those of all modules.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        with _IMPORTING:
+            if sys.modules.get(self.__name__) is self:
+                del sys.modules[self.__name__]
+                vars(self).update(vars(import_module(self.__name__)))
+        try:
+            return vars(self)[name]
+        except KeyError:
+            raise AttributeError(f"module {self.__name__} has no attribute {name}") from None
+
+
+_IMPORTING: Final = RLock()

@@ -22,7 +22,6 @@ from ...errors import OptionError, SchemaMismatchError, TableError
 from ...reader.direct_write.bad_records import BadRecordsWriter
 from ...reader.direct_write.field_ids import finds_by_id
 from ...reader.direct_write.file_writer import DataFileWriter, Transform
-from ...reader.direct_write.in_place import FilesInPlace
 from ...reader.direct_write.partitioning import partition_text
 from ...reader.direct_write.place import Place
 from ...reader.direct_write.table_fit import check_fit
@@ -74,6 +73,8 @@ def direct_write_of(options: SluiceOptions, schema: pa.Schema) -> DirectWrite[An
             # The table may have changed since the host compared them, and some hosts cannot.
             check_fit(schema, columns, options)
         if is_in_place:
+            from ...reader.direct_write.in_place import FilesInPlace
+
             return FilesInPlace(schema)
         name = _name(assignment, SUFFIX)
         return DataFileWriter(place, name, schema, options, transform, columns)

@@ -15,7 +15,7 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.written_file import WrittenFile
 from ...checkpoint_meta.files.file_split import FileSplit
 from ...errors import SchemaMismatchError
-from ..files.evolution.type_growth import is_list
+from ..files.evolution.type_growth import is_same
 from ..files.formats.api import Decoded
 from ..files.formats.blocks import reading
 from ..files.formats.parquet.logical_types import LogicalTypes
@@ -24,10 +24,6 @@ from ..files.reader import FileSplitReader
 from ..files.values.calendar_rebase import rebase_functions
 from .partitioning import partition_text
 from .statistics import leaves, statistics_of
-
-_types = pa.types
-_TEXTS = (pa.string(), pa.large_string(), pa.string_view())
-_BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
 class InPlaceReader(FileSplitReader):
@@ -69,7 +65,7 @@ class InPlaceReader(FileSplitReader):
         if not parquet.metadata.num_rows:
             return
         path_columns = self._columns.partition(path)
-        floats = [leaf.name for leaf in leaves(file_schema) if _types.is_floating(leaf.type)]
+        floats = [leaf.name for leaf in leaves(file_schema) if pa.types.is_floating(leaf.type)]
         file = WrittenFile(
             path=path,
             rows=parquet.metadata.num_rows,
@@ -109,30 +105,6 @@ class FilesInPlace:
 def _files(batch: pa.RecordBatch) -> list[WrittenFile]:
     texts = batch.column("file").to_pylist()
     return [WrittenFile.model_validate_json(text) for text in texts]
-
-
-def is_same(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    """True if a column that is stored as `kind` is one of type `wanted` without any change."""
-    if _types.is_struct(kind) and _types.is_struct(wanted):
-        inner = {field.name: field.type for field in kind}
-        return inner.keys() == {field.name for field in wanted} and all(
-            is_same(inner[field.name], field.type) for field in wanted
-        )
-    if is_list(kind) and is_list(wanted):
-        return is_same(kind.value_type, wanted.value_type)
-    if _types.is_map(kind) and _types.is_map(wanted):
-        return is_same(kind.key_type, wanted.key_type) and is_same(kind.item_type, wanted.item_type)
-    # A dictionary is a note of Arrow's in the file; Parquet stores the type of the values.
-    if _types.is_dictionary(kind):
-        kind = kind.value_type
-    if _types.is_timestamp(kind) and _types.is_timestamp(wanted):
-        # Parquet only knows whether a timestamp is in UTC, so the name of the zone does not matter.
-        return kind.unit == wanted.unit and (kind.tz is None) == (wanted.tz is None)
-    # Arrow has several forms of texts and bytes in memory, which Parquet stores alike.
-    for alike in (_TEXTS, _BYTES):
-        if kind in alike:
-            return wanted in alike
-    return bool(kind.equals(wanted))
 
 
 def _differs(path: str, problem: str, expected: str) -> SchemaMismatchError:

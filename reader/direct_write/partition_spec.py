@@ -17,9 +17,8 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from ...errors import TableError
-from ..files.evolution.type_growth import ddl_of, wider
+from ..files.evolution.type_growth import ddl_of, is_same, wider
 from .field_ids import SPEC, id_of
-from .in_place import is_same
 from .partitioning import Partitioning, Values
 from .statistics import Path
 

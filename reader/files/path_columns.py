@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +29,11 @@ from .evolution.column_names import ColumnNames
 from .evolution.new_columns import NewColumnsSeen
 from .formats.records.record_format import METADATA
 from .options import ReaderOptions
-from .row_filter import Predicate
 from .values.numbers import boolean, cast_decimal, floating, integer
 from .values.times.temporal import cast_text
+
+if TYPE_CHECKING:
+    from .row_filter import Predicate
 
 _FIELDS = {
     "file_path": pa.string(),

@@ -17,6 +17,9 @@ _types = pa.types
 Path = tuple[str, ...]
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
+_TEXTS = (pa.string(), pa.large_string(), pa.string_view())
+_BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
+
 Merge = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
 """Two different types that are not nested as one; None without such."""
 
@@ -72,6 +75,30 @@ def holds(kind: pa.DataType, is_one: Callable[[pa.DataType], bool]) -> bool:
 def is_list(kind: pa.DataType) -> bool:
     """True for lists, in either of Arrow's forms of them."""
     return bool(_types.is_list(kind) or _types.is_large_list(kind))
+
+
+def is_same(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """True if a column that is stored as `kind` is one of type `wanted` without any change."""
+    if _types.is_struct(kind) and _types.is_struct(wanted):
+        inner = {field.name: field.type for field in kind}
+        return inner.keys() == {field.name for field in wanted} and all(
+            is_same(inner[field.name], field.type) for field in wanted
+        )
+    if is_list(kind) and is_list(wanted):
+        return is_same(kind.value_type, wanted.value_type)
+    if _types.is_map(kind) and _types.is_map(wanted):
+        return is_same(kind.key_type, wanted.key_type) and is_same(kind.item_type, wanted.item_type)
+    # A dictionary is a note of Arrow's in the file; Parquet stores the type of the values.
+    if _types.is_dictionary(kind):
+        kind = kind.value_type
+    if _types.is_timestamp(kind) and _types.is_timestamp(wanted):
+        # Parquet only knows whether a timestamp is in UTC, so the name of the zone does not matter.
+        return kind.unit == wanted.unit and (kind.tz is None) == (wanted.tz is None)
+    # Arrow has several forms of texts and bytes in memory, which Parquet stores alike.
+    for alike in (_TEXTS, _BYTES):
+        if kind in alike:
+            return wanted in alike
+    return bool(kind.equals(wanted))
 
 
 def children(kind: pa.DataType) -> list[tuple[str, pa.Field]]:

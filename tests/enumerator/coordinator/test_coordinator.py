@@ -257,8 +257,8 @@ def test_an_idle_older_coordinator_stops_in_the_background(query):
 # Bounds and threads -------------------------------------------------------------------------
 
 
-def rarely_in_background(clock=time.time, **settings):
-    settings = CoordinatorSettings(parallelism=1, background_interval=60, **settings)
+def rarely_in_background(clock=time.time, **more):
+    settings = CoordinatorSettings(parallelism=1, background_interval=60, **more)
     return Coordinator(NumberSource([0]), MemoryStateStore(), settings, clock)
 
 
