@@ -326,6 +326,8 @@ class FilePruning:
         return bool(predicate.keep(row).num_rows)
 
     def _predicate(self, path_columns: Mapping[str, pa.Scalar]) -> Predicate:
+        from .row_filter import Predicate
+
         names = frozenset(path_columns)
         if names not in self._predicates:
             place = pa.schema([field for field in self._schema if field.name in names])

@@ -51,6 +51,29 @@ def test_each_feed_is_read_into_its_table_and_lines_and_documents_name_it(feeds)
     assert feeds.run("--dry-run")[1].count("nothing new") == 3
 
 
+ONLY_TO_READ = {
+    "numpy.ma",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "pydantic_settings",
+    "pyspark_sluice.reader.files.reader",
+}
+
+
+def test_a_run_with_nothing_new_imports_nothing_that_only_reading_and_variables_need(
+    feeds, monkeypatch
+):
+    feeds.land("a", "1.json", 1)
+    assert feeds.run()[0] == 0
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    with feeds.started() as process:
+        lines = process.communicate()[1].splitlines()
+    imported = {line.rpartition("|")[2].strip() for line in lines}
+    assert process.returncode == 0
+    assert "pyarrow.lib" in imported
+    assert not imported & ONLY_TO_READ
+
+
 def test_a_feed_that_fails_is_named_and_the_others_are_read(feeds):
     feeds.land("a", "1.json", 1)
     (feeds.directory("b") / "1.json").write_text("{broken\n")

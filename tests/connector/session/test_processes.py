@@ -69,6 +69,41 @@ def test_a_batch_of_local_files_imports_neither_fsspec_nor_pandas(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+LATE = """
+import sys, threading
+import pyarrow as pa
+from pyspark_sluice.connector.session.processes import import_late
+import_late("pyarrow.compute", "pyarrow.lib")
+import pyarrow.compute as pc
+from pyarrow import compute
+assert "inspect" in sys.modules and "pyarrow.vendored.docscrape" not in sys.modules
+assert pa.lib is sys.modules["pyarrow.lib"] and pa.lib.Array is pa.Array
+found, at_once = [], threading.Barrier(8)
+def use():
+    at_once.wait()
+    found.append(pc.take)
+threads = [threading.Thread(target=use) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+real = sys.modules["pyarrow.compute"]
+assert real is not pc and found == [real.take] * 8, found
+assert pa.compute is real and compute.take is real.take
+assert pa.array([1, 2], pa.int64()).take(pa.array([1], pa.int64())).to_pylist() == [2]
+try:
+    pc.no_such_function
+except AttributeError as error:
+    assert "pyarrow.compute" in str(error)
+else:
+    raise AssertionError
+"""
+
+
+def test_a_module_that_is_imported_late_is_the_module_for_all_who_use_it():
+    command = [sys.executable, "-c", LATE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 class Stopped:
     """A query that new columns have stopped, or that has ended."""
 
