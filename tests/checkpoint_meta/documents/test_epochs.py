@@ -275,16 +275,3 @@ def test_one_heartbeat_is_kept_and_those_of_earlier_epochs_go():
             heartbeat.beat()
             now[0] += HEARTBEAT_SECONDS
     assert store.list("heartbeats") == ["0000000002-0000000005.json"]
-
-
-def test_a_wall_clock_that_is_set_silences_no_heartbeat():
-    store, wall, passed = MemoryStateStore("/ck/sluice"), [1_000_000.0], [50.0]
-    heartbeat = Heartbeat(store, 1, lambda: wall[0], lambda: passed[0])
-    for jump in (0.0, 7200.0, -7200.0, -3600.0):
-        wall[0] += jump
-        for _ in range(3):
-            before = dict(store.objects)
-            heartbeat.beat()
-            assert store.objects != before
-            wall[0] += HEARTBEAT_SECONDS
-            passed[0] += HEARTBEAT_SECONDS

@@ -30,6 +30,7 @@ FOLLOWED: Mapping[str, Sequence[str]] = {
         "table_sink.py: {}",
     ],
     "tests/connector/host/test_busy_catalog.py": ["run.py: to: the catalog does not"],
+    "tests/connector/host/test_incidents.py": ["new_columns.py: the file has no column o"],
     "tests/connector/host/test_query_ends.py": [
         "batch_order.py: the query is continued b",
         "start_check.py: path: this query has rea",
@@ -49,7 +50,6 @@ FOLLOWED: Mapping[str, Sequence[str]] = {
         "spark_checkpoint.py: the checkpoint of the qu",
         "tree_discovery.py: the bucket of the path d",
         "new_files.py: a file that was read has",
-        "new_columns.py: the file has no column o",
         "file_version.py: the file was deleted bet",
     ],
     "tests/connector/host/test_replacing.py": [

@@ -24,22 +24,6 @@ def csv(query, *arguments, schema=""):
     return call
 
 
-def test_a_file_of_another_separator_is_removed_or_replaced(query):
-    call = csv(query)
-    call.put("2.csv", "ts;device\n2;b\n")
-    call.run(code=1, says=["sep=';'", "sluice waive", "repaired file of the same name"])
-    call.put("2.csv", "ts,device\n2,b\n")
-    call.run()
-    assert call.rows() == [(1, "a"), (2, "b")]
-    call.put("3.csv", "ts;device\n3;c\n")
-    message = call.run(code=1, apart=True)
-    (query.source / "3.csv").unlink()
-    call.command(message, "waive")
-    call.put("4.csv", "ts,device\n4,d\n")
-    call.run()
-    assert call.rows() == [(1, "a"), (2, "b"), (4, "d")]
-
-
 @pytest.mark.parametrize("way", ["put back", "waive", "ignoreMissingFiles"])
 def test_a_file_that_is_deleted_after_a_failed_batch(query, way):
     call = csv(query)

@@ -170,32 +170,6 @@ def test_the_table_is_what_a_fresh_read_of_the_files_gives(deeds, files, marked)
         following.check()
 
 
-def test_a_month_of_deliveries(tmp_path):
-    following = Following(tmp_path, maxFilesPerTrigger="2")
-    for day in range(4):
-        following.deliver("abc"[day % 3], 3)
-        following.run()
-    following.deliver("a", 2)
-    following.crash("sink", 1)
-    following.delete("b", 0)
-    following.retract("c", 0)
-    following.check()
-    following.deliver("c", 1)
-    following.deliver("b", 2)
-    following.requeue("a", 0)
-    following.check()
-    assert set(following.files) == {"z", "a", "b", "c"}
-
-
-def test_a_version_that_comes_after_an_order_to_retract_is_read(tmp_path):
-    following = Following(tmp_path)
-    following.deliver("a", 1)
-    following.retract("a", 0)
-    following.deliver("a", 2)
-    following.check()
-    assert len(following.landing.rows()) == 3
-
-
 @pytest.mark.parametrize("files", ["", "1"])
 def test_weeks_of_rewritten_days(tmp_path, files):
     following = Following(tmp_path, **MARKED, **({"maxFilesPerTrigger": files} if files else {}))

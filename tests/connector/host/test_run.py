@@ -282,28 +282,6 @@ def test_a_function_gets_the_data_files_and_a_reader_of_their_rows(query, tmp_pa
     assert batches == [(0, 10, list(range(10)), ["id", "text"])]
 
 
-@pytest.mark.thorough("test_crash.py kills the host at six moments, where the schema stays")
-def test_kills_at_any_time_next_to_new_columns_lose_and_double_nothing(query):
-    limit, turns = ("--option", "maxFilesPerTrigger=3", "--workers", "2"), 12
-    for turn in range(turns):
-        for number in range(2):
-            first = (turn * 2 + number) * 10
-            column = {f"c{turn}": turn} if number else {}
-            query.land(f"{turn}-{number}.json", range(first, first + 10), **column)
-        process = query.start(*limit, schema="")
-        # From the start of Python to the last of three batches.
-        time.sleep(0.5 + turn % 6 * 0.5)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate(timeout=60)
-    code, _, errors = query.run(*limit, schema="")
-    assert (code, errors) == (0, "")
-    assert query.in_table() == query.landed
-    assert query.logged("offsets") == query.logged("commits")
-    rows = DeltaTable(str(query.table)).to_pyarrow_table()
-    assert set(rows.column_names) == {"id", "text", *(f"c{turn}" for turn in range(turns))}
-    assert all(len(rows) - rows[f"c{n}"].null_count == 10 for n in range(turns))
-
-
 def test_a_new_column_and_a_wider_type_start_the_query_again_by_themselves(query, tmp_path):
     widens = ("--option", "schemaEvolutionMode=addNewColumnsWithTypeWidening")
     query.land("0.json", range(2))
@@ -396,16 +374,3 @@ def test_a_table_whose_store_ignores_conditions_is_refused_before_the_state_is_c
         run(**keywords(query.options(storageOptions=storage)), to=f"{to}s3://{bucket}/table").rows
         == 3
     )
-
-
-def test_files_checkpoint_and_table_may_be_in_a_bucket(server, bucket):
-    url, options = f"s3://{bucket}", server.options
-    place = {"path": f"{url}/in", "checkpointLocation": f"{url}/ck", "storageOptions": options}
-    server.put(bucket, "in/0.json", b'{"id": 0}\n')
-    report = run(
-        **keywords({**place, "fileFormat": "json", "writeSchema": "id long"}),
-        to=f"delta:{url}/table",
-    )
-    assert [(batch.number, batch.rows) for batch in report.batches] == [(0, 1)]
-    assert server.keys(bucket, "ck/commits/")
-    assert server.keys(bucket, "table/_delta_log/")

@@ -14,7 +14,6 @@ from pyspark_sluice.checkpoint_meta.documents.reader_assignment import (
     part_of,
     readers_of,
 )
-from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReturnedSplit
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore
 from pyspark_sluice.checkpoint_meta.stores.testing import Fault
 from pyspark_sluice.errors import ProtocolError, StateError, WaitTimeoutError
@@ -131,23 +130,6 @@ def test_what_waits_to_be_handed_out_stays_in_memory_however_much_it_is():
 # What readers say ---------------------------------------------------------------------------
 
 
-def test_what_a_crash_makes_uncounted_is_counted_again_and_only_that(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.acknowledge(first, 0, events=[("hello", 0)])
-    query.calls.tick()
-    query.acknowledge(first, 1, events=[("hello", 1)], unfinished=[rest(101)])
-    second = query.coordinator.latest(first)
-    query.calls.tick()
-    assert query.enumerator.heard == [(0, "hello", 0), (1, "hello", 1)]
-    query.restart()
-    query.coordinator.assignments(first, second)
-    query.calls.tick()
-    assert query.enumerator.heard == [(1, "hello", 1)]
-    assert query.enumerator.returned == [(1, [101])]
-    assert query.abandoned() == []
-    assert query.enumerator.notified[0] == ("complete", 1)
-
-
 # Streams ------------------------------------------------------------------------------------
 
 
@@ -220,21 +202,6 @@ def test_a_split_is_continued_once_and_only_before_its_commit_is_counted(query):
     query.calls.tick()
     assert not go_on(1, "n1")
     assert query.enumerator.returned == [(1, [101])]
-
-
-def test_what_is_said_after_the_cut_goes_into_the_checkpoint_after_the_next(query):
-    first = query.coordinator.latest(NO_CHECKPOINT)
-    query.acknowledge(first, 0, events=[("hello", "early")])
-    query.calls.tick()
-    query.acknowledge(first, 1, returned=[ReturnedSplit(index=0, reason="gone")])
-    query.calls.tick()
-    second = query.coordinator.latest(first)
-    assert header(query, second).counted == {first.name: [0]}
-    assert header(query, second).attempts == {}
-    query.calls.tick()
-    third = query.coordinator.latest(second)
-    assert header(query, third).attempts == {"n1": 1}
-    assert header(query, third).counted == {second.name: []}
 
 
 def two_in_flight(*, continued: bool, patience: float = 0.0):

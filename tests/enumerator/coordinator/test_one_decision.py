@@ -40,22 +40,6 @@ def test_a_commit_that_is_counted_in_half_is_in_no_checkpoint():
     assert query.coordinator.history.checkpoints() == [first]
 
 
-def test_a_handler_that_fails_in_half_is_in_no_checkpoint():
-    query = Harness(range(6), CoordinatorSettings(parallelism=2, discovery_timeout=0.0))
-    query.start()
-    enumerator = query.enumerator
-
-    def handle(*_):
-        enumerator.pending.append(100)
-        raise ProtocolError("half of it is done")
-
-    enumerator.context.call_async(lambda: None, handle)
-    query.calls.run_calls()
-    with pytest.raises(ProtocolError, match="half of it is done"):
-        query.coordinator.latest(NO_CHECKPOINT)
-    assert query.coordinator.history.checkpoints() == []
-
-
 FREQUENT = replace(POLICY, ledger=replace(POLICY.ledger, merging=MergePolicy(flush_at=2)))
 
 
@@ -88,6 +72,20 @@ class Turned:
             if (getattr(call.handler, "func", None) == ended) == upkeep:
                 self.calls.calls.remove(call)
                 call.make()
+
+
+def test_a_base_that_comes_due_during_a_merge_is_written_after_it():
+    world, state = World(), MemoryStateStore()
+    query = Turned(world, state)
+    for size in (0, 1):
+        world.land(1, size)
+    query.coordinator._open(NO_CHECKPOINT)
+    query.discover()
+    opened(query.coordinator).upkeep.look()
+    cut = query.coordinator.latest(NO_CHECKPOINT)
+    for bases in ([], [cut]):
+        query.maintain()
+        assert query.coordinator.history.bases() == bases
 
 
 def test_what_a_checkpoint_names_is_in_use_before_it_is_published(monkeypatch):

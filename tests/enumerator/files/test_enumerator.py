@@ -3,51 +3,16 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
 from pyspark_sluice.enumerator.batch_budget import BatchBudget, BatchLimits
-from pyspark_sluice.enumerator.files import enumerator
-from pyspark_sluice.tests.enumerator.files.bench import Bench, Listed, document, file, folded, whole
-
-
-def test_discovery_goes_on_at_its_interval_and_asks_for_planning_only_when_there_is_news(
-    monkeypatch,
-):
-    # After a long pass it rests longer, and a pass may take long on any machine.
-    monkeypatch.setattr(enumerator, "time", SimpleNamespace(monotonic=float))
-    bench = Bench(file("a"))
-    assert [call.delay for call in bench.context.calls] == [0.0]
-    assert not bench.enumerator.has_discovered
-    bench.discover()
-    assert bench.enumerator.has_discovered
-    assert [call.delay for call in bench.context.calls] == [7.0]
-    assert bench.context.planning_requests == 1
-    bench.discover()
-    assert bench.context.planning_requests == 1
+from pyspark_sluice.tests.enumerator.files.bench import Bench, Listed, file, whole
 
 
 def test_a_bounded_run_discovers_once():
     bench = Bench(file("a"), bounded=True)
     bench.discover()
     assert bench.context.calls == []
-
-
-def test_a_restored_enumerator_goes_on_and_does_not_read_known_files_again():
-    a, b, c = file("a", 30, 1), file("b", 10, 2), file("c", 10, 3)
-    bench = Bench(a, b, c, parallelism=1)
-    bench.discover()
-    first = bench.plan(BatchLimits(bytes=20))
-    chain = [document(1, bench.enumerator.snapshot_state(1), first)]
-    second = bench.plan(BatchLimits(bytes=15))
-    chain.append(document(2, bench.enumerator.snapshot_state(2), second))
-    state = folded(chain)
-    again = Bench(a, b, c, file("d", 10, 4), state=state, parallelism=1)
-    again.discover()
-    rest = [(s.file.path, s.start, s.end) for s in again.plan()]
-    assert [(s.start, s.end) for s in first] == [(0, 20)]
-    assert [(s.file.path, s.start, s.end) for s in second] == [("a", 20, 30), ("b", 0, 5)]
-    assert rest == [("b", 5, 10), ("c", 0, 10), ("d", 0, 10)]
 
 
 def test_a_first_pass_that_meets_files_of_an_order_leaves_no_record():
@@ -160,15 +125,3 @@ def test_the_backlog_says_how_much_is_outstanding_how_old_it_is_and_how_listings
     assert bench.enumerator.backlog()["listingError"] == "OSError: away"
     bench.discover()
     assert "listingError" not in bench.enumerator.backlog()
-
-
-def test_a_split_sent_back_is_pending_again_and_in_the_next_snapshot():
-    a = file("a")
-    bench = Bench(a)
-    bench.discover()
-    (split,) = bench.plan()
-    assert bench.snapshot(1) == []
-    bench.enumerator.add_splits_back([split], 0)
-    assert bench.snapshot(2) == [split]
-    assert bench.plan() == [split]
-    assert bench.snapshot(3) == []

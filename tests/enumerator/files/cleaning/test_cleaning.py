@@ -70,28 +70,6 @@ def test_a_file_stays_while_a_retained_checkpoint_would_read_it_again(tmp_path):
     assert cleaning.hold() == (keeping.head, 3)
 
 
-def test_a_file_stays_for_its_retention_time(tmp_path):
-    settings = CoordinatorSettings(clean_while_retained=True, clean_after=3600.0)
-    keeping = Keeping(tmp_path, settings=settings)
-    keeping.batch(keeping.whole("early"))
-    keeping.now += 3000
-    keeping.batch(keeping.whole("late"))
-    cleaning = keeping.run()
-    # The wall clock is set while the query runs.
-    keeping.now += 3600
-    assert not cleaning.step()
-    keeping.now -= 3600
-    assert keeping.left() == ["early", "late"]
-    keeping.now += 601
-    cleaning = keeping.run()
-    assert keeping.left() == ["late"]
-    # What is not cleaned up yet is still needed: state must not be deleted.
-    assert cleaning.hold() == (keeping.head, 1)
-    keeping.now += 3600
-    keeping.run()
-    assert keeping.left() == []
-
-
 def test_a_file_that_has_changed_since_it_was_read_stays(keeping):
     grown, rewritten, gone, same = keeping.whole("grown", "rewritten", "gone", "same")
     keeping.batch([grown, rewritten, gone, same])
@@ -185,24 +163,6 @@ def test_the_marker_of_a_directory_goes_with_its_last_file(tmp_path, mode):
         assert keeping.archived() == ["a/1", "a/_SUCCESS", "b/1", "b/2", "b/_SUCCESS"]
 
 
-def test_a_marker_that_cannot_be_deleted_is_tried_again(tmp_path, monkeypatch):
-    keeping = Keeping(tmp_path, marker="<name>.done")
-    keeping.batch(keeping.whole("a"))
-    keeping.land("a.done")
-    real = os.rename
-
-    def refusing(path, target):
-        if os.fspath(path).endswith(".done"):
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        real(path, target)
-
-    monkeypatch.setattr(os, "rename", refusing)
-    assert keeping.run().figures()["failing"] == 1
-    monkeypatch.undo()
-    assert keeping.run().figures()["failing"] == 0
-    assert keeping.left() == []
-
-
 @pytest.mark.parametrize("mode", ["delete", "archive"])
 def test_a_version_that_comes_between_the_look_and_the_act_stays(tmp_path, mode, monkeypatch):
     keeping = Keeping(tmp_path, mode=mode)
@@ -227,21 +187,6 @@ def test_files_of_the_longest_names_are_deleted(keeping):
     keeping.batch(keeping.whole(*("a" * length for length in (238, 239, 240, 255)), "ü" * 127))
     figures = keeping.run().figures()
     assert (figures["failing"], figures["files"]) == (0, 5)
-    assert keeping.left() == []
-
-
-def test_a_file_whose_deletion_was_killed_has_its_name_again(keeping, monkeypatch):
-    def killed(path, **_):
-        raise SimulatedCrash
-
-    keeping.batch(keeping.whole("a"))
-    monkeypatch.setattr(Path, "unlink", killed)
-    with pytest.raises(SimulatedCrash):
-        keeping.run()
-    monkeypatch.undo()
-    assert keeping.left() == [".a.sluice-deleted"]
-    # The file has its name again, and is deleted with it.
-    keeping.run()
     assert keeping.left() == []
 
 

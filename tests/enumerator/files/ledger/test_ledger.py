@@ -216,21 +216,6 @@ def test_what_is_left_of_a_version_that_was_begun_stays_pending():
     assert [(split.file.size, split.start) for split in drain(ledger)] == [(10, 4), (12, 0)]
 
 
-def test_the_version_that_was_read_last_survives_a_restart_though_an_older_one_comes_back():
-    ledger = versioned(OnOverwrite.REPROCESS)
-    enter(ledger, file("a", 10, 1))
-    (old,) = drain(ledger)
-    chain = [document(1, ledger.snapshot(1), [old])]
-    enter(ledger, file("a", 12, 2))
-    (new,) = drain(ledger)
-    chain.append(document(2, ledger.snapshot(2), [new]))
-    ledger.put_back([old])
-    chain.append(document(3, ledger.snapshot(3)))
-    again = versioned(OnOverwrite.REPROCESS, folded(chain, details=True))
-    enter(again, file("a", 12, 2))
-    assert drain(again) == [old]
-
-
 def test_a_change_is_an_error_on_demand():
     ledger = versioned(OnOverwrite.FAIL)
     enter(ledger, file("a", 10, 1, "x"), file("b"))

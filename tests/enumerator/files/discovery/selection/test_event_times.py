@@ -91,24 +91,6 @@ def taken(root, start, end):
     return found, dict(discovery.skipped.counts)
 
 
-@pytest.mark.parametrize(
-    ("start", "end"),
-    [
-        (moment("2026-01-02T00:00:00"), moment("2026-01-04T00:00:00")),
-        ("date=2026-01-02", "date=2026-01-04"),
-        (moment("2026-01-02T00:00:00"), "date=2026-01-04"),
-    ],
-)
-def test_files_from_the_start_to_before_the_end_are_taken_and_the_others_counted(
-    tmp_path, start, end
-):
-    for day in range(1, 6):
-        land(tmp_path, f"date=2026-01-0{day}/a")
-    assert taken(tmp_path, start, end) == (["02/a", "03/a"], {"startAt": 1, "endAt": 2})
-    assert taken(tmp_path, start, None) == (["02/a", "03/a", "04/a", "05/a"], {"startAt": 1})
-    assert taken(tmp_path, None, end) == (["01/a", "02/a", "03/a"], {"endAt": 2})
-
-
 PARTS = st.sampled_from(
     ["a", "b", "ab", "b!", "date=2026-01-01", "date=2026-01-02", "date=2026-01-02T23", "hour=5",
      "dt=2026-01-09", "year=2025", "date=2026-01-03%2010"]
