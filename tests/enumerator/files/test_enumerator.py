@@ -6,13 +6,30 @@ import time
 
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit
 from pyspark_sluice.enumerator.batch_budget import BatchBudget, BatchLimits
-from pyspark_sluice.tests.enumerator.files.bench import Bench, Listed, file, whole
+from pyspark_sluice.tests.enumerator.files.bench import Bench, Listed, document, file, folded, whole
 
 
 def test_a_bounded_run_discovers_once():
     bench = Bench(file("a"), bounded=True)
     bench.discover()
     assert bench.context.calls == []
+
+
+def test_a_restored_enumerator_goes_on_and_does_not_read_known_files_again():
+    a, b, c = file("a", 30, 1), file("b", 10, 2), file("c", 10, 3)
+    bench = Bench(a, b, c, parallelism=1)
+    bench.discover()
+    first = bench.plan(BatchLimits(bytes=20))
+    chain = [document(1, bench.enumerator.snapshot_state(1), first)]
+    second = bench.plan(BatchLimits(bytes=15))
+    chain.append(document(2, bench.enumerator.snapshot_state(2), second))
+    state = folded(chain)
+    again = Bench(a, b, c, file("d", 10, 4), state=state, parallelism=1)
+    again.discover()
+    rest = [(s.file.path, s.start, s.end) for s in again.plan()]
+    assert [(s.start, s.end) for s in first] == [(0, 20)]
+    assert [(s.file.path, s.start, s.end) for s in second] == [("a", 20, 30), ("b", 0, 5)]
+    assert rest == [("b", 5, 10), ("c", 0, 10), ("d", 0, 10)]
 
 
 def test_a_first_pass_that_meets_files_of_an_order_leaves_no_record():

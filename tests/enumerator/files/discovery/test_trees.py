@@ -261,6 +261,22 @@ def test_nothing_is_planned_before_all_that_was_there_is_known_and_none_of_it_is
     assert bench.plan() == [whole(b)]
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError("away"), "discovery failed 3 times in a row; found OSError"),
+        (SourceUnavailable("no access", "there"), "no access: there"),
+    ],
+)
+def test_a_listing_that_keeps_failing_fails_the_query_with_its_cause(error, told):
+    bench = Bench()
+    bench.errors = [error] * 3
+    bench.discover()
+    bench.discover()
+    with pytest.raises(SourceUnavailable, match=told):
+        bench.discover()
+
+
 def test_a_success_forgives_earlier_failures():
     bench = Bench()
     for _ in range(3):
