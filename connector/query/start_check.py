@@ -107,8 +107,8 @@ class StartCheck:
                 claimed before: what Spark's log has before the claim. If it is another value after
                 a wait, Spark has to read its log again. A table around `writeTo` may be its table.
         """
-        self.store = self._store = store
-        self.options = self._options = options
+        self.store = store
+        self.options = options
         self.history = CheckpointHistory(store, ahead=options.checkpoints_ahead)
         """Knows the checkpoints that were looked at."""
         self._wait = wait
@@ -129,7 +129,7 @@ class StartCheck:
         Raises:
             QueryRunningError: one does, and `patience` is over.
         """
-        owner = owner_of(self._store)
+        owner = owner_of(self.store)
         if self._lives(owner) and not self._terms.take_over:
             owner = self._await_end_of(owner)
         self._epoch = owner.epoch
@@ -143,24 +143,24 @@ class StartCheck:
         if self._epoch is None:
             self.await_end()
         if newest != self._epoch and not self._terms.take_over:
-            raise self._error(owner_of(self._store), "another run of this query has just started")
+            raise self._error(owner_of(self.store), "another run of this query has just started")
 
     def _await_end_of(self, owner: Owner) -> Owner:
         before, first_look = self._progress(), time.monotonic()
-        beat, silent_since = newest_beat(self._store, owner.epoch), first_look
+        beat, silent_since = newest_beat(self.store, owner.epoch), first_look
         is_seen = owner.runs == "running" and owner.pid != os.getpid()
         patience = max(self._terms.patience, _DYING_SECONDS if is_seen else 0.0)
         if self._terms.patience:
             log.warning(
                 "%s: waiting up to %.0f s for the owner to end: %s",
-                self._store.location,
+                self.store.location,
                 self._terms.patience,
                 owner,
             )
         while time.monotonic() - first_look < patience:
             self._wait(_PAUSE)
-            newest = owner_of(self._store)
-            latest_beat = newest_beat(self._store, newest.epoch)
+            newest = owner_of(self.store)
+            latest_beat = newest_beat(self.store, newest.epoch)
             if (newest.epoch, latest_beat) != (owner.epoch, beat):
                 owner, beat, silent_since = newest, latest_beat, time.monotonic()
             # By this clock: that of the other host may differ.
@@ -174,7 +174,7 @@ class StartCheck:
     def _lives(self, owner: Owner) -> bool:
         if owner.epoch and not owner.pid:
             # A damaged claim says no process.
-            return is_beating(self._store, owner.epoch)
+            return is_beating(self.store, owner.epoch)
         is_own = owner.runs == "running" and owner.pid == os.getpid()
         return owner.runs in ("running", "unknown") and (self._is_host or not is_own)
 
@@ -182,7 +182,7 @@ class StartCheck:
         waited = f", after {self._terms.patience:.0f} s" if self._terms.patience else ""
         return QueryRunningError(
             what,
-            self._store.location,
+            self.store.location,
             f"{owner}{waited}",
             "no other run of this query",
             "Nothing was claimed, and nothing is lost. Start again when it has ended, or let "
@@ -201,18 +201,18 @@ class StartCheck:
                 input from another query.
         """
         has_begun = bool(self.history.checkpoints())
-        recorded = recorded_ends(self._store)
+        recorded = recorded_ends(self.store)
         self._any_table |= recorded.any_table or (self._terms.append and not has_begun)
         if has_begun and not self._terms.new_input:
             self._check_input(recorded.input)
         table = self._table(recorded.table)
         identity = None if table is None else table.identity()
-        if removes_rows(self._options) and not self._file_column(recorded, identity):
+        if removes_rows(self.options) and not self._file_column(recorded, identity):
             raise self._no_key(self._earlier(recorded, identity))
         if table is None or identity is None:
             return
         if not has_begun:
-            if identity and not (self._any_table or self._options.starting_state):
+            if identity and not (self._any_table or self.options.starting_state):
                 self._check_not_there(table.inputs())
             return
         if recorded.table not in ("", identity) and not self._terms.new_table:
@@ -224,38 +224,38 @@ class StartCheck:
 
     def _table(self, recorded: str) -> TableSink | TableAround | None:
         """The table of the query; None if it cannot be known."""
-        if self._sink is not None or self._is_host or not self._options.write_to:
+        if self._sink is not None or self._is_host or not self.options.write_to:
             return self._sink
-        table = table_around(self._options.write_to, self._options.storage_options)
+        table = table_around(self.options.write_to, self.options.storage_options)
         # Data files of an Iceberg table may be anywhere.
         is_elsewhere = recorded.startswith("iceberg:") and not (table and table.identity())
         return None if is_elsewhere else table
 
     def _check_marks(self, sink: TableSink) -> None:
         """Check that the table has the batches that the host's log has."""
-        batch = newest_batch(self._store, self._options.storage_options)
+        batch = newest_batch(self.store, self.options.storage_options)
         # A batch that was begun will be repeated, and looks by itself.
         if batch is not None and not batch.is_finished:
             return
-        ref = newest_in_spark(self._store, self._options.storage_options, self.history)
+        ref = newest_in_spark(self.store, self.options.storage_options, self.history)
         if ref in (None, NO_CHECKPOINT):
-            seed = find_seed(self._store)
+            seed = find_seed(self.store)
             ref = None if seed is None else seed.ref
         if ref is not None:
             origin = self.origin(ref)
             sink.look(self.history.load(ref).identity.lineage, origin)
             columns = sink.columns()
             has_rows = origin.previous.checkpoint and not self._any_table
-            if columns is not None and has_rows and removes_rows(self._options):
+            if columns is not None and has_rows and removes_rows(self.options):
                 self._check_column(from_text(columns).names)
 
     def _check_column(self, names: Sequence[str]) -> None:
         """Check that the table still has the column with which its rows were written."""
-        column = self._options.write_file_column
+        column = self.options.write_file_column
         if column not in names:
             raise TableError(
                 "the table has lost the column that names the file of a row",
-                self._options.write_to or "",
+                self.options.write_to or "",
                 ", ".join(names),
                 f"{column} among its columns, which earlier rows of this query had",
                 "Nothing was read or stored. Rows cannot be replaced or removed without it: take "
@@ -265,12 +265,12 @@ class StartCheck:
 
     def origin(self, start: CheckpointRef) -> BatchOrigin:
         """What comes before a batch that begins after a checkpoint."""
-        reads = TableInput(_shorter(_resolved(self._input)), self._store.location)
-        newest = newest_written(self.history, ReaderCommits(self._store), start)
+        reads = TableInput(_shorter(_resolved(self._input)), self.store.location)
+        newest = newest_written(self.history, ReaderCommits(self.store), start)
         if self._any_table:
             # Any earlier batch may be the newest in a table that is to get the new rows only.
             return BatchOrigin(BatchMark(newest.checkpoint), reads, any_table=True)
-        return BatchOrigin(newest, reads, None if newest.checkpoint else forked_from(self._store))
+        return BatchOrigin(newest, reads, None if newest.checkpoint else forked_from(self.store))
 
     def _check_input(self, recorded: Sequence[str]) -> None:
         missing = [root for root in recorded if not _overlaps(root, self._input)]
@@ -280,7 +280,7 @@ class StartCheck:
         same = [root for root in added if _is_link_to(root, missing)]
         raise OptionError(
             "path: this query has read another input, and would read all files again",
-            self._store.location,
+            self.store.location,
             ", ".join(added) + (" (the same directory by another name)" if same else ""),
             f"{', '.join(missing)}, which the state has recorded, or a path above or below it",
             "Files are known by their paths. If they were moved or copied, run `sluice fork "
@@ -292,14 +292,14 @@ class StartCheck:
 
     def _file_column(self, recorded: QueryEnds, identity: str | None) -> str:
         """The column that has the key in all rows of the query; empty without one."""
-        column, earlier = self._options.write_file_column, self._earlier(recorded, identity)
+        column, earlier = self.options.write_file_column, self._earlier(recorded, identity)
         return column if not earlier.input or earlier.file_column == column else ""
 
     def _earlier(self, recorded: QueryEnds, identity: str | None) -> QueryEnds:
         """The ends of the query whose rows this table has; empty if it begins with this one."""
-        forked = None if recorded.table else forked_from(self._store)
-        if not recorded.input and self._options.starting_state:
-            recorded = recorded_ends(starting_state(self._options)[0])
+        forked = None if recorded.table else forked_from(self.store)
+        if not recorded.input and self.options.starting_state:
+            recorded = recorded_ends(starting_state(self.options)[0])
             is_same = recorded.table == identity
         else:
             is_same = forked is None or forked.table == identity
@@ -310,8 +310,8 @@ class StartCheck:
         return OptionError(
             "writeFileColumn: earlier rows of this query have no such key, so that they cannot be "
             "replaced or removed",
-            self._store.location,
-            f"writeFileColumn={self._options.write_file_column}, and {earlier}",
+            self.store.location,
+            f"writeFileColumn={self.options.write_file_column}, and {earlier}",
             "the same column since the first batch",
             "Start with the column of the earlier runs. If they had none, read the files into "
             "another table, with a new checkpoint and the option from the beginning.",
@@ -320,7 +320,7 @@ class StartCheck:
     def _another_table(self, recorded: str, identity: str) -> TableError:
         return TableError(
             "this query writes to another table, which has its earlier rows",
-            self._options.write_to or "",
+            self.options.write_to or "",
             f"table {identity}" if identity else "no table",
             f"table {recorded}, which the state has recorded",
             "Name the table that is recorded, or restore it. If the new rows are to go to this "
@@ -333,14 +333,14 @@ class StartCheck:
             if is_same or not other.state:
                 raise TableError(
                     "the table has rows of this input by another query, and would get them again",
-                    self._options.write_to or "",
-                    f"the new state {self._store.location}, and rows of "
+                    self.options.write_to or "",
+                    f"the new state {self.store.location}, and rows of "
                     f"{', '.join(other.input) or 'an input that is not known'} by "
                     f"{other.state or 'a query whose mark is gone, as in a clone'}",
                     "the state of that query, or a table without rows of this input",
                     "Restore the checkpoint of that query from a backup, or write to another "
                     "table. If the table may get these files again, add --append (in Spark: "
-                    f"`sluice rebind {self._store.location}`).",
+                    f"`sluice rebind {self.store.location}`).",
                 )
 
     def record(self, *, in_table: bool) -> None:
@@ -350,7 +350,7 @@ class StartCheck:
         """
         if self._is_recorded:
             return
-        recorded = recorded_ends(self._store)
+        recorded = recorded_ends(self.store)
         table = self._table(recorded.table)
         identity = None if table is None else table.identity()
         ends = QueryEnds(
@@ -360,7 +360,7 @@ class StartCheck:
             any_table=self._any_table and not in_table,
         )
         if self._input and recorded != ends:
-            record_ends(self._store, ends)
+            record_ends(self.store, ends)
         self._is_recorded = in_table and (bool(identity) or self._sink is None)
 
 

@@ -1,7 +1,9 @@
-"""Selects rows by a shell pattern over paths, in Arrow: a state may have millions of them."""
+"""Selects files by a shell pattern over whole paths, in which * takes slashes, too."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from fnmatch import translate
 from typing import TypeVar
 
@@ -11,8 +13,16 @@ import pyarrow.compute as pc
 RowsT = TypeVar("RowsT", pa.Table, pa.RecordBatch)
 
 
+def path_filter(pattern: str) -> Callable[[str], bool]:
+    """Return whether a path matches; any path for an empty pattern."""
+    if not pattern:
+        return lambda _: True
+    compiled = re.compile(translate(pattern))
+    return lambda path: compiled.match(path) is not None
+
+
 def matching(rows: RowsT, pattern: str) -> RowsT:
-    """Return the rows whose column `path` matches; all rows for an empty pattern."""
+    """Return the rows whose column `path` matches, in Arrow: a state may have millions of them."""
     if not pattern:
         return rows
     return rows.filter(pc.match_substring_regex(rows.column("path"), matching_pattern(pattern)))

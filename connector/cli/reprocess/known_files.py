@@ -8,9 +8,7 @@ A state does not say how its query finds event times, so a range of them looks a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from fnmatch import translate
 from functools import cached_property, partial
 
 import pyarrow as pa
@@ -28,18 +26,10 @@ from ....enumerator.files.discovery.selection.event_times import EventTimes
 from ....enumerator.files.ledger.byte_ranges import ByteRanges, byte_ranges_of
 from ....errors import OptionError, SourceUnavailable
 from ...options.validation import instant, instant_in
-from ...views.path_pattern import matching
+from ...views.path_pattern import matching, path_filter
 from ...views.quarantine import split_of
 from ...views.splits import files_as_of_head
 from ...views.state_view import StateView, file_splits
-
-
-def path_filter(pattern: str) -> Callable[[str], bool]:
-    """A shell pattern over whole paths; * takes slashes, too. Empty: all."""
-    if not pattern:
-        return lambda _: True
-    compiled = re.compile(translate(pattern))
-    return lambda path: compiled.match(path) is not None
 
 
 class SelectedFiles:

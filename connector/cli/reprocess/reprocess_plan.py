@@ -31,11 +31,12 @@ from ....enumerator.files.ledger.byte_ranges import (
 )
 from ....errors import OptionError
 from ...views.files import files as files_view
+from ...views.path_pattern import path_filter
 from ...views.state_view import StateView
 from ..state_argument import checkpoint_as_of, checkpoint_named, no_checkpoint
 from ..view_filter import check_state
 from .file_check import unreadable
-from .known_files import SelectedFiles, path_filter
+from .known_files import SelectedFiles
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def records(
 ) -> Iterator[tuple[int, bytes]]:
     """Whole records of a split in pieces of about `step` bytes, each with where it begins.
 
-    Without the first `skip` bytes of the split's content, where it is known to begin or not.
+    Without the first `skip` bytes of the split's content.
 
     Raises:
         MalformedDataError: a record is longer than `limit` says.
