@@ -16,7 +16,7 @@ from ...io.lines import overlaps_itself
 from ...options import ReaderOptions
 from ...values.strings import BLANKS
 from ..records.driver import TextRecord
-from .univocity_scanner import NO_CHARACTER, Rules, Scanner, Token
+from .univocity_scanner import Rules, Scanner, Token
 
 
 # Univocity reads these by methods of their own, which differ from the others in more than the
@@ -36,27 +36,8 @@ class LongSeparatorScanner(Scanner):
         return super().record()
 
     @override
-    def _fields(self) -> None:
-        rules = self._rules
-        if rules.leading:
-            self._skip_blanks()
-        while self._char != self._feed:
-            if rules.leading:
-                self._skip_blanks()
-            if self._char == self._feed or self._is_separator():
-                self._row.append(None)
-            else:
-                self._is_odd, self._before = False, NO_CHARACTER
-                if self._char == rules.quote and not self._value:
-                    self._trims = False
-                    self._quoted()
-                    self._end_value()
-                else:
-                    self._plain()
-            if self._char != self._feed:
-                self._next()
-                if self._char == self._feed:
-                    self._row.append(None)
+    def _simply_quoted(self) -> bool:
+        return False
 
     @override
     def _plain(self) -> None:
@@ -125,6 +106,7 @@ class LongSeparatorScanner(Scanner):
         self._keep_matched()
 
     # `CsvParser.matchDelimiter`.
+    @override
     def _is_separator(self, *, keep: bool = True) -> bool:
         """True at a separator, of which the last character then is the current one."""
         while self._char == self._long[self._matched]:

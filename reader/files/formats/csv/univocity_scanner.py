@@ -114,11 +114,11 @@ class Scanner:
         while self._char != self._feed:
             if rules.leading:
                 self._skip_blanks()
-            if self._char in (self._sep, self._feed):
+            if self._char == self._feed or self._is_separator():
                 self._row.append(None)
             else:
                 self._is_odd, self._before = False, NO_CHARACTER
-                if self._char != rules.quote:
+                if self._char != rules.quote or self._value:
                     self._plain()
                 elif not self._simply_quoted():
                     self._trims = False
@@ -128,6 +128,9 @@ class Scanner:
                 self._next()
                 if self._char == self._feed:
                     self._row.append(None)
+
+    def _is_separator(self) -> bool:
+        return self._char == self._sep
 
     # `CharInputReader.getString`, and `appendUntil` where that gives up.
     def _plain(self) -> None:
