@@ -14,6 +14,7 @@ from ...errors import StateCorruptError
 from ..stores.contract import StateStore
 from .checkpoint import newer_format
 from .checkpoint_ref import CheckpointRef
+from .layout import numbered, numbers_in
 
 KEY: Final = "checksum"
 
@@ -69,6 +70,12 @@ class Document(BaseModel):
     def read(cls, store: StateStore, name: str) -> Self:
         """The document of that name; raises FileNotFoundError, or like `from_bytes`."""
         return cls.from_bytes(store.read(name), f"{store.location}/{name}")
+
+    @classmethod
+    def newest(cls, store: StateStore, folder: str) -> Self | None:
+        """The document with the greatest number; None without one; raises like `read`."""
+        numbers = numbers_in(store.list(folder))
+        return cls.read(store, numbered(folder, numbers[-1])) if numbers else None
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Self:

@@ -75,6 +75,5 @@ class ListingRecord(OfCheckpoint):
 def newest_listing(store: StateStore) -> ListingRecord | None:
     """The newest record; None without one that can be read."""
     with contextlib.suppress(SluiceError, OSError):
-        numbers = numbers_in(store.list(LISTINGS))
-        return ListingRecord.read(store, numbered(LISTINGS, numbers[-1])) if numbers else None
+        return ListingRecord.newest(store, LISTINGS)
     return None

@@ -39,8 +39,7 @@ class QueryEnds(Document):
 
 def recorded_ends(store: StateStore) -> QueryEnds:
     """The newest record; an empty one before the first."""
-    numbers = numbers_in(store.list(ENDS))
-    return QueryEnds.read(store, numbered(ENDS, numbers[-1])) if numbers else QueryEnds()
+    return QueryEnds.newest(store, ENDS) or QueryEnds()
 
 
 def record_ends(store: StateStore, ends: QueryEnds) -> None:

@@ -43,8 +43,7 @@ class SchemaHistory:
             StateVersionError: it was written by a newer release.
             StateCorruptError: its bytes do not add up.
         """
-        names = self._names()
-        return self._read(names[-1]) if names else None
+        return StoredSchema.newest(self._store, layout.SCHEMAS)
 
     def version(self, number: int) -> StoredSchema:
         """The version of this number, which exists; raises what `latest` does."""
@@ -52,10 +51,7 @@ class SchemaHistory:
 
     def all(self) -> list[StoredSchema]:
         """Every version, the oldest first; raises what `latest` does."""
-        return [self._read(name) for name in self._names()]
-
-    def _names(self) -> list[str]:
-        return [name for name in self._store.list(layout.SCHEMAS) if name[:-5].isdigit()]
+        return [self.version(n) for n in layout.numbers_in(self._store.list(layout.SCHEMAS))]
 
     def grow(
         self, change: Callable[[StoredSchema | None], tuple[Mapping[str, Any], str]]
@@ -81,6 +77,3 @@ class SchemaHistory:
             return stored
 
         return next_created(self._store, layout.SCHEMAS, grown)
-
-    def _read(self, leaf: str) -> StoredSchema:
-        return StoredSchema.read(self._store, f"{layout.SCHEMAS}/{leaf}")
