@@ -311,29 +311,47 @@ class Checkpoint:
             StateCorruptError: damaged; both checksums, or the decoder's words, are named.
         """
         try:
-            options = pa.ipc.IpcReadOptions(use_threads=False)
-            with pa.ipc.open_file(pa.BufferReader(data), options=options) as reader:
-                metadata = reader.schema.metadata or {}
-                header = _read_header(metadata.get(_KEY, b"null"), data, where)
-                batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-                split_type = reader.schema.field("split").type
-                state_type = reader.schema.field("state").type
+            schema = _opened(data).schema
+            header = _read_header((schema.metadata or {}).get(_KEY, b"null"), data, where)
+            assigned, state = _sections(data, schema)
+            split_type, state_type = schema.field("split").type, schema.field("state").type
         except (pa.ArrowException, OSError, ValueError, LookupError, MemoryError) as error:
             # Any error that a flipped bit can cause in a decoder.
             raise _corrupt(
                 where, f"{type(error).__name__}: {error}", "an Arrow IPC file"
             ) from error
-        assigned, state = [], []
-        for batch in batches:
-            # Without a first row nothing says which section the batch is of.
-            if batch.num_rows == 0:
-                continue
-            if batch.column("section")[0].as_py() == "assigned":
-                splits = pa.RecordBatch.from_struct_array(batch.column("split"))
-                assigned.append((batch.column("reader")[0].as_py(), splits))
-            else:
-                state.append(pa.RecordBatch.from_struct_array(batch.column("state")))
         return cls(header, pa.schema(split_type), pa.schema(state_type), assigned, state)
+
+
+def _opened(data: bytes, *columns: int) -> pa.ipc.RecordBatchFileReader:
+    """A reader of some columns; of all without a choice."""
+    options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=[*columns])
+    return pa.ipc.open_file(pa.BufferReader(data), options=options)
+
+
+def _sections(
+    data: bytes, schema: pa.Schema
+) -> tuple[list[tuple[int, pa.RecordBatch]], list[pa.RecordBatch]]:
+    """The splits of each reader, and the state.
+
+    A batch has the columns of the other section, too, as long and without a value: they are not
+    decoded.
+    """
+    at = {name: schema.get_field_index(name) for name in ("section", "reader", "split", "state")}
+    heads = _opened(data, at["section"], at["reader"])
+    splits, states = _opened(data, at["split"]), _opened(data, at["state"])
+    assigned, state = list[tuple[int, pa.RecordBatch]](), list[pa.RecordBatch]()
+    for index in range(heads.num_record_batches):
+        head = heads.get_batch(index)
+        # Without a first row nothing says which section the batch is of.
+        if head.num_rows == 0:
+            continue
+        if head.column("section")[0].as_py() == "assigned":
+            batch = pa.RecordBatch.from_struct_array(splits.get_batch(index).column(0))
+            assigned.append((head.column("reader")[0].as_py(), batch))
+        else:
+            state.append(pa.RecordBatch.from_struct_array(states.get_batch(index).column(0)))
+    return assigned, state
 
 
 def _section(
