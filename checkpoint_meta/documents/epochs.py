@@ -154,11 +154,20 @@ def _claim(
     return with_checksum(document)
 
 
+_exclusive: Final = set[int]()
+"""The media on which a second creation has failed in this process."""
+
+
 def _check_exclusive(store: StateStore, epoch: int) -> None:
     # Some servers that speak a known protocol ignore its conditions.
+    medium = store.medium()
+    if medium in _exclusive:
+        return
     try:
         store.publish(numbered(EPOCHS, epoch), _claim(store, epoch))
     except FileExistsError:
+        if medium is not None:
+            _exclusive.add(medium)
         return
     raise StateError(
         "the state store allowed an object to be created twice",

@@ -71,6 +71,10 @@ class StateStore(ABC):
         """The store of another location, opened with the same options; None without one."""
         return None
 
+    def medium(self) -> int | None:
+        """What is the same for stores whose creates are alike; None if each has to be tried."""
+        return None
+
 
 class RetryingStateStore(StateStore):
     """Retries passing faults of another store, with back-off, and raises the last one by name.
@@ -160,6 +164,10 @@ class RetryingStateStore(StateStore):
     @override
     def neighbour(self, location: str) -> StateStore | None:
         return self._inner.neighbour(location)
+
+    @override
+    def medium(self) -> int | None:
+        return self._inner.medium()
 
 
 def delete_permitted(store: StateStore, names: Iterable[str]) -> None:

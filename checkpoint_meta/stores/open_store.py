@@ -6,6 +6,7 @@ if its create is atomic.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from typing_extensions import override
 
 from ...errors import StateError
 from ..storage.hdfs_storage import SCHEME
+from ..storage.local_storage import LocalStorage
 from ..storage.open_storage import open_storage
 from ..storage.providers import PROVIDERS
 from ..storage.storage_errors import BeyondTheEnd
@@ -69,6 +71,11 @@ class StorageStateStore(StateStore):
     @override
     def neighbour(self, location: str) -> StateStore:
         return open_store(location, self._options)
+
+    @override
+    def medium(self) -> int | None:
+        # Of a file system all directories are alike; of buckets the next request may be another's.
+        return os.stat(self._root).st_dev if isinstance(self._storage, LocalStorage) else None
 
 
 ATOMIC_CREATE: Final = {

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from pyspark_sluice.checkpoint_meta.documents import epochs
 from pyspark_sluice.checkpoint_meta.documents.checksummed_json import (
     with_checksum,
     without_checksum,
@@ -143,6 +144,28 @@ def test_a_store_that_creates_twice_is_refused_at_the_first_claim(store):
 
     with pytest.raises(StateError, match=r"allowed an object to be created twice.*If-None-Match"):
         claim_epoch(Careless())
+
+
+def test_a_second_creation_is_tried_once_on_a_file_system_and_else_at_each_claim(
+    store, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(epochs, "_exclusive", set())
+
+    def creations(claimed):
+        names, real = [], claimed.publish
+
+        def publish(name, data):
+            names.append(name)
+            real(name, data)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(claimed, "publish", publish)
+            claim_epoch(claimed)
+        return len(names)
+
+    places = [open_store(str(tmp_path / name)) for name in "ab"]
+    assert [creations(each) for each in (*places, *places)] == [2, 1, 1, 1]
+    assert [creations(store) for _ in range(2)] == [2, 2]
 
 
 def test_a_damaged_claim_counts_by_its_name(store):
