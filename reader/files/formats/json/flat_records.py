@@ -88,14 +88,8 @@ class FlatRecords:
         rows, parts = 0, list[list[pa.Array]]()
         with gc_paused():
             for piece in self._pieces(data):
-                records = self._decoder.decode_lines(piece)
-                rows += len(records)
-                arrays = [
-                    pa.array(map(_text, values), kind) if written else _array(values, kind)
-                    for values, kind, written in zip(
-                        self._collected(records), self._types, self._written, strict=False
-                    )
-                ]
+                count, arrays = self._read(piece)
+                rows += count
                 parts += [arrays] if arrays else []
         if len(parts) == 1:
             return parts[0], rows
@@ -104,6 +98,16 @@ class FlatRecords:
             pa.concat_arrays(column) if column else pa.array([], kind)
             for column, kind in zip(columns, self._types, strict=True)
         ], rows
+
+    def _read(self, piece: bytes | memoryview) -> tuple[int, list[pa.Array]]:
+        # Its values are gone before those of the next piece come, which take the same memory.
+        records = self._decoder.decode_lines(piece)
+        return len(records), [
+            pa.array(map(_text, values), kind) if written else _array(values, kind)
+            for values, kind, written in zip(
+                self._collected(records), self._types, self._written, strict=False
+            )
+        ]
 
     def _pieces(self, data: bytes) -> Iterator[bytes | memoryview]:
         if len(data) <= _CACHED or len(self._types) > _WIDE:
@@ -134,7 +138,8 @@ def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
     if letter := _PACKED.get(kind):
         try:
             # A third of the time that Arrow takes to look at each value; it refuses None.
-            packed = struct.pack(f"={len(values)}{letter}", *values)
+            # Without "=", which is the same here and packs floats byte by byte.
+            packed = struct.pack(f"{len(values)}{letter}", *values)
         except struct.error:
             pass
         else:
