@@ -78,19 +78,6 @@ def executor():
     return Executor()
 
 
-def test_a_task_yields_its_rows_in_order_and_then_acknowledges(executor):
-    batches = executor.begin(number=5)
-    rows = []
-    for _ in range(8):
-        rows.extend(rows_in(next(batches)))
-        assert executor.commit is None
-    assert rows == ALL
-    assert next(batches, None) is None
-    commit = executor.commit
-    assert (commit.identity, commit.reader, commit.attempt, commit.query_id) == (REF, 3, 5, "query")
-    assert (list(commit.rows), list(commit.events)) == ([4, 4], [("told", "hi")])
-
-
 def test_a_task_that_is_abandoned_says_so_acknowledges_nothing_and_closes_its_reader(executor):
     closed = []
 
@@ -109,18 +96,6 @@ def test_a_task_that_is_abandoned_says_so_acknowledges_nothing_and_closes_its_re
     assert (record["reader"], record["attempt"], record["query_id"]) == (3, 0, "query")
     assert executor.read(number=1) == ALL
     assert executor.commit.attempt == 1
-
-
-def test_an_attempt_abandoned_after_another_has_acknowledged_changes_nothing(executor):
-    loser = executor.begin(number=0)
-    next(loser)
-    assert executor.read(number=1) == ALL
-    loser.close()
-    again = executor.begin(number=2)
-    next(again)
-    again.close()
-    assert executor.commit.attempt == 1
-    assert executor.read(number=3) == ALL
 
 
 def test_a_reader_that_cannot_record_its_end_ends_quietly():

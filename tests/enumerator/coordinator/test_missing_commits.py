@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import pytest
@@ -58,19 +57,6 @@ def test_the_commits_of_many_readers_are_looked_for_at_once():
     began = time.monotonic()
     query.coordinator.latest(ref)
     assert time.monotonic() - began < 1.5, "one after the other they take three seconds"
-
-
-def test_a_commit_that_appears_late_is_waited_for(query):
-    ref = query.coordinator.latest(NO_CHECKPOINT)
-    query.acknowledge(ref, 1)
-    late = threading.Timer(
-        0.3, lambda: query.acknowledge(ref, 0, returned=[{"index": 0, "reason": "torn"}])
-    )
-    late.start()
-    following = query.coordinator.latest(ref)
-    late.join()
-    assert query.assigned(following) == {0: [0]}
-    assert query.abandoned() == []
 
 
 def test_nothing_is_waited_for_where_every_reader_has_said_how_it_ended(query):

@@ -107,30 +107,6 @@ def test_an_object_that_no_checkpoint_names_yet_is_in_use(absent):
     assert len(enumerator.attachments_in_use()) == 2
 
 
-@pytest.mark.parametrize("has_base", [False, True])
-def test_times_hold_over_restarts_from_a_chain_and_from_a_base(absent, has_base):
-    absent.delete("a")
-    absent.cut()
-    absent.discover(5)
-    absent.delete("b")
-    absent.cut()
-    if has_base:
-        absent.base()
-    absent.restart()
-    absent.discover(5)
-    assert absent.gone() == ["a"]
-    # That one is gone needs no other object, and it has no time any more when it comes back.
-    absent.restart()
-    absent.files["a"] = file("a")
-    absent.discover(5)
-    assert absent.gone() == ["a", "b"]
-    absent.delete("a")
-    absent.discover(9)
-    assert absent.gone() == []
-    absent.discover(1)
-    assert absent.gone() == ["a"]
-
-
 def test_the_longest_absent_files_are_looked_for_first(absent, monkeypatch):
     monkeypatch.setattr(absences, "_MOST", 1)
     absent.delete("c")

@@ -103,19 +103,6 @@ def begun(*, on_late=OnLateFile.READ):
     return bench
 
 
-def test_a_late_file_comes_next_and_is_counted_and_named():
-    bench = begun()
-    late = [hourly(8, "x"), hourly(9, "y")]
-    bench.files += [*late, hourly(10, "in time"), hourly(13)]
-    until_listed(bench)
-    assert bench.enumerator.backlog()["eventTime"] == {
-        "reached": "2026-01-01T12:00:00Z",
-        "lateFiles": 2,
-        "newestLateFiles": [one.path for one in late],
-    }
-    assert batches(bench, 2) == [[8, 9, 10], [13]]
-
-
 def test_a_late_file_fails_the_query_on_demand_and_is_found_again():
     bench = begun(on_late=OnLateFile.FAIL)
     bench.files.append(hourly(8))

@@ -10,7 +10,6 @@ from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
 from pyspark_sluice.checkpoint_meta.files.file_split import (
     REPLACES,
     RETRACTS,
-    FileSplit,
     replaced,
     retraction_of,
 )
@@ -38,22 +37,6 @@ OLD, NEW = file("a", 250, SECOND), file("a", 150, 2 * SECOND)
 
 def pieces(splits):
     return [(s.file.path, s.file.modified // SECOND, s.start, s.end, s.replaces) for s in splits]
-
-
-def test_the_first_piece_of_a_replaced_file_replaces_its_rows_and_all_of_it_is_in_one_batch():
-    files = {"a": OLD, "b": file("b", 10, 3 * SECOND)}
-    bench = bench_of(files, ledger=POLICY)
-    assert pieces(bench.plan(BatchLimits(bytes=100))) == [("a", 1, 0, 100, 0)]
-    files["a"] = NEW
-    bench.enumerator.snapshot_state(1)
-    bench.discover()
-    # The rest of the old version is withdrawn.
-    assert pieces(bench.plan(BatchLimits(bytes=100))) == [
-        ("a", 2, 0, 100, REPLACES),
-        ("a", 2, 100, 150, 0),
-    ]
-    bench.enumerator.snapshot_state(2)
-    assert pieces(bench.plan()) == [("b", 3, 0, 10, 0)]
 
 
 def test_batches_that_replace_rows_take_turns_with_others():
@@ -107,18 +90,6 @@ def test_rows_of_a_file_go_with_a_version_that_is_found_after_the_order(policy):
     files["a"] = NEW
     bench.discover()
     assert pieces(bench.plan()) == [("a", 2, 0, 100, REPLACES), ("a", 2, 100, 150, 0)]
-
-
-def test_an_order_replaces_what_waits_of_the_file_and_survives_a_restart():
-    policy = LedgerPolicy()
-    bench = Bench(file("a"), file("b"), parallelism=1, ledger=policy)
-    bench.discover()
-    again = FileSplit(file("a"), 0, 10, replaces=REPLACES)
-    bench.enumerator.requeue_splits([again, again, retraction_of("b")])
-    chain = [document(1, bench.enumerator.snapshot_state(1))]
-    restarted = Bench(state=folded(chain), parallelism=1, ledger=policy)
-    for each in (bench, restarted):
-        assert sorted(each.plan()) == sorted([again, retraction_of("b")])
 
 
 def test_a_version_that_is_found_before_an_order_is_carried_out_is_read():

@@ -13,7 +13,7 @@ from pyspark_sluice.enumerator.files.ledger.ledger import LedgerPolicy
 from pyspark_sluice.enumerator.files.ledger.new_files import OnOverwrite
 from pyspark_sluice.enumerator.files.ledger.pending import EventTimeOrder, FileOrder
 from pyspark_sluice.tests.checkpoint_meta.storage.s3_server import S3Server
-from pyspark_sluice.tests.enumerator.files.bench import HOUR, Bench, document, folded, times
+from pyspark_sluice.tests.enumerator.files.bench import HOUR, Bench, times
 from pyspark_sluice.tests.enumerator.files.discovery.finding import land, make_discovery
 
 
@@ -45,35 +45,6 @@ def write(root, directory, *names):
 
 def names(splits):
     return [("-" if s.replaces == RETRACTS else "") + s.file.path[-3:] for s in splits]
-
-
-def test_directories_come_one_after_the_other_each_as_one_batch(tmp_path):
-    for directory in "ab":
-        write(tmp_path, directory, "1", "2")
-    bench = bench_over(tmp_path)
-    assert len(bench.plan()) == 4
-    for directory in "ba":
-        write(tmp_path, directory, "3", "4")
-    bench.discover()
-    batches = []
-    for number in range(1, 4):
-        bench.enumerator.snapshot_state(number)
-        batches.append(names(bench.plan(BatchLimits(files=1, bytes=1))))
-    assert batches == [["a/3", "a/4", "-a/1", "-a/2"], ["b/3", "b/4", "-b/1", "-b/2"], []]
-
-
-def test_a_restart_before_the_batch_has_the_whole_directory(tmp_path):
-    write(tmp_path, "a", "1")
-    bench = bench_over(tmp_path)
-    chain = [document(1, bench.enumerator.snapshot_state(1), bench.plan())]
-    write(tmp_path, "a", "2", "3")
-    bench.discover()
-    chain.append(document(2, bench.enumerator.snapshot_state(2)))
-    again = bench_over(tmp_path, folded(chain, bench.context.attachments, details=True))
-    # Written again meanwhile: what was not read of the time before leaves no trace.
-    write(tmp_path, "a", "4")
-    again.discover()
-    assert names(again.plan(BatchLimits(files=1))) == ["a/4", "-a/1", "-a/2", "-a/3"]
 
 
 def test_what_readers_send_back_comes_alone_and_replaces_nothing(tmp_path):

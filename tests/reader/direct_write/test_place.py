@@ -76,20 +76,6 @@ def test_an_upload_that_is_killed_or_fails_leaves_no_file_on_the_machine(
     assert list(place.files()) == []
 
 
-def test_new_directories_are_durable_before_a_file_in_them_counts(tmp_path, monkeypatch):
-    synced = []
-    fsync = os.fsync
-
-    def noting(descriptor):
-        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", noting)
-    published(Place(str(tmp_path / "lake" / "table"), {}), b"x")
-    expected = {tmp_path, tmp_path / "lake", tmp_path / "lake" / "table"}
-    assert {*map(str, expected)} < {*synced}
-
-
 def identities(store):
     history = CheckpointHistory(store)
     return [history.load(ref).identity for ref in history.checkpoints()]

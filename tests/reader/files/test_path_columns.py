@@ -36,18 +36,6 @@ def _tree(root, count=3):
     return paths
 
 
-def test_a_filter_prunes_files_by_partition_and_rows_by_value(tmp_path):
-    paths = _tree(tmp_path)
-    for path in paths[3:]:
-        path.write_text("not read at all")
-    schema = pa.schema([*DATA, ("day", pa.date32())])
-    table, reports = read(
-        [whole(path) for path in paths], schema, filter="day <= '2026-01-01' AND a >= 1"
-    )
-    assert table.column("a").to_pylist() == [1, 1, 2, 2]
-    assert [report.rows for report in reports] == [0, 2, 2] + [0] * 6
-
-
 def test_metadata_has_the_fields_that_the_schema_asks_for(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("1,x\n2,y\n3,z\n")
