@@ -195,9 +195,10 @@ class DeltaSink(TableSink):
         if table is None:
             # Columns of no table: what no Delta table takes is refused before it is created.
             return to_text(with_demands(pa.schema([]), self._name))
-        columns = pa.schema(table.schema().to_arrow()).remove_metadata()
+        schema = table.schema()
+        columns = pa.schema(schema.to_arrow()).remove_metadata()
         partitions = table.metadata().partition_columns
-        rules = _rules(table, json.loads(table.schema().to_json())["fields"])
+        rules = _rules(table, json.loads(schema.to_json())["fields"])
         return to_text(with_demands(columns, self._name, partitions, rules))
 
     @override

@@ -217,7 +217,7 @@ class TableSink(ABC):
             last = WrittenBatch.without_files(forked.lineage, origin, self._storage_options)
             has_batch(self.newest(table, forked.lineage), last, self._name)
         if not batch.origin.any_table:
-            self.check_end(table, batch.lineage)
+            self._check_end_at(table, batch.lineage, newest)
         return has_batch(newest, batch, self._name)
 
     def check_end(self, table: Any, lineage: str, fork: str = "") -> None:
@@ -229,21 +229,22 @@ class TableSink(ABC):
         Raises:
             TableError: another query does.
         """
-        other = self._fork_at(table, self._end_of(table, lineage))
+        self._check_end_at(table, lineage, self.newest(table, lineage), fork)
+
+    def _check_end_at(
+        self, table: Any, lineage: str, newest: TableMark | None, fork: str = ""
+    ) -> None:
+        other = self._fork_at(table, _end_at(lineage, newest))
         if other not in ("", fork) and self.newest(table, other) is not None:
             states = (reads.state for name, reads in self._inputs(table) if name == other)
             raise continued(self._name, lineage, other, next(filter(None, states), ""))
-
-    def _end_of(self, table: Any, lineage: str) -> str:
-        """A query and its newest batch in the table, as a word."""
-        newest = self.newest(table, lineage)
-        return f"{lineage}-{NO_BATCH if newest is None else newest.batch}"
 
     def _with_end(self, table: Any, batch: WrittenBatch) -> WrittenBatch:
         forked = batch.origin.forked
         if forked is None:
             return batch
-        return replace(batch, continues=self._end_of(table, forked.lineage))
+        newest = self.newest(table, forked.lineage)
+        return replace(batch, continues=_end_at(forked.lineage, newest))
 
     def has(self, lineage: str, checkpoint: int) -> bool:
         """True if the table has a query's batch that ends with this checkpoint, or a later one."""
@@ -328,3 +329,8 @@ def _may_be_given_back(error: TableError) -> TableError:
         "lost, run `sluice reread CHECKPOINT --yes`, and start the query with those options."
     )
     return TableError(what, where, found, expected, f"{remedy} {more}".strip())
+
+
+def _end_at(lineage: str, newest: TableMark | None) -> str:
+    """A query and its newest batch in the table, as a word."""
+    return f"{lineage}-{NO_BATCH if newest is None else newest.batch}"
