@@ -24,8 +24,15 @@ def run() -> int:
         # A run that waits returns memory; Arrow's own allocator keeps what its threads have freed.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
         _share_arenas()
+    # numpy's linear algebra, which nothing here uses, starts a thread for each core, and they spin.
+    is_free = {_THREADS, "OMP_NUM_THREADS"}.isdisjoint(os.environ)
+    if is_free:
+        os.environ[_THREADS] = "1"
     # Before the commands are imported: they make arrays, and with the first one pyarrow looks.
     leave_pandas_out()
+    if is_free:
+        # Code of the user's runs in processes of tasks.
+        del os.environ[_THREADS]
     import_late("pyarrow.compute", "pyarrow.parquet")
     from .app import main
 
@@ -41,3 +48,4 @@ def _share_arenas() -> None:
 
 
 _M_ARENA_MAX = -8
+_THREADS = "OPENBLAS_NUM_THREADS"

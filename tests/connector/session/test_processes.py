@@ -69,6 +69,26 @@ def test_a_batch_of_local_files_imports_neither_fsspec_nor_pandas(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+STARTED = """
+import os, sys
+sys.argv = ["sluice", "runbook"]
+from pyspark_sluice.connector.cli.entry import run
+run()
+assert "numpy" in sys.modules and "OPENBLAS_NUM_THREADS" not in os.environ
+# One is pyarrow's own.
+assert len(os.listdir("/proc/self/task")) <= 2
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads by /proc")
+def test_a_command_starts_no_threads_for_linear_algebra(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    command = [sys.executable, "-c", STARTED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 LATE = """
 import sys, threading
 import pyarrow as pa
