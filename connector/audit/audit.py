@@ -81,8 +81,8 @@ class Audit:
         return books
 
     def _books(self, ends: QueryEnds, declared: Sequence[Delivery] | None) -> Books:
-        places, view = Places(), StateView(self.store)
-        state, lineages = KnownToState.of(view, places), _lineages(view)
+        view = StateView(self.store)
+        state, lineages = KnownToState.of(view), _lineages(view)
         # What was read of the state for that is not needed while the table is read.
         del view
         release_free_memory()
@@ -106,18 +106,23 @@ class Audit:
             counts = None if own.missing else sink.rows_by(opened, ends.file_column)
             return None if counts is None else InTable.of(counts)
 
+        def seen() -> Iterator[pa.Array]:
+            files = files_as_of_head(StateView(self.store)).seen("path")
+            return (batch.column("path") for batch in files)
+
+        places = Places()
         with ThreadPoolExecutor(1) as pool:
             counting = pool.submit(in_table) if ends.file_column else None
-            listed = Listed.of(listing, places, no_files if is_claimed else state.in_books())
+            listed = Listed.of(listing, places, no_files if is_claimed else state.in_books(places))
             table = None if counting is None else counting.result()
+        places.add_lacking(state.keys, seen())
         if declared:
-            places.add(pa.array([one.path for one in declared], pa.string()))
+            places.add([one.path for one in declared])
         keys, directory, directories = places.all()
         sides = Sides(keys, directory, directories, state, listed, table, declared, self.is_partial)
 
         def paths() -> Iterator[pa.Array]:
-            seen = files_as_of_head(StateView(self.store)).seen()
-            yield from (batch.column("path") for batch in seen)
+            yield from seen()
             yield pa.array([one.path for one in declared or ()], pa.string())
             yield from (pa.array(found.paths, pa.string()) for found in listing.listing(no_files))
 

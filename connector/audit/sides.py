@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,8 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import override
 
+from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.orders import Order
-from ...checkpoint_meta.files.file_columns import FileSplitSerializer, Flags, Numbers
+from ...checkpoint_meta.files.file_columns import (
+    FileSplitSerializer,
+    Flags,
+    Numbers,
+    numbers_array,
+    words_in,
+)
 from ...checkpoint_meta.files.file_split import GONE_MARK
 from ...checkpoint_meta.index.fingerprints import (
     Names,
@@ -27,11 +34,12 @@ from ...checkpoint_meta.index.fingerprints import (
 from ...enumerator.files.discovery.api import Discovery, FoundFiles, KnownFiles
 from ...enumerator.files.ledger.index_merge import release_free_memory
 from ...enumerator.files.ledger.seen_files import SeenFiles, Tail
-from ..query.file_rows import recorded_rows
+from ..query.assigned_parts import assigned_parts
+from ..query.file_rows import FileRows, recorded_rows, rows_in
 from ..views.files import STATES, given_up, places_of_states, was_passed_over
 from ..views.files_as_of import FilesAsOf
 from ..views.splits import (
-    assigned_splits,
+    assigned_part,
     done_orders,
     ended_parts,
     files_as_of_head,
@@ -66,10 +74,24 @@ class Places:
         self._codes: list[Numbers] = []
         self._directories: dict[str, int] = {}
 
-    def add(self, paths: pa.Array) -> Names:
-        """Take a column of paths; their fingerprints."""
-        # What is behind the last slash is a name.
-        folders = pc.replace_substring_regex(paths, r"/[^/]*$", "").dictionary_encode()
+    def add(self, paths: Sequence[str]) -> Names:
+        """Take some paths; their fingerprints."""
+        names = names_of(paths)
+        self._take(names, pa.array(paths, pa.string()))
+        return names
+
+    def add_lacking(self, keys: SeenKeys, paths: Iterable[pa.Array]) -> None:
+        """Take those of `keys` that were not taken, by columns of paths which have all of them."""
+        lacking = SeenKeys(keys.names.take(self.all()[0].find(keys.names) < 0), None, None)
+        for column in paths if len(lacking) else ():
+            names = names_in(column)
+            rows = np.flatnonzero(lacking.find(names) >= 0)
+            self._take(names.take(rows), column.take(numbers_array(rows)))
+
+    def _take(self, names: Names, paths: pa.Array) -> None:
+        # What is behind the last slash is a name. A regular expression takes three times as long.
+        parts = pc.split_pattern(paths, "/", max_splits=1, reverse=True)
+        folders = pc.list_element(parts, 0).dictionary_encode()
         codes = np.array(
             [
                 self._directories.setdefault(d, len(self._directories))
@@ -77,10 +99,8 @@ class Places:
             ],
             np.int64,
         )
-        names = names_in(paths)
         self._names.append(names)
-        self._codes.append(codes[folders.indices.to_numpy()] if len(codes) else codes)
-        return names
+        self._codes.append(codes[words_in(folders.indices.cast(pa.int64()), np.int64)])
 
     def all(self) -> tuple[SeenKeys, Numbers, Sequence[str]]:
         """The files, the position of each one's directory, and the directories."""
@@ -114,10 +134,13 @@ class KnownToState:
     is_changed: bool
     """True if `writeTransform` has written another number of rows than were read."""
 
-    def in_books(self) -> KnownFiles:
-        """Files that count as found, whether they are still there or not."""
+    def in_books(self, places: Places) -> KnownFiles:
+        """Files that count as found, whether they are still there or not.
+
+        `places` takes all files that a listing comes to.
+        """
         names = self.keys.names.take(self.kind != RETRACTED)
-        return _InBooks(tails=[Tail(SeenKeys(names, None, None), ())])
+        return _InBooks(places, SeenKeys(names, None, None))
 
     @property
     def has_filter(self) -> bool:
@@ -125,45 +148,50 @@ class KnownToState:
         return bool(self.options.get("filter"))
 
     @classmethod
-    def of(cls, view: StateView, places: Places) -> KnownToState:
+    def of(cls, view: StateView) -> KnownToState:
         """As of the newest checkpoint."""
-        keys, pending, lost = _ledger(view, places)
+        head = files_as_of_head(view)
+        keys, unread, gone = head.keys(), _passed_over(head), _gone(head)
+        pending, lost = list(pending_splits(head)), given_up(head.quarantined())
+        del head
         # Before all rows of the chain come, which may be as many.
         release_free_memory()
         chain, orders = view.chain(), done_orders(view)
         worst = np.zeros(len(keys), np.int64)
         newest, is_told = np.zeros(len(keys), np.uint64), np.zeros(len(keys), np.bool_)
 
-        def note(table: pa.Table, orders: Numbers) -> None:
+        def note(names: Names, versions: Words, orders: Numbers) -> None:
             """Of each file its newest version counts alone, which comes first."""
-            at = keys.find(_names_of(table))
-            versions = _versions_of(table)[at >= 0]
-            orders, at = orders[at >= 0], at[at >= 0]
+            at = keys.find(names)
+            versions, orders, at = (each[at >= 0] for each in (versions, orders, at))
             is_first = ~is_told[at]
             newest[at[is_first]], is_told[at] = versions[is_first], True
             is_newest = newest[at] == versions
             np.maximum.at(worst, at[is_newest], orders[is_newest])
 
         find, ended = finder(view, chain), ended_parts(chain)
+        rows: dict[CheckpointRef, list[FileRows]] = {}
         for table in pending:
-            note(table, places_of_states(table))
+            note(_names_of(table), _versions_of(table), places_of_states(table))
         for link in chain:
-            for table in assigned_splits([link], find, ended):
-                order = places_of_states(table)
+            rows[link.ref] = []
+            for part in assigned_parts([link], find):
+                order = places_of_states(assigned_part(part, ended))
                 if not link.is_complete:
                     # The table may have it, or not yet.
                     order = np.full(len(order), STATES.index("assigned"))
-                note(table, order)
+                note(part.names, versions_in(part.ranges), order)
+                rows[link.ref] += rows_in(part)
         for table in [*forgotten_splits(orders, chain, find), lost]:
-            note(table, places_of_states(table))
+            note(_names_of(table), _versions_of(table), places_of_states(table))
         # Where one of them was read since, a checkpoint has its state.
-        unread = keys.find(_passed_over(files_as_of_head(view)))
-        worst[unread] = np.maximum(worst[unread], STATES.index("skipped") * (worst[unread] == 0))
+        at = keys.find(unread)
+        worst[at] = np.maximum(worst[at], STATES.index("skipped") * (worst[at] == 0))
         # Their checkpoints are not retained, or are those of the query that a fork continues.
-        gone = keys.find(_gone(files_as_of_head(view)))
-        worst[gone] = np.maximum(worst[gone], STATES.index("retracted") * (worst[gone] == 0))
+        at = keys.find(gone)
+        worst[at] = np.maximum(worst[at], STATES.index("retracted") * (worst[at] == 0))
         kind = np.array([_KINDS[state] for state in STATES], np.int64)[worst]
-        good, bad, filtered = recorded_rows(view.store, chain, keys.names)
+        good, bad, filtered = recorded_rows(view.store, chain, keys.names, rows)
         commits = [commit for link in chain for commit in link.commits.values()]
         options: Mapping[str, Any] = next(
             (c.shape["options"] for c in commits if "options" in c.shape), {}
@@ -176,18 +204,18 @@ class KnownToState:
 class _InBooks(SeenFiles):
     """Known files, none of which counts as changed: a listing would bring each of these."""
 
+    def __init__(self, places: Places, keys: SeenKeys) -> None:
+        super().__init__(tails=[Tail(keys, ())])
+        self._places = places
+
+    @override
+    def are_known(self, paths: Sequence[str]) -> Flags:
+        return self.contains(self._places.add(paths))
+
     @override
     def compare(self, files: FoundFiles) -> tuple[Flags, Flags]:
-        is_known = self.are_known(files.paths)
+        is_known = self.contains(names_of(files.paths))
         return is_known, np.zeros(len(is_known), np.bool_)
-
-
-def _ledger(view: StateView, places: Places) -> tuple[SeenKeys, Sequence[pa.Table], pa.Table]:
-    """All files that were seen, splits that are pending, and those that were given up on."""
-    head = files_as_of_head(view)
-    for batch in head.seen():
-        places.add(batch.column("path"))
-    return head.keys(), list(pending_splits(head)), given_up(head.quarantined())
 
 
 def _passed_over(head: FilesAsOf) -> Names:
@@ -197,8 +225,7 @@ def _passed_over(head: FilesAsOf) -> Names:
         names = names_in(batch.column("path"))
         return Names(names.high, names.low ^ versions_in(batch))
 
-    chosen = [batch.filter(was_passed_over(batch)) for batch in head.seen()]
-    chosen = [batch for batch in chosen if batch.num_rows]
+    chosen = _chosen(head, was_passed_over)
     passed = SeenKeys.sort(Names.join([versions(batch) for batch in chosen]))
     files = SeenKeys.sort(Names.join([names_in(batch.column("path")) for batch in chosen]))
     is_read = np.zeros(len(files), np.bool_)
@@ -214,8 +241,7 @@ def _gone(head: FilesAsOf) -> Names:
     def flags(batch: pa.RecordBatch) -> pa.Array:
         return pc.equal(batch.column("etag"), GONE_MARK)
 
-    chosen = [batch.filter(flags(batch)) for batch in head.seen()]
-    chosen = [batch for batch in chosen if batch.num_rows]
+    chosen = _chosen(head, flags)
     files = SeenKeys.sort(Names.join([names_in(batch.column("path")) for batch in chosen]))
     is_gone = np.zeros(len(files), np.bool_)
     for batch in head.seen() if chosen else ():
@@ -223,6 +249,16 @@ def _gone(head: FilesAsOf) -> Names:
         # The last one counts.
         is_gone[at[at >= 0]] = flags(batch).to_numpy(zero_copy_only=False)[at >= 0]
     return files.names.take(is_gone)
+
+
+def _chosen(
+    head: FilesAsOf, flags: Callable[[pa.RecordBatch], pa.Array]
+) -> Sequence[pa.RecordBatch]:
+    # Mostly there are none, and paths take long.
+    if not any(pc.any(flags(batch)).as_py() for batch in head.seen("size", "etag", "end")):
+        return []
+    chosen = (batch.filter(flags(batch)) for batch in head.seen())
+    return [batch for batch in chosen if batch.num_rows]
 
 
 def _names_of(table: pa.Table) -> Names:
@@ -233,7 +269,10 @@ def _versions_of(table: pa.Table) -> Words:
     etags = table.column("etag")
     marks = etags.to_pylist() if pc.any(pc.not_equal(etags, "")).as_py() else None
     modified = pc.fill_null(table.column("modified").cast(pa.int64()), -1)
-    return versions_of(table.column("size").to_numpy(), modified.to_numpy(), marks)
+    size, modified = (
+        words_in(column.combine_chunks(), np.int64) for column in (table.column("size"), modified)
+    )
+    return versions_of(size, modified, marks)
 
 
 def _again(orders: Sequence[Order]) -> SeenKeys:
@@ -270,12 +309,12 @@ class Listed:
         `known` are files that need not be listed.
         """
         parts = [
-            SeenKeys.sort(places.add(pa.array(found.paths, pa.string())), None, found.sizes)
+            SeenKeys.sort(places.add(found.paths), None, found.sizes)
             for found in discovery.listing(known)
         ]
         is_any = bool(discovery.skipped.counts)
         skipped = [file.path for file in discovery.left_out(known)] if is_any else []
-        return cls(SeenKeys.merge(parts), SeenKeys.sort(places.add(pa.array(skipped, pa.string()))))
+        return cls(SeenKeys.merge(parts), SeenKeys.sort(places.add(skipped)))
 
 
 no_files: Final = SeenFiles()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,30 +21,22 @@ import pyarrow.parquet as pq
 
 from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, snapshots
 from ...checkpoint_meta.documents.bootstrap_record import find_seed
-from ...checkpoint_meta.documents.checkpoint import Checkpoint
 from ...checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
     CheckpointIdentity,
     CheckpointRef,
 )
 from ...checkpoint_meta.documents.layout import ROWS
-from ...checkpoint_meta.documents.reader_assignment import continuations_of, part_of
+from ...checkpoint_meta.documents.reader_assignment import FindCommit
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
-from ...checkpoint_meta.files.file_columns import (
-    FileSplitSerializer,
-    Numbers,
-    numbers_array,
-    numbers_in,
-    ranges_in,
-)
+from ...checkpoint_meta.files.file_columns import Numbers, numbers_array, numbers_in
 from ...checkpoint_meta.history import CheckpointHistory
-from ...checkpoint_meta.index.fingerprints import Names, names_in, names_of
+from ...checkpoint_meta.index.fingerprints import Names
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import OptionError, StateMissingError
+from .assigned_parts import AssignedPart, assigned_parts
 
 _TOGETHER: Final = 8
-_NOTHING: Final = -1
-"""The key of a continuation of which nothing was left."""
 UNKNOWN: Final = -1
 """In a column of rows."""
 
@@ -113,41 +105,33 @@ def keys_of(names: Names) -> Numbers:
     return (names.high >> np.uint64(8)).astype(np.int64)
 
 
-def rows_of(links: Sequence[CheckpointSnapshot], commits: ReaderCommits) -> FileRows:
+def rows_in(part: AssignedPart) -> Iterator[FileRows]:
+    """What the commit of a part says, if it is there: a range a row."""
+    commit = part.commit
+    if commit is None:
+        return
+    good = np.asarray(commit.rows, np.int64)
+    bad, filtered = np.zeros(len(good), np.int64), np.zeros(len(good), np.int64)
+    for column, counts in ((bad, commit.dropped_records), (filtered, commit.filtered_rows)):
+        column[list(counts)] = list(counts.values())
+    replaces = (numbers_in(part.ranges, "replaces") > 0).astype(np.int64)
+    counted = (column[part.numbers] for column in (good, bad, filtered))
+    yield FileRows(keys_of(part.names), *counted, replaces)
+
+
+def rows_of(links: Sequence[CheckpointSnapshot], find: FindCommit) -> FileRows:
     """What the reader commits of some checkpoints say, the oldest first.
 
-    `commits` has those in which continuations begin, too.
+    `find` finds those in which continuations begin, too.
     """
-    parts = []
-    for link in links:
-        for reader, commit in link.commits.items():
-            key, replaces = _part(link.checkpoint, reader, commits)
-            good = np.asarray(commit.rows, np.int64)
-            bad, filtered = np.zeros(len(good), np.int64), np.zeros(len(good), np.int64)
-            for column, counts in ((bad, commit.dropped_records), (filtered, commit.filtered_rows)):
-                column[list(counts)] = list(counts.values())
-            is_there = key != _NOTHING
-            parts.append(FileRows(*(c[is_there] for c in (key, good, bad, filtered, replaces))))
-    return FileRows.sums(parts)
-
-
-def _part(checkpoint: Checkpoint, reader: int, commits: ReaderCommits) -> tuple[Numbers, Numbers]:
-    """The keys of the files in a reader's part, as its commit numbers them; what replaces rows."""
-    if not continuations_of(checkpoint, reader):
-        # In columns: there may be hundreds of thousands.
-        batches = [ranges_in(batch) for owner, batch in checkpoint.assigned if owner == reader]
-        replaces = [numbers_in(batch, "replaces") for batch in batches]
-        names = Names.join([names_in(batch.column("path")) for batch in batches])
-        return keys_of(names), (np.concatenate(replaces) > 0).astype(np.int64)
-    part = part_of(checkpoint, reader, FileSplitSerializer(), commits.find)
-    key = keys_of(names_of(["" if split is None else split.file.path for split in part]))
-    key[[split is None for split in part]] = _NOTHING
-    replaced = [split is not None and split.replaces > 0 for split in part]
-    return key, np.asarray(replaced, np.int64)
+    return FileRows.sums([rows for part in assigned_parts(links, find) for rows in rows_in(part)])
 
 
 def recorded_rows(
-    store: StateStore, chain: Sequence[CheckpointSnapshot], names: Names
+    store: StateStore,
+    chain: Sequence[CheckpointSnapshot],
+    names: Names,
+    read: Mapping[CheckpointRef, Sequence[FileRows]] | None = None,
 ) -> tuple[Numbers, Numbers, Numbers]:
     """The rows that readers emitted of each file, the records and the filtered rows they dropped.
 
@@ -157,6 +141,7 @@ def recorded_rows(
         store: the state directory.
         chain: what is retained, the newest first.
         names: of the files.
+        read: the rows of the parts of each checkpoint in the chain, where they are at hand.
     """
     recorded = RecordedRows(store)
     newest = recorded.newest
@@ -164,7 +149,11 @@ def recorded_rows(
     parent = later[-1].checkpoint.header.parent if later else newest
     # Else checkpoints between are neither recorded nor retained.
     is_whole = parent in (newest, NO_CHECKPOINT) and find_seed(store) is None
-    rows = FileRows.sums([*recorded.read(), rows_of(later[::-1], ReaderCommits(store))])
+    if read is None:
+        parts = [rows_of(later[::-1], ReaderCommits(store).find)]
+    else:
+        parts = [rows for link in later[::-1] for rows in read[link.ref]]
+    rows = FileRows.sums([*recorded.read(), *parts])
     if not is_whole or not len(rows.key):
         nothing = np.full(len(names), 0 if is_whole else UNKNOWN, np.int64)
         return nothing, nothing, nothing
@@ -259,7 +248,7 @@ class RecordedRows:
         if chain:
             commits = ReaderCommits(self._store)
             links = snapshots(history, commits, chain, by_name=True)
-            self._publish(newest.checkpoint + 1, chain[0], rows_of(links[::-1], commits))
+            self._publish(newest.checkpoint + 1, chain[0], rows_of(links[::-1], commits.find))
             self._merge()
         return [each for each in going if each.ref not in begun]
 

@@ -62,6 +62,17 @@ class _NotThere:
             raise ModuleNotFoundError(fullname)
 
 
+@contextmanager
+def without_pandas() -> Iterator[None]:
+    """Meanwhile whoever imports pandas does not find it, where it is not loaded already."""
+    finder = _NotThere()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
 def leave_pandas_out() -> None:
     """Let pyarrow look for pandas now, and find none.
 
@@ -77,13 +88,9 @@ def leave_pandas_out() -> None:
         return
     import pyarrow as pa
 
-    finder = _NotThere()
-    sys.meta_path.insert(0, finder)
-    try:
+    with without_pandas():
         # Any conversion makes pyarrow look for pandas; it remembers that the import failed.
         pa.array([], pa.null())
-    finally:
-        sys.meta_path.remove(finder)
 
 
 def import_late(*names: str) -> None:

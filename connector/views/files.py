@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ...checkpoint_meta.documents.checkpoint import QuarantinedSplit
 from ...checkpoint_meta.files.file_columns import FILES as FILE_VERSION
-from ...checkpoint_meta.files.file_columns import Numbers
+from ...checkpoint_meta.files.file_columns import Numbers, words_in
 from ...checkpoint_meta.files.file_split import GONE_MARK, GROWS
 from ...checkpoint_meta.index.fingerprints import file_keys, names_in
 from ..query.file_rows import UNKNOWN, recorded_rows
@@ -132,13 +132,13 @@ def _seen(head: FilesAsOf, pattern: str) -> pa.Table:
 
 def places_of_states(ranges: pa.Table) -> Numbers:
     """The place in `STATES` of the state of each of these rows of `SPLITS`, as it counts today."""
-    states = pc.index_in(ranges.column("state"), pa.array(STATES))
-    order: Numbers = states.to_numpy().astype(np.int64)
+    order = pc.index_in(ranges.column("state"), pa.array(STATES, pa.string()))
     # What came back is pending or given up on once that was counted, and a row of its own says so.
-    counted = ranges.column("committed").is_valid().to_numpy()
+    counted = ranges.column("committed").is_valid()
     for name, instead in (("unfinished", "read"), ("returned", "done")):
-        order[counted & (order == STATES.index(name))] = STATES.index(instead)
-    return order
+        is_over = pc.and_(counted, pc.equal(order, STATES.index(name)))
+        order = pc.if_else(is_over, STATES.index(instead), order)
+    return words_in(order.cast(pa.int64()).combine_chunks(), np.int64)
 
 
 def _facts(ranges: pa.Table) -> pa.Table:

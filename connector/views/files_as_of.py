@@ -70,13 +70,14 @@ class FilesAsOf:
         """Return what was found and not assigned: rows of `RANGES`."""
         return pending_after(list(map(StateDocument.of, self._chain)))
 
-    def seen(self) -> Iterator[pa.RecordBatch]:
-        """Every file ever seen: rows of `SEEN_FILES`, the oldest runs first.
+    def seen(self, *columns: str) -> Iterator[pa.RecordBatch]:
+        """Every file ever seen: rows of `SEEN_FILES`, or some columns, the oldest runs first.
 
         A file that changed comes once for each version, if versions mattered.
         """
         for run in self._state.runs:
-            yield from read_files(self._attachments.read(run.attachments[1]))
+            yield from read_files(self._attachments.read(run.attachments[1]), columns)
         for tail in self._state.tails:
             for piece in tail.pieces:
-                yield piece.rows()
+                rows = piece.rows()
+                yield rows.select(columns) if columns else rows

@@ -15,19 +15,20 @@ from ...checkpoint_meta.documents.orders import Order, Orders
 from ...checkpoint_meta.documents.reader_assignment import (
     FindCommit,
     continuations_of,
-    part_of,
     readers_of,
 )
 from ...checkpoint_meta.documents.reader_commit import ReaderCommit
 from ...checkpoint_meta.files.file_columns import (
     FileSplitSerializer,
     Numbers,
+    numbers_array,
     ranges_of,
     splits_in,
 )
 from ...checkpoint_meta.files.file_split import RETRACTS, FileSplit
 from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_without
 from ...errors import OptionError
+from ..query.assigned_parts import AssignedPart, assigned_parts
 from .files_as_of import FilesAsOf
 from .quarantine import FILE_OF_SPLIT
 from .state_view import TIME, StateView, fields
@@ -46,6 +47,9 @@ SPLITS: Final = pa.schema(
         *fields(pa.int64(), "rows", "bytes", "microseconds", "dropped_records"),
     ]
 )
+
+_COMMITTED: Final = ("read", "skipped", "unfinished", "returned")
+"""What a commit says of a range."""
 
 
 def done_orders(view: StateView) -> Sequence[Order]:
@@ -132,11 +136,10 @@ def forgotten_splits(
 
 
 def _read_in(chain: Sequence[CheckpointSnapshot], find: FindCommit) -> Iterator[FileSplit]:
-    for part in _parts(chain, find):
-        states = _assigned(*part).column("state").to_pylist()
-        yield from (
-            s for s, state in zip(splits_in(part[2]), states, strict=True) if state == "read"
-        )
+    for part in assigned_parts(chain, find):
+        states = assigned_part(part).column("state").to_pylist()
+        splits = splits_in(part.ranges)
+        yield from (s for s, state in zip(splits, states, strict=True) if state == "read")
 
 
 def ended_parts(chain: Sequence[CheckpointSnapshot]) -> Parts:
@@ -171,39 +174,12 @@ def assigned_splits(
 
     `find` finds the commit in which a continuation begins; `ended`: see `ended_parts`.
     """
-    for link, reader, batch, numbers in _parts(chain, find):
-        is_ended = (*_named(link), reader) in ended
-        yield _assigned(link, reader, batch, numbers, is_ended=is_ended)
+    return (assigned_part(part, ended) for part in assigned_parts(chain, find))
 
 
-def _parts(
-    chain: Sequence[CheckpointSnapshot], find: FindCommit
-) -> Iterator[tuple[CheckpointSnapshot, int, pa.RecordBatch, Numbers]]:
-    """Ranges that were assigned to a reader, and the numbers that its commit has for them."""
-    for link in chain:
-        position: dict[int, int] = {}
-        checkpoint = link.checkpoint
-        continuing = {r for r in readers_of(checkpoint) if continuations_of(checkpoint, r)}
-        for reader, batch in checkpoint.assigned:
-            # In columns: there may be hundreds of thousands.
-            if reader not in continuing:
-                first = position.get(reader, 0)
-                position[reader] = first + batch.num_rows
-                yield link, reader, batch, np.arange(first, position[reader])
-        for reader in sorted(continuing):
-            part = part_of(checkpoint, reader, FileSplitSerializer(), find)
-            there = {at: split for at, split in enumerate(part) if split is not None}
-            yield link, reader, ranges_of([*there.values()]), np.array([*there], np.int64)
-
-
-def _assigned(
-    link: CheckpointSnapshot,
-    reader: int,
-    batch: pa.RecordBatch,
-    numbers: Numbers,
-    *,
-    is_ended: bool = False,
-) -> pa.Table:
+def assigned_part(part: AssignedPart, ended: Parts = ()) -> pa.Table:
+    """Rows of `SPLITS`, one for each range; `ended` as in `assigned_splits`."""
+    link, reader, commit = part.link, part.reader, part.commit
     header = link.checkpoint.header
     columns: dict[str, Any] = {
         "state": pa.scalar(link.outcome(reader)),
@@ -213,12 +189,12 @@ def _assigned(
         "planned": pa.scalar(header.created, TIME),
         "committed": pa.scalar(link.completed, TIME),
     }
-    commit = link.commits.get(reader)
     if commit is not None:
-        columns |= _figures(commit, numbers, is_ended=is_ended)
+        is_ended = (*_named(link), reader) in ended
+        columns |= _figures(commit, part.numbers, is_ended=is_ended)
     if link.waived:
-        columns |= _waived(link, batch, columns)
-    return _table(batch, columns)
+        columns |= _waived(link, part.ranges, columns)
+    return _table(part.ranges, columns)
 
 
 def _waived(
@@ -241,28 +217,27 @@ def _waived(
 
 def _figures(commit: ReaderCommit, numbers: Numbers, *, is_ended: bool) -> dict[str, Any]:
     count = len(commit.rows)
-    state = np.full(count, "read", object)
-    reason = np.full(count, None, object)
-    dropped = np.zeros(count, np.int64)
-    for index, why in commit.skipped.items():
-        state[index], reason[index] = "skipped", why
+    state, dropped = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    state[list(commit.skipped)] = _COMMITTED.index("skipped")
     for part in () if is_ended else commit.unfinished:
-        state[part.index] = "unfinished"
-    for split in commit.returned:
-        state[split.index], reason[split.index] = "returned", split.reason
+        state[part.index] = _COMMITTED.index("unfinished")
+    state[[split.index for split in commit.returned]] = _COMMITTED.index("returned")
     dropped[list(commit.dropped_records)] = list(commit.dropped_records.values())
+    reasons = {**commit.skipped, **{split.index: split.reason for split in commit.returned}}
     figures = {
         "rows": commit.rows,
         "bytes": commit.input_bytes,
         "microseconds": commit.microseconds,
         "dropped_records": dropped,
     }
-    return {
-        "state": pa.array(state[numbers], pa.string()),
-        "reason": pa.array(reason[numbers], pa.string()),
+    columns = {
+        "state": pa.array(_COMMITTED, pa.string()).take(numbers_array(state[numbers])),
         "processed": pa.scalar(commit.finished or None, TIME),
-        **{name: pa.array(np.asarray(of, np.int64)[numbers]) for name, of in figures.items()},
+        **{name: numbers_array(np.asarray(of, np.int64)[numbers]) for name, of in figures.items()},
     }
+    if reasons:
+        columns["reason"] = pa.array(map(reasons.get, numbers.tolist()), pa.string())
+    return columns
 
 
 def _table(ranges: pa.RecordBatch, columns: dict[str, Any]) -> pa.Table:

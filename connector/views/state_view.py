@@ -104,14 +104,22 @@ class _RowsOnDemand(Sequence[T]):
 class HeaderHistory(CheckpointHistory):
     """Checkpoints that hold only their header: the rows of a whole chain may be millions."""
 
+    def __init__(self, store: StateStore) -> None:
+        super().__init__(store)
+        # Who goes along a chain asks for the rows of one checkpoint several times.
+        self._cached = 1
+        self._headers: dict[CheckpointRef, Checkpoint] = {}
+
     @override
     def load(self, ref: CheckpointRef) -> Checkpoint:
-        load = super().load
-        return replace(
-            load(ref),
-            assigned=_RowsOnDemand(lambda: load(ref).assigned),
-            state=_RowsOnDemand(lambda: load(ref).state),
-        )
+        if ref not in self._headers:
+            load = super().load
+            self._headers[ref] = replace(
+                load(ref),
+                assigned=_RowsOnDemand(lambda: load(ref).assigned),
+                state=_RowsOnDemand(lambda: load(ref).state),
+            )
+        return self._headers[ref]
 
 
 class StateView:
