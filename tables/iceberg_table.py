@@ -168,7 +168,7 @@ class IcebergSink(TableSink):
 
     def _counts(self, table: Table, column: str) -> Counts:
         for batch in table.scan(selected_fields=(column,)).to_arrow_batch_reader():
-            yield counted(batch.column(0).cast(pa.string()))
+            yield counted(batch.column(0))
 
     @override
     def has_deletes(self, table: Table) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -26,21 +27,29 @@ def counts_in(
     paths: Iterable[str], column: str, storage_options: Mapping[str, Any]
 ) -> Counts | None:
     """Count the rows of each value of a column of Parquet files; None if one does not have it."""
-    counts = []
-    for path in paths:
+
+    def count(path: str) -> list[tuple[pa.Array, pa.Array]] | None:
         with _opened(path, storage_options) as source:
-            file = pq.ParquetFile(source)
+            # A file of the input has many rows one after the other: their codes are counted.
+            file = pq.ParquetFile(source, read_dictionary=[column])
             if column not in file.schema_arrow.names:
                 return None
-            values = file.read([column]).column(0).cast(pa.string()).combine_chunks()
-            counts.append(counted(values))
-    return iter(counts)
+            groups = (file.read_row_group(at, [column]) for at in range(file.num_row_groups))
+            return [counted(values) for group in groups for values in group.column(0).chunks]
+
+    with ThreadPoolExecutor(pa.cpu_count()) as pool:
+        counts = list(pool.map(count, paths))
+    if any(each is None for each in counts):
+        return None
+    return chain.from_iterable(each or () for each in counts)
 
 
 def counted(values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The different values, and how often each comes."""
-    counts = values.value_counts()
-    return counts.field("values"), counts.field("counts")
+    """The different values, as text, and how often each comes."""
+    codes = values.dictionary_encode()
+    counts = codes.indices.value_counts()
+    texts = codes.dictionary.take(counts.field("values"))
+    return texts.cast(pa.string()), counts.field("counts")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
@@ -245,6 +246,11 @@ class Checkpoint:
 
     file: bytes | None = field(default=None, compare=False, repr=False)
     """What `signed` has made, until it is published."""
+
+    @cached_property
+    def owners(self) -> frozenset[int]:
+        """The readers that were assigned splits."""
+        return frozenset(reader for reader, _ in self.assigned)
 
     @property
     def ref(self) -> CheckpointRef:

@@ -77,7 +77,7 @@ def readers_of(checkpoint: Checkpoint) -> list[int]:
     """The readers that have a part in it, ascending. Events alone make no part."""
     streams = checkpoint.header.sent.items()
     continued = (int(r) for r, sent in streams if any(isinstance(s, Continuation) for s in sent))
-    return sorted({*(reader for reader, _ in checkpoint.assigned), *continued})
+    return sorted({*checkpoint.owners, *continued})
 
 
 def stream_of(

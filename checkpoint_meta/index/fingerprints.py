@@ -205,6 +205,8 @@ class SeenKeys:
         """The position of each of `names`, -1 for those that are not here."""
         if not len(self) or not len(names):
             return np.full(len(names), -1, np.intp)
+        if all(map(np.array_equal, (self.names.high, self.names.low), (names.high, names.low))):
+            return np.arange(len(self))
         # In order, so that one search finds in the cache what the one before has read.
         order = np.argsort(names.high)
         at = np.empty(len(names), np.intp)

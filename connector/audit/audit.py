@@ -107,18 +107,17 @@ class Audit:
             return None if counts is None else InTable.of(counts)
 
         def seen() -> Iterator[pa.Array]:
-            files = files_as_of_head(StateView(self.store)).seen("path")
-            return (batch.column("path") for batch in files)
+            for batch in files_as_of_head(StateView(self.store)).seen("path"):
+                yield batch.column("path")
 
         places = Places()
         with ThreadPoolExecutor(1) as pool:
             counting = pool.submit(in_table) if ends.file_column else None
             listed = Listed.of(listing, places, no_files if is_claimed else state.in_books(places))
             table = None if counting is None else counting.result()
-        places.add_lacking(state.keys, seen())
         if declared:
             places.add([one.path for one in declared])
-        keys, directory, directories = places.all()
+        keys, directory, directories = places.all(state.keys, seen())
         sides = Sides(keys, directory, directories, state, listed, table, declared, self.is_partial)
 
         def paths() -> Iterator[pa.Array]:

@@ -90,12 +90,6 @@ class Sides:
     def _at(self, keys: SeenKeys) -> Numbers:
         return keys.find(self.keys.names)
 
-    def _placed(self, keys: SeenKeys, values: Numbers, default: int) -> Numbers:
-        at = self._at(keys)
-        if not len(values):
-            return np.full(len(self.keys), default, np.int64)
-        return np.where(at >= 0, values[at], default)
-
     def close(
         self,
         recounted: Callable[[SeenKeys], Numbers] | None,
@@ -109,20 +103,21 @@ class Sides:
             path_of: the paths of some fingerprints, or their keys.
             storage_options: of the store of the input.
         """
-        known, here = self._at(self.state.keys) >= 0, self._at(self.listed.keys) >= 0
+        in_state = self._at(self.state.keys)
+        known, here = in_state >= 0, self._at(self.listed.keys) >= 0
         left_out = (self._at(self.listed.left_out) >= 0) & ~known & ~here
-        kind = self._placed(self.state.keys, self.state.kind, WAITING)
+        kind = _placed(in_state, self.state.kind, WAITING)
         is_retracted = known & (kind == RETRACTED)
         found = (known & ~is_retracted) | here | left_out
         # A file that is there, and whose rows an order has taken back.
         kind = np.where(left_out | (here & (kind == RETRACTED)), SKIPPED, kind)
-        good = self._placed(self.state.keys, self.state.good, 0)
-        bad = self._placed(self.state.keys, self.state.bad, 0)
-        filtered = self._placed(self.state.keys, self.state.filtered, 0)
+        good = _placed(in_state, self.state.good, 0)
+        bad = _placed(in_state, self.state.bad, 0)
+        filtered = _placed(in_state, self.state.filtered, 0)
         is_declared, left = self._left(found, recounted)
         table = None
         if self.table is not None:
-            table = self._placed(self.table.keys, self.table.rows, 0)
+            table = _placed(self._at(self.table.keys), self.table.rows, 0)
 
         books = Books({}, {}, [])
 
@@ -196,10 +191,11 @@ class Sides:
         rows = np.array([UNKNOWN if d.rows is None else d.rows for d in declared], np.int64)
         keys = SeenKeys.sort(names, None, rows)
         assert keys.end is not None
-        left = self._placed(keys, keys.end, UNKNOWN)
+        at = self._at(keys)
+        left = _placed(at, keys.end, UNKNOWN)
         if recounted is not None:
             left = np.where(found, recounted(self.keys), left)
-        return self._at(keys) >= 0, left
+        return at >= 0, left
 
     def _by_directory(
         self, entries: Mapping[str, Flags], good: Numbers, table: Numbers | None
@@ -220,6 +216,12 @@ class Sides:
                         "table": None if has is None else int(has[at]),
                     },
                 }
+
+
+def _placed(at: Numbers, values: Numbers, default: int) -> Numbers:
+    if not len(values):
+        return np.full(len(at), default, np.int64)
+    return np.where(at >= 0, values[at], default)
 
 
 def _sum(numbers: Numbers, mask: Flags) -> int | None:

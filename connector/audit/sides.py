@@ -80,14 +80,6 @@ class Places:
         self._take(names, pa.array(paths, pa.string()))
         return names
 
-    def add_lacking(self, keys: SeenKeys, paths: Iterable[pa.Array]) -> None:
-        """Take those of `keys` that were not taken, by columns of paths which have all of them."""
-        lacking = SeenKeys(keys.names.take(self.all()[0].find(keys.names) < 0), None, None)
-        for column in paths if len(lacking) else ():
-            names = names_in(column)
-            rows = np.flatnonzero(lacking.find(names) >= 0)
-            self._take(names.take(rows), column.take(numbers_array(rows)))
-
     def _take(self, names: Names, paths: pa.Array) -> None:
         # What is behind the last slash is a name. A regular expression takes three times as long.
         parts = pc.split_pattern(paths, "/", max_splits=1, reverse=True)
@@ -102,13 +94,30 @@ class Places:
         self._names.append(names)
         self._codes.append(codes[words_in(folders.indices.cast(pa.int64()), np.int64)])
 
-    def all(self) -> tuple[SeenKeys, Numbers, Sequence[str]]:
-        """The files, the position of each one's directory, and the directories."""
-        names = Names.join(self._names)
-        # `end` goes along when names are sorted.
-        keys = SeenKeys.sort(names, None, np.concatenate(self._codes or [np.zeros(0, np.int64)]))
+    def all(
+        self, known: SeenKeys, paths: Iterable[pa.Array]
+    ) -> tuple[SeenKeys, Numbers, Sequence[str]]:
+        """The files, the position of each one's directory, and the directories.
+
+        Args:
+            known: files of which some may not have been taken yet.
+            paths: columns of paths that have all of these.
+        """
+        keys = self._sorted()
+        lacking = SeenKeys(known.names.take(keys.find(known.names) < 0), None, None)
+        if len(lacking):
+            for column in paths:
+                names = names_in(column)
+                rows = np.flatnonzero(lacking.find(names) >= 0)
+                self._take(names.take(rows), column.take(numbers_array(rows)))
+            keys = self._sorted()
         assert keys.end is not None
         return keys, keys.end, list(self._directories)
+
+    def _sorted(self) -> SeenKeys:
+        codes = np.concatenate(self._codes or [np.zeros(0, np.int64)])
+        # `end` goes along when names are sorted.
+        return SeenKeys.sort(Names.join(self._names), None, codes)
 
 
 @dataclass(frozen=True)
@@ -343,9 +352,11 @@ class InTable:
             others += int(numbers[~mask].sum())
             names.append(names_by_keys(texts.filter(is_key)))
             rows.append(numbers[mask])
-        all_names = Names.join(names)
-        keys = SeenKeys.sort(all_names)
-        total = np.zeros(len(keys), np.int64)
-        if len(keys):
-            np.add.at(total, keys.find(all_names), np.concatenate(rows))
-        return cls(keys, total, others)
+        all_names, all_rows = Names.join(names), np.concatenate(rows or [np.zeros(0, np.int64)])
+        keys = SeenKeys.sort(all_names, None, np.arange(len(all_names)))
+        assert keys.end is not None
+        total, rest = all_rows[keys.end], np.ones(len(all_names), np.bool_)
+        # Mostly few are in several: a search for all of them takes longer than to sort them.
+        rest[keys.end] = False
+        np.add.at(total, keys.find(all_names.take(rest)), all_rows[rest])
+        return cls(SeenKeys(keys.names, None, None), total, others)

@@ -49,9 +49,7 @@ class AssignedPart:
         return names_in(self.ranges.column("path"))
 
 
-def assigned_parts(
-    links: Iterable[CheckpointSnapshot], find: FindCommit
-) -> Iterator[AssignedPart]:
+def assigned_parts(links: Iterable[CheckpointSnapshot], find: FindCommit) -> Iterator[AssignedPart]:
     """The parts of some checkpoints; `find` finds the commit in which a continuation begins."""
     for link in links:
         checkpoint, batches = link.checkpoint, dict[int, list[pa.RecordBatch]]()

@@ -70,6 +70,10 @@ class FileRows:
             np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0, np.int64)])
             for name in _COLUMNS
         )
+        order = np.argsort(key)
+        if not np.any(key[order[1:]] == key[order[:-1]]):
+            # The usual case.
+            return cls(*(column[order] for column in (key, good, bad, filtered, replaces)))
         keys, of = np.unique(key, return_inverse=True)
         at, since = np.arange(len(key)), np.zeros(len(keys), np.int64)
         np.maximum.at(since, of, np.where(replaces, at, 0))

@@ -114,11 +114,13 @@ class HeaderHistory(CheckpointHistory):
     def load(self, ref: CheckpointRef) -> Checkpoint:
         if ref not in self._headers:
             load = super().load
-            self._headers[ref] = replace(
+            header = self._headers[ref] = replace(
                 load(ref),
                 assigned=_RowsOnDemand(lambda: load(ref).assigned),
                 state=_RowsOnDemand(lambda: load(ref).state),
             )
+            # It keeps them, while its rows are dropped with the next one.
+            _ = header.owners
         return self._headers[ref]
 
 
