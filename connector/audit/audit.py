@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -30,7 +30,7 @@ from ..views.state_view import StateView, consistent
 from .books import NAMED, Books, Difference, Sides
 from .deliveries import Delivery, deliveries
 from .recount import Recount
-from .sides import InTable, KnownToState, Listed, Places, no_files
+from .sides import InBooks, InTable, KnownToState, Listed, Places, no_files, read_with
 
 _LOOKS: Final = 5
 
@@ -81,40 +81,35 @@ class Audit:
         return books
 
     def _books(self, ends: QueryEnds, declared: Sequence[Delivery] | None) -> Books:
-        view = StateView(self.store)
-        state, lineages = KnownToState.of(view), _lineages(view)
-        # What was read of the state for that is not needed while the table is read.
-        del view
-        release_free_memory()
-        options = {"fileFormat": "json", **_texts(state.options), **self.options}
+        view, places = StateView(self.store), Places()
+        head, chain = files_as_of_head(view), view.chain()
+        options = {"fileFormat": "json", **_texts(read_with(chain)), **self.options}
         place = {"checkpointLocation": self.store.location}
         # A commit also has options that a call with this format may not set.
         found_by = {"fileFormat": options["fileFormat"], **self.options, **place}
         listing = make_listing(_parsed(ends.input, found_by))
         # Only a sender's sizes and checksums say anything about a file that the state knows.
         is_claimed = any(one.bytes is not None or one.digests for one in declared or ())
-        # After the state was read: the table has all that is complete by then.
-        sink, opened = self.sink, self.sink.opened()
-        own = RowsOfQuery.of(
-            sink.files(opened),
-            lineages,
-            self.storage_options,
-            has_deletes=sink.has_deletes(opened),
-        )
-
-        def in_table() -> InTable | None:
-            counts = None if own.missing else sink.rows_by(opened, ends.file_column)
-            return None if counts is None else InTable.of(counts)
 
         def seen() -> Iterator[pa.Array]:
             for batch in files_as_of_head(StateView(self.store)).seen("path"):
                 yield batch.column("path")
 
-        places = Places()
-        with ThreadPoolExecutor(1) as pool:
-            counting = pool.submit(in_table) if ends.file_column else None
-            listed = Listed.of(listing, places, no_files if is_claimed else state.in_books(places))
-            table = None if counting is None else counting.result()
+        with ThreadPoolExecutor(2) as pool:
+            known = head.keys()
+            in_books = no_files if is_claimed else InBooks(places, known.names)
+            passing = pool.submit(Listed.of, listing, places, in_books)
+            state = KnownToState.of(view, head, known, chain)
+            # After the state was read: the table has all that is complete by then.
+            own, counting = self._in_table(pool, _lineages(view), ends.file_column)
+            # What was read of the state is not needed while the table is read.
+            del view, head, chain
+            release_free_memory()
+            listed = passing.result()
+            if not is_claimed and state.is_retracted_in(places):
+                # It is there again, and the options may leave it out.
+                listed = Listed.of(listing, places, state.in_books(places))
+            table = counting.result()
         if declared:
             places.add([one.path for one in declared])
         keys, directory, directories = places.all(state.keys, seen())
@@ -135,6 +130,21 @@ class Audit:
         found = self._totals(books, own, has_column=has_column, is_changed=is_changed)
         books.differences += found
         return books
+
+    def _in_table(
+        self, pool: Executor, lineages: Collection[str], column: str
+    ) -> tuple[RowsOfQuery, Future[InTable | None]]:
+        sink, opened = self.sink, self.sink.opened()
+        has_deletes = sink.has_deletes(opened)
+        own = RowsOfQuery.of(
+            sink.files(opened), lineages, self.storage_options, has_deletes=has_deletes
+        )
+
+        def rows() -> InTable | None:
+            counts = sink.rows_by(opened, column) if column and not own.missing else None
+            return None if counts is None else InTable.of(counts)
+
+        return own, pool.submit(rows)
 
     def _recounted(
         self, options: Mapping[str, str], paths: Callable[[], Iterator[pa.Array]]

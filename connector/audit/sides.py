@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import override
 
+from ...checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ...checkpoint_meta.documents.orders import Order
 from ...checkpoint_meta.files.file_columns import (
@@ -32,7 +33,6 @@ from ...checkpoint_meta.index.fingerprints import (
     versions_of,
 )
 from ...enumerator.files.discovery.api import Discovery, FoundFiles, KnownFiles
-from ...enumerator.files.ledger.index_merge import release_free_memory
 from ...enumerator.files.ledger.seen_files import SeenFiles, Tail
 from ..query.assigned_parts import assigned_parts
 from ..query.file_rows import FileRows, recorded_rows, rows_in
@@ -42,7 +42,6 @@ from ..views.splits import (
     assigned_part,
     done_orders,
     ended_parts,
-    files_as_of_head,
     finder,
     forgotten_splits,
     pending_splits,
@@ -79,6 +78,10 @@ class Places:
         names = names_of(paths)
         self._take(names, pa.array(paths, pa.string()))
         return names
+
+    def has_any(self, keys: SeenKeys) -> bool:
+        """True if one of these was taken."""
+        return any((keys.find(names) >= 0).any() for names in self._names)
 
     def _take(self, names: Names, paths: pa.Array) -> None:
         # What is behind the last slash is a name. A regular expression takes three times as long.
@@ -143,13 +146,14 @@ class KnownToState:
     is_changed: bool
     """True if `writeTransform` has written another number of rows than were read."""
 
-    def in_books(self, places: Places) -> KnownFiles:
-        """Files that count as found, whether they are still there or not.
+    def is_retracted_in(self, places: Places) -> bool:
+        """True if a file whose rows were taken back is among `places`."""
+        retracted = SeenKeys(self.keys.names.take(self.kind == RETRACTED), None, None)
+        return places.has_any(retracted)
 
-        `places` takes all files that a listing comes to.
-        """
-        names = self.keys.names.take(self.kind != RETRACTED)
-        return _InBooks(places, SeenKeys(names, None, None))
+    def in_books(self, places: Places) -> KnownFiles:
+        """All files but those whose rows were taken back."""
+        return InBooks(places, self.keys.names.take(self.kind != RETRACTED))
 
     @property
     def has_filter(self) -> bool:
@@ -157,22 +161,19 @@ class KnownToState:
         return bool(self.options.get("filter"))
 
     @classmethod
-    def of(cls, view: StateView) -> KnownToState:
-        """As of the newest checkpoint."""
-        head = files_as_of_head(view)
-        keys, unread, gone = head.keys(), _passed_over(head), _gone(head)
-        pending, lost = list(pending_splits(head)), given_up(head.quarantined())
-        del head
-        # Before all rows of the chain come, which may be as many.
-        release_free_memory()
-        chain, orders = view.chain(), done_orders(view)
+    def of(
+        cls, view: StateView, head: FilesAsOf, keys: SeenKeys, chain: Sequence[CheckpointSnapshot]
+    ) -> KnownToState:
+        """As of the newest checkpoint, whose files `head` has; `keys` are theirs."""
+        unread, gone, orders = _passed_over(head), _gone(head), done_orders(view)
         worst = np.zeros(len(keys), np.int64)
         newest, is_told = np.zeros(len(keys), np.uint64), np.zeros(len(keys), np.bool_)
 
         def note(names: Names, versions: Words, orders: Numbers) -> None:
             """Of each file its newest version counts alone, which comes first."""
             at = keys.find(names)
-            versions, orders, at = (each[at >= 0] for each in (versions, orders, at))
+            is_there = at >= 0
+            versions, orders, at = versions[is_there], orders[is_there], at[is_there]
             is_first = ~is_told[at]
             newest[at[is_first]], is_told[at] = versions[is_first], True
             is_newest = newest[at] == versions
@@ -180,7 +181,7 @@ class KnownToState:
 
         find, ended = finder(view, chain), ended_parts(chain)
         rows: dict[CheckpointRef, list[FileRows]] = {}
-        for table in pending:
+        for table in pending_splits(head):
             note(_names_of(table), _versions_of(table), places_of_states(table))
         for link in chain:
             rows[link.ref] = []
@@ -191,7 +192,7 @@ class KnownToState:
                     order = np.full(len(order), STATES.index("assigned"))
                 note(part.names, versions_in(part.ranges), order)
                 rows[link.ref] += rows_in(part)
-        for table in [*forgotten_splits(orders, chain, find), lost]:
+        for table in [*forgotten_splits(orders, chain, find), given_up(head.quarantined())]:
             note(_names_of(table), _versions_of(table), places_of_states(table))
         # Where one of them was read since, a checkpoint has its state.
         at = keys.find(unread)
@@ -202,19 +203,26 @@ class KnownToState:
         kind = np.array([_KINDS[state] for state in STATES], np.int64)[worst]
         good, bad, filtered = recorded_rows(view.store, chain, keys.names, rows)
         commits = [commit for link in chain for commit in link.commits.values()]
-        options: Mapping[str, Any] = next(
-            (c.shape["options"] for c in commits if "options" in c.shape), {}
-        )
         written = [(c.written_files, c.rows) for c in commits if c.written_files is not None]
         is_changed = any(sum(file.rows for file in files) != sum(rows) for files, rows in written)
-        return cls(keys, kind, good, bad, filtered, _again(orders), options, is_changed)
+        again, options = _again(orders), read_with(chain)
+        return cls(keys, kind, good, bad, filtered, again, options, is_changed)
 
 
-class _InBooks(SeenFiles):
-    """Known files, none of which counts as changed: a listing would bring each of these."""
+def read_with(chain: Sequence[CheckpointSnapshot]) -> Mapping[str, Any]:
+    """The options of reading that the newest reader commit has."""
+    shapes = (commit.shape for link in chain for commit in link.commits.values())
+    return next((shape["options"] for shape in shapes if "options" in shape), {})
 
-    def __init__(self, places: Places, keys: SeenKeys) -> None:
-        super().__init__(tails=[Tail(keys, ())])
+
+class InBooks(SeenFiles):
+    """Files that count as found, there or not, none of them as changed: a listing would bring it.
+
+    `places` takes all files that a listing comes to.
+    """
+
+    def __init__(self, places: Places, names: Names) -> None:
+        super().__init__(tails=[Tail(SeenKeys(names, None, None), ())])
         self._places = places
 
     @override

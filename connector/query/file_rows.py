@@ -119,8 +119,8 @@ def rows_in(part: AssignedPart) -> Iterator[FileRows]:
     for column, counts in ((bad, commit.dropped_records), (filtered, commit.filtered_rows)):
         column[list(counts)] = list(counts.values())
     replaces = (numbers_in(part.ranges, "replaces") > 0).astype(np.int64)
-    counted = (column[part.numbers] for column in (good, bad, filtered))
-    yield FileRows(keys_of(part.names), *counted, replaces)
+    at = part.numbers
+    yield FileRows(keys_of(part.names), good[at], bad[at], filtered[at], replaces)
 
 
 def rows_of(links: Sequence[CheckpointSnapshot], find: FindCommit) -> FileRows:
