@@ -30,10 +30,11 @@ def counts_in(
 
     def count(path: str) -> list[tuple[pa.Array, pa.Array]] | None:
         with _opened(path, storage_options) as source:
-            # A file of the input has many rows one after the other: their codes are counted.
-            file = pq.ParquetFile(source, read_dictionary=[column])
-            if column not in file.schema_arrow.names:
+            metadata = pq.read_metadata(source)
+            if column not in metadata.schema.to_arrow_schema().names:
                 return None
+            # A file of the input has many rows one after the other: their codes are counted.
+            file = pq.ParquetFile(source, metadata=metadata, read_dictionary=[column])
             groups = (file.read_row_group(at, [column]) for at in range(file.num_row_groups))
             return [counted(values) for group in groups for values in group.column(0).chunks]
 

@@ -266,9 +266,33 @@ def test_rows_of_a_file_that_the_query_does_not_know_are_named(query):
     query.file("new.json")
     for path in ("new.json", "/elsewhere/by/another/query.json"):
         write_deltalake(query.delta, query.rows_of(path, 1), mode="append")
+    of_no_file = query.rows_of("f0.json", 2).set_column(2, "file", pa.nulls(2, pa.string()))
+    write_deltalake(query.delta, of_no_file, mode="append")
     assert query.differences() == {"in the table, though not read": ["new.json"]}
-    assert query.answer(code=1)["rows"]["others"] == 1
-    assert "\nrows of no file that is known: 1\n" in query.told(code=1)
+    assert query.answer(code=1)["rows"]["others"] == 3
+    assert "\nrows of no file that is known: 3\n" in query.told(code=1)
+
+
+def test_a_row_that_the_table_has_twice_is_named(query):
+    write_deltalake(query.delta, query.rows_of("f1.json", 1), mode="append")
+    assert query.differences() == {"rows in the table differ": ["f1.json"]}
+
+
+def test_rows_that_are_older_than_the_column_of_files_are_of_no_file(tmp_path, capsys):
+    write_deltalake(tmp_path / "table", pa.table({"id": [0], "name": ["x"]}))
+    query = Audited(tmp_path, capsys, **_WAYS)
+    assert query.answer()["rows"]["others"] == 1
+
+
+def test_a_file_that_is_gone_counts_in_its_directory(query):
+    (query.data / "old").mkdir()
+    query.file("old/1.json")
+    query.again()
+    (query.data / "old/1.json").unlink()
+    (query.data / "f0.json").unlink()
+    directories = query.answer()["directories"]
+    counts = {d["directory"]: d["files"]["table"] for d in directories}
+    assert counts == {str(query.data): 3, f"{query.data}/old": 1}
 
 
 def test_one_pass_over_the_input_suffices_where_the_state_knows_all_of_it(query, monkeypatch):
