@@ -24,8 +24,7 @@ from pyspark_sluice.connector.views.splits import splits
 from pyspark_sluice.connector.views.state_view import StateView
 from pyspark_sluice.enumerator.files.discovery.local.local_tree import LocalTree
 from pyspark_sluice.errors import OptionError
-from pyspark_sluice.tests.connector.host.landing import Landing
-from pyspark_sluice.tests.connector.source.test_deleted_files import DELETING
+from pyspark_sluice.tests.connector.host.landing import DELETING, Landing
 
 _ROWS = 5
 _WAYS = {"keepFileRows": True, "writeFileColumn": "file"}

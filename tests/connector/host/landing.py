@@ -23,6 +23,14 @@ from pyspark_sluice.errors import TableError
 from pyspark_sluice.tables.delta_table import DeltaSink
 from pyspark_sluice.tests.connector.host.query import keywords
 
+DELETING = {
+    "onDelete": "retract",
+    "retractAfter": "1s",
+    "writeFileColumn": "file",
+    "discoveryAttempts": "1",
+}
+"""Options with which the rows of a deleted file leave the table."""
+
 
 class Landing:
     """Files, a checkpoint and a Delta table below one directory."""

@@ -13,16 +13,9 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.commands.compact import compact_plan
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.errors import OptionError, SourceUnavailable, StateCorruptError
-from pyspark_sluice.tests.connector.host.landing import Landing
+from pyspark_sluice.tests.connector.host.landing import DELETING, Landing
 
 pytestmark = pytest.mark.slow
-
-DELETING = {
-    "onDelete": "retract",
-    "retractAfter": "1s",
-    "writeFileColumn": "file",
-    "discoveryAttempts": "1",
-}
 
 
 @pytest.fixture
