@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # deltalake 1.6.3 (delta-rs): appending and merging doubles into a column of type long.
 #
-# One would guess: an error, as for a number that the column's type does not hold, a decimal with
-#   more digits behind the point, and a text that is no number.
-# Seen: 1.7 is written as 1, -1.7 as -1, without a word, on 2026-11-30.
+# One would guess: an error, as for a number that is too large for the column's type, a decimal with
+#   more digits after the point, and text that is not a number.
+# Seen: 1.7 is written as 1 and -1.7 as -1, without an error or a warning, on 2026-11-30.
 # Source: run below.
 set -euo pipefail
 folder=$(mktemp -d)

@@ -3,8 +3,8 @@
 #
 # One would guess: the feed has an update_preimage and an update_postimage of that row, as after
 #   merge(), or nothing.
-# Seen: it has a delete and an insert of each row of the file, also of those that the predicate does
-#   not select, on 2026-11-30: the file is written again, and no change file says what changed.
+# Seen: it has a delete and an insert of each row of the file, also of rows that the predicate does
+#   not select, on 2026-11-30: the file is rewritten, and no change file says what changed.
 # Source: run below.
 set -euo pipefail
 folder=$(mktemp -d)

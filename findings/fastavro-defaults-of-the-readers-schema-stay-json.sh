@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # fastavro 1.13.1: a reader's schema with fields that the file lacks, and their defaults.
 #
-# One would guess: the values are those that a file with these values would give.
-# Seen: they are the JSON of the schema, on 2026-11-30: text instead of bytes, a number instead of a
-#   time, text instead of a decimal, and a record without the fields that have defaults themselves.
+# One would guess: a default becomes the same value as if the file contained it.
+# Seen: it stays the JSON of the schema, on 2026-11-30: text instead of bytes, a number instead of a
+#   timestamp, text instead of a decimal, and a record without the fields that have defaults.
 # Source: run below; the Avro specification, "Complex Types": the default of bytes is text whose code
 #   points are the bytes, and of a record an object.
 set -euo pipefail

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # fastavro 1.13.1: a reader's schema that differs from the file's in logical types only.
 #
-# One would guess: the reader's schema decides: a time read as a long is a number, a long read as a
-#   time is a time, and a date is no time.
-# Seen: the type is the writer's in each case, on 2026-11-30, though types without a logical one
-#   follow the reader's schema: an int read as a double is one.
+# One would guess: the reader's schema decides: a timestamp read as a long is a number, a long read
+#   as a timestamp is a timestamp, and a date read as a timestamp is refused.
+# Seen: each value has the writer's type, on 2026-11-30, although types without a logical type
+#   follow the reader's schema: an int read as a double is a double.
 # Source: run below.
 set -euo pipefail
 folder=$(mktemp -d)

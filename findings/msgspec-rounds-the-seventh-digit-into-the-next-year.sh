@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # msgspec 0.23.0: times with more than six digits of a second.
 #
-# One would guess: what a datetime cannot hold is left out, as datetime.fromisoformat does, or
+# One would guess: digits that a datetime cannot hold are dropped, as datetime.fromisoformat does, or
 #   refused, as msgspec does with a number that an int cannot hold.
-# Seen: it rounds: 2026-12-31T23:59:59.9999999 becomes 2027-01-01T00:00:00, on 2026-11-30.
+# Seen: they are rounded: 2026-12-31T23:59:59.9999999 becomes 2027-01-01T00:00:00, on 2026-11-30.
 # Source: run below.
 set -euo pipefail
 folder=$(mktemp -d)

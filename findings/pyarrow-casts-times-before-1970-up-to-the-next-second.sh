@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # pyarrow 26.0.1: timestamps before 1970 cast to a coarser unit where loss is allowed.
 #
-# One would guess: the finer part is left out, as floor_temporal and the cast to a date do: half a
+# One would guess: the time is rounded down, as floor_temporal and the cast to a date do: half a
 #   second before 1970 is in the last second of 1969.
-# Seen: cast(safe=False) and Parquet's allow_truncated_timestamps make it 1970-01-01 00:00:00, on
-#   2026-11-30: they cut towards zero, so that times before 1970 move forward.
+# Seen: cast(safe=False) and Parquet's allow_truncated_timestamps return 1970-01-01 00:00:00, on
+#   2026-11-30: they round towards zero, which moves times before 1970 forward.
 # Source: run below.
 set -euo pipefail
 folder=$(mktemp -d)

@@ -2,10 +2,11 @@
 # pyarrow 26.0.1: a filter that compares an integer column with a number that has a fraction.
 #
 # One would guess: both are compared as doubles, as the function greater() does, so that 20,000,000
-#   is above 1.5; and if it can be compared with 0.1, then with 1.5.
+#   is above 1.5; and a column that can be compared with 0.1 can be compared with 1.5.
 # Seen: Table.filter, Dataset.to_table and read_table refuse 1.5: "Integer value 20000000 not in
-#   range: -16777216 to 16777216", on 2026-11-30. In an expression a number that a 32-bit float
-#   holds becomes one, and the column follows it: 1.5 and 0.25 do, 0.1 does not and works.
+#   range: -16777216 to 16777216", on 2026-11-30. In an expression, a number that a 32-bit float
+#   holds exactly becomes such a float, and the column is cast to it. 1.5 and 0.25 are such numbers;
+#   0.1 is not, and works.
 # Source: run below.
 set -euo pipefail
 folder=$(mktemp -d)

@@ -4,7 +4,8 @@
 # One would guess: if 0x1F is a number at all, 0xFFFF is 65,535, which is too large for int16, as
 #   the text 65535 is.
 # Seen: 0xFFFF is -1 in int16 and 65,535 in int32, and a column of CSV with 0xFFFFFFFFFFFFFFFF is
-#   inferred to be int64 with -1, on 2026-11-30: as many digits as the type has bytes are its bits.
+#   inferred to be int64 with -1, on 2026-11-30: digits that fill the type are its bits, with the
+#   sign.
 # Source: run below.
 set -euo pipefail
 folder=$(mktemp -d)

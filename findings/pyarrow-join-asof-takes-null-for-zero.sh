@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # pyarrow 26.0.1: Table.join_asof by an integer column that holds nulls.
 #
-# One would guess: a null finds no partner, as in Table.join, or other nulls at most; and it changes
+# One would guess: a null matches nothing, as in Table.join, or other nulls at most; and it changes
 #   nothing for the other keys.
-# Seen: 0 finds the rows of null, and beside a null the key 1 loses the partner that it has beside
-#   a 2, on 2026-11-30.
+# Seen: the key 0 matches rows whose key is null; and if the other key is null, the key 1 loses the
+#   match that it has if the other key is 2, on 2026-11-30.
 # Source: run below.
 set -euo pipefail
 folder=$(mktemp -d)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # pyiceberg 0.12.0: count() of a scan with a limit.
 #
-# One would guess: it is the number of rows that to_arrow() of the same scan has.
-# Seen: it counts all rows that the filter lets through, also with limit=0, on 2026-11-30.
+# One would guess: it is the number of rows that to_arrow() of the same scan returns.
+# Seen: it counts all rows that the filter selects, also with limit=0, on 2026-11-30.
 # Source: run below.
 set -euo pipefail
 folder=$(mktemp -d)

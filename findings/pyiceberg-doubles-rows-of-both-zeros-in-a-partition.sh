@@ -2,9 +2,9 @@
 # pyiceberg 0.12.0: append() to a table that is partitioned by a double, with 0.0 and -0.0.
 #
 # One would guess: two rows are in the table afterwards, in one partition or in two.
-# Seen: four rows, on 2026-11-30: the zeros are two partitions, as the Iceberg specification has it,
-#   but the rows of each are selected by equality, which both zeros fulfil. Without a partition two
-#   rows are there.
+# Seen: four rows, on 2026-11-30: the zeros are two partitions, as the Iceberg specification says,
+#   but the rows of each are selected by equality, and both zeros are equal. A table without
+#   partitions gets two rows.
 # Source: run below.
 set -euo pipefail
 folder=$(mktemp -d)

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # pyiceberg 0.12.0: NOT IN with one value and with two, on a column with nulls.
 #
-# One would guess: nulls come in both cases or in neither; in SQL in neither.
-# Seen: NOT IN (5) leaves the row with null out, as != does, and NOT IN (5, 6) keeps it, on
-#   2026-11-30: a set of one is a comparison, and one of two is Arrow's is_in, which is never null.
+# One would guess: rows with null are returned in both cases or in neither; SQL returns them in
+#   neither.
+# Seen: NOT IN (5) leaves the row with null out, as != does, and NOT IN (5, 6) returns it, on
+#   2026-11-30: a set of one value becomes a comparison, and a larger one Arrow's is_in, which is
+#   never null.
 # Source: run below.
 set -euo pipefail
 folder=$(mktemp -d)

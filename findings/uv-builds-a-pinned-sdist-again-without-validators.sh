@@ -3,9 +3,9 @@
 #   twice with one cache, from an index whose answers have neither an ETag nor Cache-Control.
 #
 # One would guess: it is built once, since the hash says that it is the same file.
-# Seen: it is fetched and built again for each environment, and the cache keeps two unpacked copies of
-#   its source for each installation (PySpark 4.3.0: 1.4 GB with the wheel). With an ETag or
-#   Cache-Control, as PyPI answers, there is one build and one copy. On 2026-11-30.
+# Seen: it is fetched and built again for each environment, and the cache keeps two unpacked copies
+#   of its source for each installation (PySpark 4.3.0: 1.4 GB with the wheel), on 2026-11-30. With
+#   an ETag or Cache-Control, which PyPI sends, there is one build and one copy.
 # Source: run below, with an index on the loopback address.
 set -euo pipefail
 folder=$(mktemp -d)
