@@ -65,7 +65,7 @@ class Demo:
 
     def _say(self, text: str) -> None:
         seconds = time.monotonic() - self._started
-        print(f"{seconds:5.1f} s  [{self._lander.landed:3} days landed]  {text}", flush=True)
+        print(f"{seconds:5.1f} s  [days landed: {self._lander.landed:3}]  {text}", flush=True)
 
     def _start(self) -> Driver:
         home = self._home
@@ -165,7 +165,7 @@ def next_steps(home: Path) -> str:
         f"the report   {report} (open it in a browser)\n"
         f"the state    {sluice} status {checkpoint}\n"
         f"the batches  {sluice} checkpoints {checkpoint}\n"
-        f"its soundness  {sluice} verify {checkpoint}\n"
+        f"the check    {sluice} verify {checkpoint}\n"
         "next         docs/getting-started.md, your own files; docs/index.md, everything else"
     )
 

@@ -23,11 +23,13 @@ def main() -> None:
     arguments = _arguments()
     spark = _session(arguments.home)
     query = _start(spark, arguments, {"processingTime": arguments.every})
-    _follow(query, Path(arguments.until))
+    # Of direct writes, Spark counts files.
+    unit = "data files" if arguments.direct else "rows"
+    _follow(query, Path(arguments.until), unit)
     query.stop()
     # AvailableNow lists again before its first batch, so nothing that has landed is left out.
     # Under Spark 4.0 and 4.1 a run that repeats a batch ends with it, so another one follows.
-    while _follow(_start(spark, arguments, {"availableNow": True}), None):
+    while _follow(_start(spark, arguments, {"availableNow": True}), None, unit):
         pass
     print("drained", flush=True)
     spark.stop()
@@ -85,7 +87,7 @@ def _start(
     return writer.format("parquet").start(arguments.sink)
 
 
-def _follow(query: StreamingQuery, until: Path | None) -> bool:
+def _follow(query: StreamingQuery, until: Path | None, unit: str) -> bool:
     """Print each batch as it is done, until the query ends or `until` exists; was there one?"""
     shown = -1
     while True:
@@ -94,9 +96,8 @@ def _follow(query: StreamingQuery, until: Path | None) -> bool:
             if progress["batchId"] > shown and progress["numInputRows"]:
                 shown = progress["batchId"]
                 seconds = progress["batchDuration"] / 1000
-                print(
-                    f"batch {shown}, {progress['numInputRows']:,} rows, {seconds:.2f} s", flush=True
-                )
+                count = f"{progress['numInputRows']:,} {unit}"
+                print(f"batch {shown}: {count}, {seconds:.2f} s", flush=True)
         if not active:
             query.awaitTermination(1)  # raises what the query failed with
             return shown >= 0
