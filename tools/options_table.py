@@ -1,11 +1,13 @@
 """Writes the tables of options, out of the code that reads them, into the documentation.
 
-`python tools/options_table.py` brings docs/options.md, the two pages for those who come from Spark
-and from Auto Loader, and the types for editors up to date; tests compare.
+`python tools/options_table.py` brings docs/options.md, docs/expert-options.md, the two pages for
+those who come from Spark and from Auto Loader, and for editors the types and the schema of
+configuration files up to date; tests compare.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import types
@@ -18,6 +20,7 @@ from pydantic import AliasChoices, JsonValue
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from pyspark_sluice.connector.cli import feeds_file
 from pyspark_sluice.connector.options.aliases import (
     AUTO_LOADER,
     SPARK,
@@ -37,6 +40,7 @@ from pyspark_sluice.reader.files.options.schema_options import SchemaOptions
 from pyspark_sluice.tools import option_types
 
 ROOT = Path(__file__).resolve().parent.parent
+SCHEMA = ROOT / "connector" / "cli" / "sluice.schema.json"
 BEGIN, END = "<!-- options: begin -->", "<!-- options: end -->"
 DECIDED_ELSEWHERE = ("recursive_file_lookup",)
 """Options of discovery that readers have to know, too."""
@@ -246,6 +250,11 @@ def visible() -> list[str]:
     return [n for n, field in SluiceOptions.model_fields.items() if not _extra(field).get("hidden")]
 
 
+def own() -> list[str]:
+    """The fields of the reference that no reader of Spark has."""
+    return [name for name in visible() if name not in OF_SPARK]
+
+
 def groups() -> dict[str, list[str]]:
     """Heading -> fields of the page of options, every option once."""
     discovery = [*DiscoveryOptions.model_fields, *DECIDED_ELSEWHERE]
@@ -295,16 +304,18 @@ def documents() -> dict[Path, str]:
 
 
 def updated(path: Path, content: str) -> str:
-    """The text of `path` with `content` between the markers."""
+    """The text of `path` with `content` between the markers, and the number of our own options."""
     pattern = re.compile(f"{BEGIN}.*{END}", re.DOTALL)
     replacement = f"{BEGIN}\n{content}\n{END}"
-    return pattern.sub(lambda _: replacement, path.read_text(encoding="utf-8"))
+    text = pattern.sub(lambda _: replacement, path.read_text(encoding="utf-8"))
+    return re.sub(r"\d+ (?=are of Sluice)", f"{len(own())} ", text)
 
 
 def main() -> int:
     """Rewrite the documents."""
     for path, content in documents().items():
         path.write_text(updated(path, content), encoding="utf-8")
+    SCHEMA.write_text(json.dumps(feeds_file.schema(), indent=2) + "\n", encoding="utf-8")
     return option_types.main()
 
 

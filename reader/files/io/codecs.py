@@ -25,21 +25,11 @@ from isal import igzip_lib
 from ....checkpoint_meta.files.file_split import FileVersion
 from ....errors import MalformedDataError, first_line
 from ..options import Compression
+from ..options.values import CODEC_SUFFIXES
 from .cut_places import AccessPoint
 from .source_file import RandomAccess
 from .varints import read_varint
 
-_SUFFIXES = {
-    ".gz": Compression.GZIP,
-    ".gzip": Compression.GZIP,
-    ".bz2": Compression.BZIP2,
-    ".zst": Compression.ZSTD,
-    ".zstd": Compression.ZSTD,
-    ".xz": Compression.XZ,
-    ".lz4": Compression.LZ4,
-    ".snappy": Compression.SNAPPY,
-    ".deflate": Compression.DEFLATE,
-}
 _BGZIP_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 _EMPTY_BLOCK, _EMPTY_BITS = 0b010, 10
 _CHUNK = 256 * 1024
@@ -61,7 +51,7 @@ def codec_of(path: str, option: Compression) -> Compression:
     """The codec of the file at `path`: by option, else by suffix."""
     if option is not Compression.AUTO:
         return option
-    return _SUFFIXES.get(path[path.rfind(".") :].lower(), Compression.NONE)
+    return CODEC_SUFFIXES.get(path[path.rfind(".") :].lower(), Compression.NONE)
 
 
 class Readable(Protocol):

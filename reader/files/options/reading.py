@@ -12,6 +12,7 @@ from ....checkpoint_meta.storage.name_globs import Glob
 from ....checkpoint_meta.storage.units import ByteSize
 from .schema_options import SchemaOptions
 from .values import (
+    CODEC_SUFFIXES,
     ENTRY_POINTS,
     AmericanEnglish,
     Compression,
@@ -64,7 +65,7 @@ class CommonOptions(SchemaOptions, BadRecordsOptions):
     )
     compression: Compression = Field(
         Compression.AUTO,
-        description="Codec of the files; auto follows the suffix (.gz .bz2 .zst .xz .lz4 .snappy).",
+        description=f"Codec of the files; auto follows the suffix ({' '.join(CODEC_SUFFIXES)}).",
     )
     mode: ParseMode = Field(
         # Spark's PERMISSIVE turns damaged records into nulls without a word.

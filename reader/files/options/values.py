@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 from typing_extensions import override
@@ -94,6 +94,19 @@ class Compression(NameInAnyCase):
     @override
     def other_names(cls) -> Mapping[str, str]:
         return {"gz": "gzip", "bz2": "bzip2", "zst": "zstd", "uncompressed": "none", "": "auto"}
+
+
+CODEC_SUFFIXES: Final = {
+    ".gz": Compression.GZIP,
+    ".gzip": Compression.GZIP,
+    ".bz2": Compression.BZIP2,
+    ".zst": Compression.ZSTD,
+    ".zstd": Compression.ZSTD,
+    ".xz": Compression.XZ,
+    ".lz4": Compression.LZ4,
+    ".snappy": Compression.SNAPPY,
+    ".deflate": Compression.DEFLATE,
+}
 
 
 class RebaseMode(NameInAnyCase):

@@ -154,8 +154,7 @@ def test_every_flag_of_run_is_a_key_and_the_schema_for_editors_is_in_the_package
     from pyspark_sluice.connector.cli.app import main
 
     (stored,) = Path(cli.__file__).parent.glob("*.schema.json")
-    again = f"sluice check --json-schema > {stored.name}"
-    assert json.loads(stored.read_text()) == schema(), again
+    assert json.loads(stored.read_text()) == schema(), "run: python tools/options_table.py"
     assert main(["check", "--json-schema"]) == 0
     assert json.loads(capsys.readouterr().out) == schema()
     keys = schema()["$defs"]["Defaults"]["properties"]
