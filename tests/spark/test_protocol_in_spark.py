@@ -9,7 +9,7 @@ import pytest
 from pyspark_sluice.tests.patience import PATIENCE
 
 
-@pytest.mark.thorough("test_offsets.py refuses what is of another source without Spark")
+@pytest.mark.thorough("test_recorded.py refuses what is of another source without Spark")
 def test_two_sources_each_read_everything_and_are_refused_when_they_change_places(lake):
     def run(*names):
         left, right = (lake.frame(sourceName=name) for name in names)

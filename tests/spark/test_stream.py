@@ -114,7 +114,7 @@ def ingested(lake):
     return sorted(rows, key=lambda row: int(row["id"]))
 
 
-@pytest.mark.thorough("test_restart_on_evolution.py has the helper without Spark")
+@pytest.mark.thorough("test_processes.py has the helper without Spark")
 def test_the_helper_starts_a_query_again_with_new_columns_and_for_no_other_error(lake):
     land(lake, "0.json", {"id": 1, "at": {"zip": "a"}})
     pyspark_sluice.run_with_evolution(lambda: start(lake), timeout=PATIENCE)
