@@ -145,7 +145,11 @@ class CsvFormat(RecordFormat, TextParser):
                 return
         for block in self._blocks(split):
             if begin is None:
-                end = self._end_of_header(block.data, split.file)
+                # Mostly it is at the beginning of a block, of which the rest is not looked at here.
+                first = block.data[: block.data.find(b"\n", self.piece_bytes) + 1]
+                end = self._end_of_header(first, split.file)
+                if end is None or end == len(first):
+                    end = self._end_of_header(block.data, split.file)
                 if end is None:
                     continue
                 begin = block.position + end
