@@ -56,7 +56,7 @@ class Difference:
 class Books:
     """The result of an audit."""
 
-    files: dict[str, int]
+    files: dict[str, int | None]
     rows: dict[str, int | None]
     """None where that is not known."""
 
@@ -161,9 +161,11 @@ class Sides:
             "declared": is_declared if self.declared is not None else found,
             "found": found,
             **{name: found & (kind == number) for name, number in _CLASSES.items()},
-            "table": np.zeros(len(found), np.bool_) if table is None else table > 0,
         }
-        books.files = {name: int(np.count_nonzero(mask)) for name, mask in entries.items()}
+        if table is not None:
+            entries["table"] = table > 0
+        unknown = dict.fromkeys(ENTRIES)
+        books.files = unknown | {n: int(np.count_nonzero(mask)) for n, mask in entries.items()}
         books.rows = {
             "declared": None if self.declared is None else _sum(left, is_declared),
             "found": _sum(left, counts) if recounted else None,
@@ -210,7 +212,7 @@ class Sides:
             if any(numbers[at] for numbers in files.values()):
                 yield {
                     "directory": self.directories[at],
-                    "files": {name: int(numbers[at]) for name, numbers in files.items()},
+                    "files": dict.fromkeys(ENTRIES) | {n: int(of[at]) for n, of in files.items()},
                     "rows": {
                         "read": int(read[at]) if (good != UNKNOWN).all() else None,
                         "table": None if has is None else int(has[at]),
