@@ -161,11 +161,10 @@ class Sides:
             "declared": is_declared if self.declared is not None else found,
             "found": found,
             **{name: found & (kind == number) for name, number in _CLASSES.items()},
+            **({} if table is None else {"table": table > 0}),
         }
-        if table is not None:
-            entries["table"] = table > 0
-        unknown = dict.fromkeys(ENTRIES)
-        books.files = unknown | {n: int(np.count_nonzero(mask)) for n, mask in entries.items()}
+        # The table is not among them if it has no column of files.
+        books.files = {n: int(entries[n].sum()) if n in entries else None for n in ENTRIES}
         books.rows = {
             "declared": None if self.declared is None else _sum(left, is_declared),
             "found": _sum(left, counts) if recounted else None,
