@@ -117,7 +117,8 @@ class _LateModule(ModuleType):
         with _IMPORTING:
             if sys.modules.get(self.__name__) is self:
                 del sys.modules[self.__name__]
-                vars(self).update(vars(import_module(self.__name__)))
+            # Also where an import has failed before: for want of files, say, it may fail once.
+            vars(self).update(vars(import_module(self.__name__)))
         try:
             return vars(self)[name]
         except KeyError:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 
+import fsspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -203,6 +204,24 @@ def test_rows_of_a_file_that_came_back_after_its_retraction_are_compared(query):
     assert query.differences() == {"rows in the table differ": ["f1.json"]}
 
 
+@pytest.mark.parametrize("place", ["in", "memory://retracted"])
+def test_a_file_whose_rows_were_taken_back_and_that_is_there_is_skipped(tmp_path, capsys, place):
+    query = Landing(tmp_path)
+    path = place if "://" in place else str(tmp_path / place)
+    for name in ("f0.json", "f1.json"):
+        with fsspec.open(f"{path}/{name}", "w") as file:
+            file.write('{"id": 1}\n')
+    to, options = f"delta:{query.table}", {"path": path, **_WAYS}
+    query.run(to, **options)
+    state = str(query.checkpoint)
+    assert main(["retract", state, "--matching", "*f1*", "--yes", "--force"]) == 0
+    query.run(to, **options)
+    capsys.readouterr()
+    assert main(["audit", state, "--table", to, "--json"]) == 0
+    counts = json.loads(capsys.readouterr().out)["files"]
+    assert (counts["found"], counts["read"], counts["skipped"]) == (2, 1, 1)
+
+
 def test_a_version_that_replaces_one_in_quarantine_is_read(tmp_path, capsys):
     query = Audited(tmp_path, capsys, **_WAYS, onOverwrite="replace", onSplitError="return")
     (query.data / "f0.json").write_text('{"id": \n')
@@ -270,6 +289,14 @@ def test_rows_of_a_file_that_the_query_does_not_know_are_named(query):
     assert query.differences() == {"in the table, though not read": ["new.json"]}
     assert query.answer(code=1)["rows"]["others"] == 3
     assert "\nrows of no file that is known: 3\n" in query.told(code=1)
+
+
+@pytest.mark.parametrize("key", ["z" * 32, "ä" * 16, "ä" * 32, "F" * 33, "", "0" * 31 + "."])
+def test_rows_of_others_may_have_any_text_in_the_column_of_files(query, key):
+    rows = query.rows_of("f0.json", 2).set_column(2, "file", [[key, key]])
+    write_deltalake(query.delta, rows, mode="append")
+    answer = query.answer()
+    assert (answer["rows"]["others"], answer["rows"]["table"]) == (2, 3 * _ROWS)
 
 
 def test_a_row_that_the_table_has_twice_is_named(query):

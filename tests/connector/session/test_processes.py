@@ -98,6 +98,14 @@ import pyarrow.compute as pc
 from pyarrow import compute
 assert "inspect" in sys.modules and "pyarrow.vendored.docscrape" not in sys.modules
 assert pa.lib is sys.modules["pyarrow.lib"] and pa.lib.Array is pa.Array
+class TooManyFiles:
+    def find_spec(self, *_):
+        raise OSError("too many open files")
+sys.meta_path.insert(0, TooManyFiles())
+try:
+    pc.take
+except OSError:
+    del sys.meta_path[0]
 found, at_once = [], threading.Barrier(8)
 def use():
     at_once.wait()
