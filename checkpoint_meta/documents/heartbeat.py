@@ -164,10 +164,9 @@ def figures_of(store: StateStore, epoch: int) -> Mapping[str, Any]:
     return figures
 
 
-def newest_beat(store: StateStore, epoch: int) -> str:
-    """The name of the last heartbeat of an epoch; empty without one."""
-    beats = [leaf for leaf in store.list(HEARTBEATS) if leaf.startswith(f"{epoch:010d}-")]
-    return max(beats, default="")
+def beats_of(store: StateStore, epoch: int) -> list[str]:
+    """The names of the heartbeats of an epoch, which differ after each one."""
+    return [leaf for leaf in store.list(HEARTBEATS) if leaf.startswith(f"{epoch:010d}-")]
 
 
 def is_beating(store: StateStore, epoch: int) -> bool:
@@ -176,11 +175,14 @@ def is_beating(store: StateStore, epoch: int) -> bool:
     return not beat.get("ended") and time.time() - float(beat.get("beat", 0)) < ALIVE_SECONDS
 
 
-def _last_beat(store: StateStore, epoch: int) -> Mapping[str, Any]:
-    """The last heartbeat of an epoch; empty without one that can be read."""
-    leaf = newest_beat(store, epoch)
-    with contextlib.suppress(FileNotFoundError, ValueError):
-        return without_checksum(store.read(f"{HEARTBEATS}/{leaf}")) if leaf else {}
+def _last_beat(store: StateStore, epoch: int, nonce: str | None = None) -> Mapping[str, Any]:
+    """The last heartbeat of an epoch, or of one claim to it; empty without one that can be read."""
+    for leaf in reversed(beats_of(store, epoch)):
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            beat = without_checksum(store.read(f"{HEARTBEATS}/{leaf}"))
+            # A restore may have lost the claim of one that is newer.
+            if nonce is None or beat.get("nonce") in ("", nonce):
+                return beat
     return {}
 
 
@@ -202,7 +204,7 @@ def look_at(store: StateStore, claim: Mapping[str, Any], now: float | None = Non
     pid = int(claim["pid"])
     if claim.get("purpose"):
         return Sign("nobody", "claimed by the command line, for no query")
-    beat = _last_beat(store, int(claim["epoch"]))
+    beat = _last_beat(store, int(claim["epoch"]), claim.get("nonce"))
     if beat.get("ended") and beat.get("nonce") == claim.get("nonce"):
         return Sign("gone", "it has ended")
     if all(claim[key] == own[key] for key in ("host", "boot", "namespace")):

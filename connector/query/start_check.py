@@ -28,7 +28,7 @@ from typing import Final
 from ...checkpoint_meta.documents.batch_mark import BatchMark, BatchOrigin, TableInput
 from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
-from ...checkpoint_meta.documents.heartbeat import ALIVE_SECONDS, is_beating, newest_beat
+from ...checkpoint_meta.documents.heartbeat import ALIVE_SECONDS, beats_of, is_beating
 from ...checkpoint_meta.documents.query_ends import QueryEnds, record_ends, recorded_ends
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
@@ -147,7 +147,7 @@ class StartCheck:
 
     def _await_end_of(self, owner: Owner) -> Owner:
         before, first_look = self._progress(), time.monotonic()
-        beat, silent_since = newest_beat(self.store, owner.epoch), first_look
+        beats, silent_since = beats_of(self.store, owner.epoch), first_look
         is_seen = owner.runs == "running" and owner.pid != os.getpid()
         patience = max(self._terms.patience, _DYING_SECONDS if is_seen else 0.0)
         if self._terms.patience:
@@ -160,9 +160,9 @@ class StartCheck:
         while time.monotonic() - first_look < patience:
             self._wait(_PAUSE)
             newest = owner_of(self.store)
-            latest_beat = newest_beat(self.store, newest.epoch)
-            if (newest.epoch, latest_beat) != (owner.epoch, beat):
-                owner, beat, silent_since = newest, latest_beat, time.monotonic()
+            latest = beats_of(self.store, newest.epoch)
+            if (newest.epoch, latest) != (owner.epoch, beats):
+                owner, beats, silent_since = newest, latest, time.monotonic()
             # By this clock: that of the other host may differ.
             is_silent = time.monotonic() - silent_since > ALIVE_SECONDS
             if not self._lives(newest) or (newest.runs == "unknown" and is_silent):

@@ -19,12 +19,14 @@ from pyspark_sluice.checkpoint_meta.documents.epochs import (
     KEPT,
     check_not_fenced,
     claim_epoch,
+    claim_of,
     open_format,
 )
 from pyspark_sluice.checkpoint_meta.documents.heartbeat import (
     ALIVE_SECONDS,
     HEARTBEAT_SECONDS,
     Heartbeat,
+    beats_of,
     look_at,
 )
 from pyspark_sluice.checkpoint_meta.stores.open_store import RetryingStateStore, open_store
@@ -287,6 +289,24 @@ def test_a_copied_claim_owns_nothing_as_soon_as_no_heart_beats_in_the_copy(hold,
     assert owner_of(open_store(str(tmp_path / "state"))).runs == "running"
     assert f"of the state at {tmp_path}/state" in str(owner_of(copy))
     assert life_after_the_last_beat(copy, ALIVE_SECONDS + 1) == "gone"
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_heartbeats_of_a_claim_that_a_restore_has_lost_say_nothing_of_the_next_one(has_ended):
+    store = MemoryStateStore("/ck/sluice")
+    lost = Heartbeat(store, 1, lambda: 1.0, nonce="lost")
+    for _ in range(3):
+        lost.beat(is_due=True)
+    if has_ended:
+        lost.end({})
+    claim_epoch(store, nonce="new")
+    elsewhere = {**claim_of(store, 1), "host": "other"}
+    at = elsewhere["claimed"]
+    assert look_at(store, elsewhere, at + 1).life == "unknown"
+    before = beats_of(store, 1)
+    Heartbeat(store, 1, lambda: at + ALIVE_SECONDS, nonce="new").beat()
+    assert look_at(store, elsewhere, at + ALIVE_SECONDS + 1).life == "unknown"
+    assert beats_of(store, 1) != before
 
 
 def test_one_heartbeat_is_kept_and_those_of_earlier_epochs_go():
