@@ -56,6 +56,7 @@ _CONTINUED: Final = "-continued"
 """Ends the name of an application whose version is the lineage of a fork."""
 
 _OF_CATALOG: Final = "catalogManaged"
+_MAPPING: Final = "delta.columnMapping.mode"
 
 _WRITTEN: Final = frozenset(
     (
@@ -213,7 +214,9 @@ class DeltaSink(TableSink):
         if not is_there:
             return None
         # Where the data files hold the rows as they are, counting them alone takes half the time.
-        counts = None if self.has_deletes(table) else super().rows_by(table, column)
+        mapping = table.metadata().configuration.get(_MAPPING, "none")
+        is_stored = mapping == "none" and not self.has_deletes(table)
+        counts = super().rows_by(table, column) if is_stored else None
         return self._counts(table, column) if counts is None else counts
 
     def _counts(self, table: DeltaTable, column: str) -> Counts:
@@ -472,8 +475,7 @@ def _rules(table: DeltaTable, fields: Sequence[Any]) -> list[str]:
     rules = [
         f"{name}={value}"
         for name, value in table.metadata().configuration.items()
-        if name.startswith("delta.constraints.")
-        or (name == "delta.columnMapping.mode" and value != "none")
+        if name.startswith("delta.constraints.") or (name == _MAPPING and value != "none")
     ]
     for path, field in _columns(fields):
         rules += [f"{name} of {'.'.join(path)}" for name in _RULES if name in field["metadata"]]

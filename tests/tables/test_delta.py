@@ -99,6 +99,27 @@ def test_a_feature_that_delta_rs_refuses_in_a_commit_is_refused_before(tmp_path,
             sink.identity()
 
 
+def test_rows_of_a_column_that_the_table_has_renamed_are_those_of_the_new_name(tmp_path, sink):
+    write_deltalake(str(tmp_path), pa.table({"f": ["of g"], "stored": ["of f"]}))
+    log = tmp_path / "_delta_log/00000000000000000000.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    fields = []
+    for number, (name, stored) in enumerate([("f", "stored"), ("g", "f")], 1):
+        mapped = {"columnMapping.id": number, "columnMapping.physicalName": stored}
+        metadata = {f"delta.{key}": value for key, value in mapped.items()}
+        fields.append({"name": name, "type": "string", "nullable": True, "metadata": metadata})
+    for action in actions:
+        if "protocol" in action:
+            action["protocol"] = {"minReaderVersion": 2, "minWriterVersion": 5}
+        if "metaData" in action:
+            schema = {"type": "struct", "fields": fields}
+            action["metaData"]["schemaString"] = json.dumps(schema)
+            action["metaData"]["configuration"] = {"delta.columnMapping.mode": "name"}
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    counts = sink.rows_by(sink.opened(), "f")
+    assert [values.to_pylist() for values, _ in counts] == [["of f"]]
+
+
 def test_a_table_that_its_catalog_manages_is_refused_by_that_name(tmp_path, sink):
     with_feature(tmp_path, "catalogManaged")
     with pytest.raises(TableError, match=r"catalogManaged.*go through its catalog"):
