@@ -22,7 +22,7 @@ from ..options import Compression, ReaderOptions
 from .codecs import Content, StoredFile, codec_of
 from .cut_places import CutPlaces
 from .file_kinds import checked
-from .memory_bounds import RecordLimit, too_long
+from .memory_bounds import RecordLimit, place_of_byte, too_long
 from .request_sizer import SLOW
 from .source_file import SourceFile
 from .split_content import entered, in_place
@@ -63,6 +63,18 @@ class LineBlock:
             return self.skip + offset
         return self.skip + len(self.data[:offset].decode().encode(self.encoding))
 
+    def position_at(self, offset: int) -> int:
+        """Return the `position` of a byte of the data."""
+        return self.position + self.skip_at(offset) - self.skip
+
+    def offset_of(self, position: int) -> int:
+        """Return which byte of the data is at a `position`: its first or its end, if not in it."""
+        stored = max(0, position - self.position)
+        if self.encoding == "utf-8" or not stored:
+            return min(stored, len(self.data))
+        before = self.data.decode().encode(self.encoding)[:stored]
+        return len(before.decode(self.encoding).encode())
+
     def stored_at(self, offset: int) -> int | None:
         """Return how many bytes of the file were read up to a byte of the data, if known."""
         if self.stored is None:
@@ -75,7 +87,7 @@ class LineBlock:
         return replace(
             self,
             data=self.data[offset:],
-            position=self.position + offset,
+            position=self.position_at(offset),
             skip=self.skip_at(offset),
             stored=self.stored and (self.stored_at(offset) or 0, self.stored[1]),
         )
@@ -246,11 +258,10 @@ def line_blocks(
     limit = RecordLimit(split.file, options)
     codec = codec_of(split.file.path, options.compression)
     is_stored = codec is Compression.NONE
-    # Where a line feed may be several bytes, text has to be UTF-8 before it is cut. A whole
-    # compressed file comes in order anyway. All else is cut first, so that a split can be
-    # entered in the middle.
-    is_whole = (split.start, split.end) == (0, split.file.size)
-    decodes_first = not is_ascii_superset(options.encoding) if is_stored else is_whole
+    # Where a line feed may be several bytes, text has to be UTF-8 before it is cut. All else is cut
+    # first, so that a split can be entered in the middle, at positions of what is stored.
+    decodes_first = not is_ascii_superset(options.encoding)
+    in_order = decodes_first or (split.start, split.end) == (0, split.file.size)
     as_utf8 = options.line_sep.encode() or b"\n"
     separator = as_utf8 if decodes_first else separator_of(options)
     with ExitStack() as stack:
@@ -259,7 +270,7 @@ def line_blocks(
             content = in_place(split, source, len(separator), step)
         else:
             stored = StoredFile(split.file, source, codec)
-            opening = entered(split, stored, cut_places, in_order=decodes_first)
+            opening = entered(split, stored, cut_places, in_order=in_order)
             content = stack.enter_context(opening)
         own = content.own
         if not (split.start or (content.is_stored and split.skip)):
@@ -287,7 +298,7 @@ def _blocks(
     keeps_mark = options.wholetext or content.since
     rows, skips = SkippedRows(options), not (split.start or split.skip)
     for position, stored in pieces:
-        whole = _transcoded(stored, encoding, split.file, position)
+        whole = _transcoded(stored, encoding, split.file, position, content.since)
         data = whole if position or keeps_mark else without_mark(whole)
         if data:
             mark = len(whole) - len(data)
@@ -303,13 +314,13 @@ def _blocks(
                 yield block.behind(begin) if begin else block
 
 
-def _transcoded(data: bytes, encoding: str, file: FileVersion, position: int) -> bytes:
+def _transcoded(data: bytes, encoding: str, file: FileVersion, position: int, since: int) -> bytes:
     if encoding == "utf-8":
         return data
     try:
         return data.decode(encoding).encode()
     except UnicodeDecodeError as err:
-        raise _not_in(encoding, file, position + err.start) from err
+        raise _not_in(encoding, file, position + err.start, since) from err
 
 
 def _in_utf8(pieces: Iterable[bytes], file: FileVersion, options: ReaderOptions) -> Iterator[bytes]:
@@ -371,10 +382,10 @@ def whole_content(file: FileVersion, options: ReaderOptions) -> bytes:
     return b"".join(parts)
 
 
-def _not_in(encoding: str, file: FileVersion, position: int) -> MalformedDataError:
+def _not_in(encoding: str, file: FileVersion, position: int, since: int = 0) -> MalformedDataError:
     return MalformedDataError(
         "text cannot be decoded",
-        f"{file.path}, byte {position}",
+        f"{file.path}, {place_of_byte(position, since)}",
         "bytes that do not decode",
         f"text in {encoding}",
         "Set the encoding option to that of the file, or set ignoreCorruptFiles. "

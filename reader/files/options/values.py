@@ -170,8 +170,9 @@ def _one_character(value: str) -> str:
 
 def _known_encoding(value: str) -> str:
     try:
-        # Its one canonical name, so that the code can compare encodings.
-        return codecs.lookup(value).name
+        # Its one canonical name, so that the code can compare encodings. A byte order mark is left
+        # out of UTF-8 anyway.
+        return codecs.lookup(value).name.removesuffix("-sig")
     except LookupError:
         raise ValueError("the name of a character encoding, such as UTF-8 or ISO-8859-1") from None
 

@@ -146,13 +146,15 @@ class CsvFormat(RecordFormat, TextParser):
         for block in self._blocks(split):
             if begin is None:
                 # Mostly it is at the beginning of a block, of which the rest is not looked at here.
-                first = block.data[: block.data.find(b"\n", self.piece_bytes) + 1]
+                separator = self.options.line_sep.encode() or b"\n"
+                at = block.data.find(separator, self.piece_bytes)
+                first = block.data[: at + len(separator)] if at >= 0 else b""
                 end = self._end_of_header(first, split.file)
-                if end is None or end == len(first):
+                if end is None:
                     end = self._end_of_header(block.data, split.file)
                 if end is None:
                     continue
-                begin = block.position + end
+                begin = block.position_at(end)
             if block.since and begin > KNOWN_CONTENT_BYTES:
                 where = f"{split.file.path}, byte {begin} of its content"
                 raise malformed(
@@ -161,8 +163,7 @@ class CsvFormat(RecordFormat, TextParser):
                     f"one within {KNOWN_CONTENT_BYTES} bytes of a compressed file, after the "
                     "header and skipRows",
                 )
-            left = 0 if block.since else begin - block.position
-            skipped = min(max(0, left), len(block.data))
+            skipped = 0 if block.since else block.offset_of(begin)
             if skipped < len(block.data):
                 yield from self.decode_block(split, block, skipped)
 
@@ -236,7 +237,7 @@ class CsvFormat(RecordFormat, TextParser):
         for block in self._blocks(FileSplit(file, 0, file.size), self.piece_bytes):
             begin = self._end_of_header(block.data, file) if self.options.header else 0
             if begin is not None:
-                return block.position + begin
+                return block.position_at(begin)
         return None
 
     def _end_of_header(self, data: bytes, file: FileVersion, *, is_last: bool = True) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import gzip
 from functools import partial
@@ -12,7 +13,8 @@ import pytest
 
 from pyspark_sluice.errors import MalformedDataError
 from pyspark_sluice.reader.api import SplitFinished
-from pyspark_sluice.reader.files.testing import read, read_rows, whole
+from pyspark_sluice.reader.files.io.compressed import bzip2
+from pyspark_sluice.reader.files.testing import cut, read, read_rows, whole
 
 AB = pa.schema([("a", pa.string()), ("b", pa.string())])
 A = pa.schema([("a", pa.string())])
@@ -91,6 +93,17 @@ def test_what_is_no_character_of_the_encoding_is_refused_by_name(
     (report,) = reports
     assert isinstance(report, SplitFinished)
     assert "cannot be decoded" in report.skipped
+
+
+def test_where_that_is_in_a_part_of_compressed_text_is_said_with_where_the_part_begins(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(bzip2, "NEAR_START_BYTES", 0)
+    path, first = tmp_path / "a.txt.bz2", bz2.compress(b"a\n" * 9)
+    path.write_bytes(first + bz2.compress(b"b\nb\nm\xc3\n"))
+    where = f"byte 5 of the content that starts at compressed byte {len(first)}"
+    with pytest.raises(MalformedDataError, match=where):
+        read(cut(path, [len(first)])[1:], A, file_format="text", encoding="ascii")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])

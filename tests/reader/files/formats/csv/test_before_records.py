@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
 from pyspark_sluice.errors import MalformedDataError, SchemaMismatchError
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
 from pyspark_sluice.reader.files.formats.records import record_format
@@ -24,6 +25,7 @@ from pyspark_sluice.reader.files.io.cut_places import KNOWN_CONTENT_BYTES
 from pyspark_sluice.reader.files.io.source_file import SourceFile
 from pyspark_sluice.reader.files.options import ReaderOptions
 from pyspark_sluice.reader.files.testing import cut, read, read_rows, version, whole
+from pyspark_sluice.tests.reader.files.parts import read_parts
 
 pytestmark = pytest.mark.slow
 
@@ -262,3 +264,32 @@ def test_a_split_opens_its_file_again_for_the_header_only_if_it_begins_later(
     table, _ = read(splits, SCHEMA, file_format="csv", header=True, skip_rows=1)
     assert table.column("id").to_pylist() == list(range(9_000))
     assert count == opened
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8-sig"])
+@pytest.mark.parametrize("suffix", ["", ".bz2"])
+def test_what_precedes_records_is_counted_in_bytes_of_the_file(tmp_path, encoding, suffix):
+    path, rows = tmp_path / f"a.csv{suffix}", [f"{i},\n" for i in range(9)]
+    text = "".join(["# \u00e4\u00f6\u00fc\n", "id,name," + "\u00df" * 20 + "\n", *rows])
+    data = text.encode(encoding)
+    border = data.index(b"\n0")
+    streams = [bz2.compress(data[:border]), bz2.compress(data[border:])]
+    path.write_bytes(b"".join(streams) if suffix else data)
+    options: dict[str, Any] = {**HEADER, "file_format": "csv", "encoding": encoding}
+    options |= {"comment": "#", "mode": "PERMISSIVE"}
+    for splits in ([whole(path)], *(cut(path, [at]) for at in range(1, path.stat().st_size))):
+        table, _ = read(splits, SCHEMA, **options)
+        assert table.column("id").to_pylist() == list(range(9)), splits
+    parts = read_parts([whole(path)], SCHEMA, [PartBudget(rows=1)] * 9, **options)
+    assert [table.column("id").to_pylist() for table, _ in parts] == [[i] for i in range(9)]
+
+
+def test_the_beginning_of_a_block_in_which_the_header_is_looked_for_ends_with_a_record(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(CsvFormat, "piece_bytes", 1)
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"the\nid,name|~0,n|~1,n|~")
+    schema = pa.schema([("the\nid", pa.int64()), ("name", pa.string())])
+    rows = read_rows([path], schema, file_format="csv", header=True, line_sep="|~")
+    assert [row["the\nid"] for row in rows] == [0, 1]
