@@ -10,6 +10,7 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from functools import partial
+from multiprocessing import pool
 from typing import Any
 
 from pyspark_sluice.enumerator.coordinator import threads
@@ -143,6 +144,8 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
         ):  # fmt: skip
             if attribute in vars(module):
                 yield module, attribute, simulated
+    # It is imported where it is needed.
+    yield pool, "ThreadPool", _either(_Pool, pool.ThreadPool)
     for function in _functions():
         # Clocks and sleeps that are defaults of parameters.
         defaults = function.__defaults__ or ()
