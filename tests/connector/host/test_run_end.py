@@ -34,11 +34,14 @@ def status_of(query, capsys, code):
 
 def test_the_end_says_what_was_read_and_everything_that_was_not(query, capsys):
     query.land("0.json", range(3))
+    # Of 256 changes one is not counted: with fixed times it is none or always this one.
+    os.utime(query.source / "0.json", (1e9, 1e9))
     query.land("1.json", range(3, 5))
     line, _ = end_of(query)
     assert line.startswith("run finished: 1 batch, 5 rows in 2 data files (")
     assert end_of(query)[0] == "run finished: nothing new"
     query.land("0.json", range(90, 95))  # replaced: other content under a known name
+    os.utime(query.source / "0.json", (1e9, 1e9 + 1))
     query.landed.subtract(range(90, 95))
     notes = query.source / "notes.txt"
     notes.write_text("1\n")
