@@ -72,7 +72,7 @@ class StateStore(ABC):
         return None
 
     def medium(self) -> int | None:
-        """What is the same for stores whose creates are alike; None if each has to be tried."""
+        """A number that stores share whose creates are alike; None if each has to be tried."""
         return None
 
 

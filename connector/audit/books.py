@@ -164,7 +164,7 @@ class Sides:
             **({} if table is None else {"table": table > 0}),
         }
         # The table is not among them if it has no column of files.
-        books.files = {n: int(entries[n].sum()) if n in entries else None for n in ENTRIES}
+        books.files = dict.fromkeys(ENTRIES) | {n: int(of.sum()) for n, of in entries.items()}
         books.rows = {
             "declared": None if self.declared is None else _sum(left, is_declared),
             "found": _sum(left, counts) if recounted else None,

@@ -22,7 +22,6 @@ from ...checkpoint_meta.files.file_columns import (
     numbers_array,
     words_in,
 )
-from ...checkpoint_meta.files.file_split import GONE_MARK
 from ...checkpoint_meta.index.fingerprints import (
     Names,
     SeenKeys,
@@ -37,7 +36,7 @@ from ...enumerator.files.discovery.api import Discovery, FoundFiles, KnownFiles
 from ...enumerator.files.ledger.seen_files import SeenFiles, Tail
 from ..query.assigned_parts import assigned_parts
 from ..query.file_rows import FileRows, recorded_rows, rows_in
-from ..views.files import STATES, given_up, places_of_states, was_passed_over
+from ..views.files import STATES, given_up, places_of_states, says_gone, was_passed_over
 from ..views.files_as_of import FilesAsOf
 from ..views.splits import (
     assigned_part,
@@ -195,12 +194,11 @@ class KnownToState:
                 rows[link.ref] += rows_in(part)
         for table in [*forgotten_splits(orders, chain, find), given_up(head.quarantined())]:
             note(_names_of(table), _versions_of(table), places_of_states(table))
-        # Where one of them was read since, a checkpoint has its state.
-        at = keys.find(unread)
-        worst[at] = np.maximum(worst[at], STATES.index("skipped") * (worst[at] == 0))
-        # Their checkpoints are not retained, or are those of the query that a fork continues.
-        at = keys.find(gone)
-        worst[at] = np.maximum(worst[at], STATES.index("retracted") * (worst[at] == 0))
+        # Where one was read since, a checkpoint has its state. Of those that are gone checkpoints
+        # may not be retained, or are those of the query that a fork continues.
+        for names, state in ((unread, "skipped"), (gone, "retracted")):
+            at = keys.find(names)
+            worst[at[worst[at] == 0]] = STATES.index(state)
         kind = np.array([_KINDS[state] for state in STATES], np.int64)[worst]
         good, bad, filtered = recorded_rows(view.store, chain, keys.names, rows)
         commits = [commit for link in chain for commit in link.commits.values()]
@@ -243,9 +241,8 @@ def _passed_over(head: FilesAsOf) -> Names:
         names = names_in(batch.column("path"))
         return Names(names.high, names.low ^ versions_in(batch))
 
-    chosen = _chosen(head, was_passed_over)
-    passed = SeenKeys.sort(Names.join([versions(batch) for batch in chosen]))
-    files = SeenKeys.sort(Names.join([names_in(batch.column("path")) for batch in chosen]))
+    chosen = _chosen(head, was_passed_over, "size", "etag", "end")
+    passed, files = SeenKeys.sort(Names.join([*map(versions, chosen)])), _files_in(chosen)
     is_read = np.zeros(len(files), np.bool_)
     for batch in head.seen() if chosen else ():
         at = files.find(names_in(batch.column("path")))
@@ -255,28 +252,29 @@ def _passed_over(head: FilesAsOf) -> Names:
 
 def _gone(head: FilesAsOf) -> Names:
     """Files that are known to be gone, and have not come back."""
-
-    def flags(batch: pa.RecordBatch) -> pa.Array:
-        return pc.equal(batch.column("etag"), GONE_MARK)
-
-    chosen = _chosen(head, flags)
-    files = SeenKeys.sort(Names.join([names_in(batch.column("path")) for batch in chosen]))
+    chosen = _chosen(head, says_gone, "etag")
+    files = _files_in(chosen)
     is_gone = np.zeros(len(files), np.bool_)
     for batch in head.seen() if chosen else ():
         at = files.find(names_in(batch.column("path")))
         # The last one counts.
-        is_gone[at[at >= 0]] = flags(batch).to_numpy(zero_copy_only=False)[at >= 0]
+        is_gone[at[at >= 0]] = says_gone(batch).to_numpy(zero_copy_only=False)[at >= 0]
     return files.names.take(is_gone)
 
 
 def _chosen(
-    head: FilesAsOf, flags: Callable[[pa.RecordBatch], pa.Array]
+    head: FilesAsOf, flags: Callable[[pa.RecordBatch], pa.Array], *columns: str
 ) -> Sequence[pa.RecordBatch]:
+    """The rows that `flags` chooses by these columns."""
     # Mostly there are none, and paths take long.
-    if not any(pc.any(flags(batch)).as_py() for batch in head.seen("size", "etag", "end")):
+    if not any(pc.any(flags(batch)).as_py() for batch in head.seen(*columns)):
         return []
     chosen = (batch.filter(flags(batch)) for batch in head.seen())
     return [batch for batch in chosen if batch.num_rows]
+
+
+def _files_in(batches: Sequence[pa.RecordBatch]) -> SeenKeys:
+    return SeenKeys.sort(Names.join([names_in(batch.column("path")) for batch in batches]))
 
 
 def _names_of(table: pa.Table) -> Names:

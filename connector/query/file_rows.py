@@ -110,7 +110,7 @@ def keys_of(names: Names) -> Numbers:
 
 
 def rows_in(part: AssignedPart) -> Iterator[FileRows]:
-    """What the commit of a part says, if it is there: a range a row."""
+    """The counts in the commit of a part, if it is there: a range a row."""
     commit = part.commit
     if commit is None:
         return

@@ -1,4 +1,4 @@
-"""What processes for one query do differently: errors without their traceback, fewer imports.
+"""Processes that run one query: errors without their traceback, and fewer imports.
 
 An error of the tree says what happened, where and the remedy; this package's frames around it, and
 the exceptions it was made of, would only bury that. A `ProtocolError` is a bug of this package, so
@@ -64,7 +64,7 @@ class _NotThere:
 
 @contextmanager
 def without_pandas() -> Iterator[None]:
-    """Meanwhile whoever imports pandas does not find it, where it is not loaded already."""
+    """Meanwhile pandas cannot be imported, where it is not loaded already."""
     finder = _NotThere()
     sys.meta_path.insert(0, finder)
     try:
@@ -108,7 +108,7 @@ def import_late(*names: str) -> None:
 
 
 class _LateModule(ModuleType):
-    """Stands for a module until it is used, and has what that one has from then on."""
+    """A module that is imported when it is first used, and has all of it from then on."""
 
     def __getattr__(self, name: str) -> Any:
         # The import system and others ask for those of all modules.

@@ -183,6 +183,11 @@ def was_passed_over(seen: pa.Table | pa.RecordBatch, end: str = "end") -> pa.Arr
     return pc.and_(of_nothing, pc.invert(pc.starts_with(seen.column("etag"), GROWS)))
 
 
+def says_gone(seen: pa.Table | pa.RecordBatch) -> pa.Array:
+    """Of rows of `SEEN_FILES` which say that the file was gone, and its rows with it."""
+    return pc.equal(seen.column("etag"), GONE_MARK)
+
+
 def _described(grouped: pa.Table, ranges: pa.Table) -> pa.Table:
     order = pc.fill_null(grouped.column("order_max"), 0)
     # Ranges come with the newest checkpoint first, so the first position is the newest one.
@@ -191,7 +196,7 @@ def _described(grouped: pa.Table, ranges: pa.Table) -> pa.Table:
     tells = pc.not_equal(order, STATES.index("read"))
     reason = ranges.column("reason").take(pc.if_else(tells, explained, None))
     is_done, is_empty = pc.equal(order, 0), pc.equal(grouped.column("size"), 0)
-    is_gone = pc.and_(is_done, pc.equal(grouped.column("etag"), GONE_MARK))
+    is_gone = pc.and_(is_done, says_gone(grouped))
     order = pc.if_else(is_gone, STATES.index("retracted"), order)
     passed_over = pc.and_(is_done, was_passed_over(grouped, "end_min"))
     order = pc.if_else(passed_over, STATES.index("skipped"), order)

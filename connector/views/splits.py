@@ -49,7 +49,7 @@ SPLITS: Final = pa.schema(
 )
 
 _COMMITTED: Final = ("read", "skipped", "unfinished", "returned")
-"""What a commit says of a range."""
+"""States of a range, as far as a commit says them."""
 
 
 def done_orders(view: StateView) -> Sequence[Order]:

@@ -71,10 +71,10 @@ class _Pass:
     """A pass of discovery, from its beginning to that of the next one."""
 
     listing: Iterator[FoundFiles] | None = None
-    """What it still brings; None once it has ended."""
+    """The files that it still brings; None once it has ended."""
     marks: Marks | None = None
     slices: deque[FoundFiles] = field(default_factory=deque)
-    """What it has brought and nobody has looked at."""
+    """Those that it has brought and nobody has looked at."""
     seconds: float = 0.0
     new: int = 0
 

@@ -157,7 +157,7 @@ class Content:
     """The byte of a compressed file before which there is content of unknown length."""
 
     stream: Stream | None = None
-    """What decompresses it, and says how far it is; None if nothing does."""
+    """The stream that decompresses it, and says how far it is; None if nothing does."""
 
     is_stored: bool = False
     """True if it comes as it is stored."""

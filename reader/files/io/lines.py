@@ -110,6 +110,11 @@ def separator_of(options: ReaderOptions) -> bytes:
         ) from error
 
 
+def separator_in_utf8(options: ReaderOptions) -> bytes:
+    """The same bytes in the data of a `LineBlock`."""
+    return options.line_sep.encode() or b"\n"
+
+
 def without_mark(data: bytes) -> bytes:
     """The bytes of a file from its beginning, in UTF-8, without a byte order mark."""
     return data.removeprefix(codecs.BOM_UTF8)
@@ -262,8 +267,7 @@ def line_blocks(
     # first, so that a split can be entered in the middle, at positions of what is stored.
     decodes_first = not is_ascii_superset(options.encoding)
     in_order = decodes_first or (split.start, split.end) == (0, split.file.size)
-    as_utf8 = options.line_sep.encode() or b"\n"
-    separator = as_utf8 if decodes_first else separator_of(options)
+    separator = separator_in_utf8(options) if decodes_first else separator_of(options)
     with ExitStack() as stack:
         source = stack.enter_context(SourceFile(split.file, options.storage_options).opened())
         if is_stored and not decodes_first:

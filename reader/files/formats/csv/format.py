@@ -20,7 +20,13 @@ from .....errors import OptionError
 from ...evolution.column_names import ColumnNames
 from ...evolution.type_growth import merged
 from ...io.cut_places import KNOWN_CONTENT_BYTES
-from ...io.lines import LineBlock, SkippedRows, line_blocks, without_mark
+from ...io.lines import (
+    LineBlock,
+    SkippedRows,
+    line_blocks,
+    separator_in_utf8,
+    without_mark,
+)
 from ...io.memory_bounds import RecordLimit
 from ...options import ReaderOptions
 from ...values.text_types import TextTypes, text_leaf
@@ -146,7 +152,7 @@ class CsvFormat(RecordFormat, TextParser):
         for block in self._blocks(split):
             if begin is None:
                 # Mostly it is at the beginning of a block, of which the rest is not looked at here.
-                separator = self.options.line_sep.encode() or b"\n"
+                separator = separator_in_utf8(self.options)
                 at = block.data.find(separator, self.piece_bytes)
                 first = block.data[: at + len(separator)] if at >= 0 else b""
                 end = self._end_of_header(first, split.file)

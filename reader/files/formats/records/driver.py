@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ...io.lines import overlaps_itself
+from ...io.lines import overlaps_itself, separator_in_utf8
 from ...options import ReaderOptions
 from ...values.rows import Row, Rows
 from ..api import BadRecord, Parsed
@@ -79,7 +79,7 @@ class TextDriver:
     def __init__(self, parser: TextParser, options: ReaderOptions, separator: bytes = b"") -> None:
         """`separator` ends records instead of the option lineSep."""
         self._parser = parser
-        self._separator = separator or options.line_sep.encode() or b"\n"
+        self._separator = separator or separator_in_utf8(options)
 
     def parse(self, data: bytes, source: Origin) -> Parsed:
         """Parse whole records."""
