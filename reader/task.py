@@ -37,11 +37,11 @@ from .api import (
     ReaderContext,
     ReaderEvent,
     ReceivedEvent,
+    RemainingBudget,
     Report,
     SplitReader,
     SplitT,
 )
-from .budget import RemainingBudget
 from .written_files import Recording, RowsWriter, rows_about
 
 

@@ -27,7 +27,7 @@ from ..reader.direct_write.field_ids import (
     without_field_ids,
 )
 from ..reader.direct_write.file_writer import DataFileWriter
-from ..reader.direct_write.partition_spec import is_partitioned, partition_in, spec_of
+from ..reader.direct_write.partitioning import is_partitioned, partition_in, spec_of
 from ..reader.direct_write.place import Place
 from ..reader.direct_write.statistics import leaves
 from ..reader.direct_write.write_options import WriteOptions

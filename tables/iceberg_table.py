@@ -18,7 +18,7 @@ from typing_extensions import override
 from ..checkpoint_meta.documents.batch_mark import TableInput
 from ..errors import TableError
 from ..reader.direct_write.field_ids import to_text
-from ..reader.direct_write.partition_spec import paths_of
+from ..reader.direct_write.partitioning import paths_of
 from ..reader.direct_write.statistics import Path, leaves
 from ..reader.direct_write.table_fit import required, with_demands, with_promises
 from ..reader.files.evolution.column_names import ColumnNames

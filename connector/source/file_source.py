@@ -26,12 +26,12 @@ from ...enumerator.api import SplitEnumerator, SplitEnumeratorContext
 from ...enumerator.files.aligned_batches import Alignment
 from ...enumerator.files.cleaning.file_cleaner import CleaningPolicy, FileCleaner
 from ...enumerator.files.cleaning.source_cleanup import SourceCleanup
-from ...enumerator.files.content_digest import digests
 from ...enumerator.files.cutting import FileBlock, SplitCutter
 from ...enumerator.files.discovery.selection.name_patterns import ReadyMarker
 from ...enumerator.files.enumerator import FileSplitEnumerator
 from ...enumerator.files.file_policy import FilePolicy
 from ...enumerator.files.ledger.file_state import FileState, fold
+from ...enumerator.files.ledger.known_contents import digests
 from ...enumerator.files.ledger.ledger import LedgerPolicy
 from ...enumerator.files.ledger.new_files import OnOverwrite
 from ...enumerator.files.ledger.statistics_times import StatisticsTimes
@@ -43,12 +43,12 @@ from ...errors import FileChangedError, OptionError, SplitReadError
 from ...reader.api import (
     ReaderContext,
     ReaderEvent,
+    RemainingBudget,
     Report,
     SplitFinished,
     SplitReader,
     SplitUnfinished,
 )
-from ...reader.budget import RemainingBudget
 from ...reader.files.formats.api import Block, FileFormat, FormatContext, Splittability
 from ..options.model import SluiceOptions
 from ..options.validation import archive_of
@@ -180,8 +180,8 @@ class FileSource(FilesSource, Source[FileSplit, FileState]):
         return Alignment(positions, options.discovery_interval / 1000)
 
     def _whole_records(self, path: str, start: int, size: int, version: np.uint64) -> GrowingMark:
+        from ...reader.files.io.file_version import mark_after_last_record
         from ...reader.files.io.lines import separator_of
-        from ...reader.files.io.whole_records import mark_after_last_record
 
         # Only where any line begins a record can reading go on where the file ended before.
         file, boundaries = FileVersion(path, size, -1), self._boundaries

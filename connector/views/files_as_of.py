@@ -16,7 +16,7 @@ from ...checkpoint_meta.index.run import read_files
 from ...checkpoint_meta.stores.contract import StateStore
 from ...enumerator.coordinator.restore import restore
 from ...enumerator.files.ledger.file_state import FileState, pending_after
-from ...enumerator.files.offline_source import OfflineFileSource
+from ...enumerator.files.ledger_source import OfflineFileSource
 from ...enumerator.large_state import StateDocument
 
 

@@ -24,8 +24,7 @@ from ...checkpoint_meta.storage.contract import Draft
 from ...errors import OptionError
 from ..files.io.memory_bounds import Spill
 from .field_ids import finds_by_id, with_field_ids
-from .partition_spec import paths_of
-from .partitioning import Values
+from .partitioning import Values, paths_of
 from .place import Place
 from .statistics import Path, float_arrays, leaves, statistics_of
 from .table_fit import (

@@ -22,8 +22,7 @@ from ..files.evolution.column_names import ColumnNames
 from ..files.evolution.hints import parse_hints
 from ..files.evolution.type_growth import ddl_of, fitted, is_list, quoted, wider
 from .field_ids import finds_by_id
-from .partition_spec import SpecPartitioning, is_partitioned, paths_of
-from .partitioning import Partitioning
+from .partitioning import Partitioning, SpecPartitioning, is_partitioned, paths_of
 from .statistics import Path
 from .write_options import WriteOptions
 

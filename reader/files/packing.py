@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from ...checkpoint_meta.files.file_split import FileSplit
-from ..api import LeftOut, Report
-from ..budget import RemainingBudget
+from ..api import LeftOut, RemainingBudget, Report
 from .evolution.new_columns import NewColumnsSeen
 
 _ENOUGH_ROWS = 32_768

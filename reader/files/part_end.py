@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...checkpoint_meta.files.file_sample import sampled
 from ...checkpoint_meta.files.file_split import FileSplit, SampledFile
 from ...errors import ReplayError
-from ..budget import RemainingBudget
+from ..api import RemainingBudget
 from .formats.api import Decoded, FileFormat
 from .formats.archives import with_spans
 

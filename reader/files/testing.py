@@ -26,8 +26,14 @@ import pyarrow as pa
 from ...checkpoint_meta.documents.checkpoint import PartBudget
 from ...checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ...errors import FileChangedError, FileVanishedError, SluiceError, SplitReadError
-from ..api import ReaderContext, Report, SplitFinished, SplitReturned, SplitUnfinished
-from ..budget import RemainingBudget
+from ..api import (
+    ReaderContext,
+    RemainingBudget,
+    Report,
+    SplitFinished,
+    SplitReturned,
+    SplitUnfinished,
+)
 from .formats.api import FileFormat, Splittability
 from .formats.registry import make_format
 from .io.codecs import codec_of

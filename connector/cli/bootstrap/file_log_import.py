@@ -22,7 +22,7 @@ from ....checkpoint_meta.files.file_split import FileVersion
 from ....checkpoint_meta.storage.urls import Location, hadoop_path, written_path
 from ....enumerator.coordinator.restore import RestoredState
 from ....enumerator.files.discovery.tree_discovery import all_files
-from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
+from ....enumerator.files.ledger_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.offline_state import OfflineState, offline_state
 from ....errors import OptionError
 from ...options.model import SluiceOptions, parse_options

@@ -26,7 +26,7 @@ from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.files.file_columns import numbers_in
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.written_batches import forked_from, newest_written
-from ....enumerator.files.offline_source import OfflineEnumerator, OfflineFileSource
+from ....enumerator.files.ledger_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.offline_state import OfflineState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError

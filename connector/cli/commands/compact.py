@@ -15,7 +15,7 @@ from ....checkpoint_meta.history import CheckpointHistory
 from ....checkpoint_meta.storage.units import parse_milliseconds
 from ....checkpoint_meta.stores.contract import StateStore, in_parallel
 from ....enumerator.coordinator.start_position import COMPACTION
-from ....enumerator.files.offline_source import OfflineFileSource
+from ....enumerator.files.ledger_source import OfflineFileSource
 from ....enumerator.offline.offline_state import Compaction, OfflineClaim
 from ....errors import OptionError, StateError
 from ....reader.files.io.cut_places import FOLDER

@@ -9,11 +9,17 @@ nothing was read of the first, it is read instead.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from hashlib import blake2b
 from itertools import compress
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
+from ....checkpoint_meta.storage.contract import Storage
+from ....checkpoint_meta.storage.open_storage import open_storage
+from ....checkpoint_meta.storage.storage_errors import patiently
 from .pending import PendingRanges
 from .seen_files import SeenFiles
 
@@ -136,3 +142,33 @@ class KnownContents:
             # Also of what an earlier incarnation has assigned.
             self._in_doubt = False
             self._is_news = True
+
+
+def digests(storage_options: Mapping[str, Any], files: Sequence[FileVersion]) -> list[str]:
+    """The content of each file as it is now, as a `Digest`.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    with ThreadPoolExecutor(min(Storage.requests, len(files) or 1)) as pool:
+        try:
+            return list(pool.map(partial(_digest, storage_options), files))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _digest(storage_options: Mapping[str, Any], file: FileVersion) -> str:
+    try:
+        return patiently(partial(_read, *open_storage(file.path, storage_options)))
+    except FileNotFoundError:
+        # The options of reading say what that means.
+        return ""
+
+
+def _read(storage: Storage, name: str) -> str:
+    # Nobody can make another file with the same digest, which would keep this one out of the table.
+    digest = blake2b(digest_size=16)
+    for part in storage.parts(name):
+        digest.update(part)
+    return digest.hexdigest()

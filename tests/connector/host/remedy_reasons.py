@@ -71,9 +71,9 @@ REASONS: Mapping[str, str] = {
         "acknowledgement.py*3 part_end.py"
     ),
     "files of writers that are not here, and other packages: tests of formats meet it": (
-        "blocks.py calendar_rebase.py*2 file_version.py formats/api.py in_place.py "
-        "orc/format.py*2 parquet/format.py partition_spec.py*2 place.py reader.py row_filter.py "
-        "split_content.py table_fit.py whole_records.py"
+        "blocks.py calendar_rebase.py*2 file_version.py*2 formats/api.py in_place.py "
+        "orc/format.py*2 parquet/format.py partitioning.py*2 place.py reader.py row_filter.py "
+        "split_content.py table_fit.py"
     ),
     "tables that others have changed: tests/tables has each, and the batch is added later": (
         "batch_order.py*2 compaction.py delta_removal.py delta_table.py*3 iceberg_files.py*2 "

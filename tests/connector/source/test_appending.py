@@ -36,7 +36,7 @@ def test_whole_lines_are_read_once_however_the_file_grows(
     tmp_path, monkeypatch, separator, options
 ):
     # Separators are found across the pieces in which a file is searched.
-    monkeypatch.setattr("pyspark_sluice.reader.files.io.whole_records._STEP", 2)
+    monkeypatch.setattr("pyspark_sluice.reader.files.io.file_version._STEP", 2)
     query = Query(tmp_path, fileFormat="text", **options)
     log = tmp_path / "app.log"
     pieces = ["one", separator, "tw", "o" + separator + "three", separator + "fo", "", "ur"]

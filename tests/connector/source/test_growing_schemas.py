@@ -26,10 +26,10 @@ from pyspark_sluice.reader.api import (
     PartEnded,
     ReaderEvent,
     ReceivedEvent,
+    RemainingBudget,
     SplitFinished,
     SplitUnfinished,
 )
-from pyspark_sluice.reader.budget import RemainingBudget
 from pyspark_sluice.reader.files.testing import CONTEXT, cut, whole
 from pyspark_sluice.tests.reader.files.formats.packers import PACKERS
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.spark.stream_reader import StartTrackingReader
 from pyspark_sluice.connector.views.state_view import StateView
-from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
+from pyspark_sluice.enumerator.files.ledger_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.offline_state import state_after
 from pyspark_sluice.enumerator.settings import StartingState
 from pyspark_sluice.errors import OptionError

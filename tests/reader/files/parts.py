@@ -7,8 +7,7 @@ import random
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
-from pyspark_sluice.reader.api import PartEnded, ReaderContext, SplitUnfinished
-from pyspark_sluice.reader.budget import RemainingBudget
+from pyspark_sluice.reader.api import PartEnded, ReaderContext, RemainingBudget, SplitUnfinished
 from pyspark_sluice.reader.files.testing import FileFormatSuite, read
 
 

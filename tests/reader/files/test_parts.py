@@ -13,8 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
-from pyspark_sluice.reader.api import LeftOut, ReaderContext, SplitFinished, SplitUnfinished
-from pyspark_sluice.reader.budget import RemainingBudget
+from pyspark_sluice.reader.api import (
+    LeftOut,
+    ReaderContext,
+    RemainingBudget,
+    SplitFinished,
+    SplitUnfinished,
+)
 from pyspark_sluice.reader.files.formats.avro.format import _Blocks
 from pyspark_sluice.reader.files.formats.csv.format import CsvFormat
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat

@@ -42,7 +42,8 @@ from .schema_elements import schema_elements
 class ParquetFormat(BlockFormat):
     """Parquet files; the footer says where row groups begin and how many rows they have.
 
-    INT96 timestamps are shown in microseconds, as Spark does, and read as bytes; see `int96.py`.
+    INT96 timestamps are shown in microseconds, as Spark does, and read as bytes: see
+    `logical_types.py`.
     """
 
     counts_rows = True

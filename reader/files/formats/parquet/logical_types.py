@@ -3,6 +3,11 @@
 Spark infers types from annotations, and from its own schema in footers that it wrote. Arrow shows
 some of them as the storage below. For others it refuses the whole file: then it gets a footer
 without these annotations.
+
+INT96 timestamps are read as Spark reads them, from their twelve bytes. Arrow takes the day 0 for
+the filling of nulls, and days and nanoseconds as unsigned, so that values at the edges would come
+out as other ones without a word. So it is shown a footer in which these columns are of twelve bytes
+each, as they are in the file: eight of nanoseconds, four of the day.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,17 +25,20 @@ from ...evolution.column_names import ColumnNames
 from ...evolution.file_types import ForeignType, with_collations
 from ...evolution.type_growth import SPARK_TYPES, holds, noted_type, retyped
 from ...values.map_nested import UUID, Change, Path, changes_of, leaves_of
-from . import int96 as int96s
+from ...values.rows import in_place_of
 from .schema_elements import (
     BYTE_ARRAY,
     CONVERTED,
     FIXED_BYTES,
+    INT96,
+    LENGTH,
     LOGICAL,
     REPETITION,
     REQUIRED,
     TYPE,
     Element,
     Fields,
+    number,
     schema_elements,
     with_elements,
 )
@@ -117,8 +126,8 @@ class LogicalTypes:
             self.types[path] = kind
 
     def with_int96_as_bytes(self, footer: bytes) -> pq.FileMetaData:
-        """Return what Arrow makes of the footer if INT96 is twelve bytes; see `int96.py`."""
-        return self._unsupported.metadata(footer, int96s.as_bytes)
+        """Return what Arrow makes of the footer if INT96 is twelve bytes."""
+        return self._unsupported.metadata(footer, _int96_as_bytes)
 
     def inferred(self, elements: list[Element]) -> pa.Schema:
         """Return the schema with the types that Spark infers; `elements` are the footer's."""
@@ -142,7 +151,7 @@ class LogicalTypes:
     def changes(self, schema: pa.Schema) -> dict[Path, Change]:
         """Return the changes of leaves whose values Arrow decodes in another type."""
         kinds = dict(self._leaves)
-        changes: dict[Path, Change] = dict.fromkeys(self.int96, int96s.timestamps)
+        changes: dict[Path, Change] = dict.fromkeys(self.int96, _int96_timestamps)
         for path, kind in self._needed(schema):
             if kind == UUID and kinds[path] != UUID:
                 changes[path] = lambda array: pa.ExtensionArray.from_storage(UUID, array)
@@ -252,3 +261,29 @@ def unsupported_in(footer: bytes) -> Unsupported:
 def _is_plain_bytes(element: Element) -> bool:
     has_annotation = element.logical or element.values.get(CONVERTED) is not None
     return element.values.get(TYPE) == FIXED_BYTES and not has_annotation
+
+
+_DAY = 86_400_000_000
+_JULIAN_DAY_OF_1970 = np.int32(2_440_588)
+_PARTS = np.dtype([("nanoseconds", "<i8"), ("day", "<i4")])
+
+
+def _int96_as_bytes(fields: Fields) -> Fields:
+    """Return the fields of an element that are not INT96, but twelve bytes."""
+    if fields.get(TYPE) != number(INT96):
+        return fields
+    return fields | {TYPE: number(FIXED_BYTES), LENGTH: number(_PARTS.itemsize)}
+
+
+def _int96_timestamps(array: pa.FixedSizeBinaryArray) -> pa.TimestampArray:
+    """Return the instants, with Spark's arithmetic: it wraps around, and cuts towards zero."""
+    data = array.buffers()[1]
+    parts: Any = np.frombuffer(data, _PARTS, len(array), array.offset * _PARTS.itemsize)
+    nanoseconds = parts["nanoseconds"].astype(np.int64)
+    microseconds = nanoseconds // 1000
+    if nanoseconds.size and nanoseconds.min() < 0:
+        # Spark's division cuts towards zero, numpy's goes down.
+        microseconds += (nanoseconds < 0) & (nanoseconds % 1000 != 0)
+    # In 32 bits, as Spark subtracts them.
+    days = parts["day"] - _JULIAN_DAY_OF_1970
+    return in_place_of(array, days.astype(np.int64) * _DAY + microseconds, pa.timestamp("us"))

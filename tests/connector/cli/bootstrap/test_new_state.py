@@ -26,7 +26,7 @@ from pyspark_sluice.connector.cli.bootstrap.new_state import Target, write_seed
 from pyspark_sluice.connector.cli.verification import verified
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import RestoredState
-from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
+from pyspark_sluice.enumerator.files.ledger_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.offline_state import offline_state
 from pyspark_sluice.errors import FencedError, OptionError, StateError
 from pyspark_sluice.reader.files.io.cut_places import object_of

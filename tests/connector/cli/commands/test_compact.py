@@ -23,7 +23,7 @@ from pyspark_sluice.connector.cli.verification import verified
 from pyspark_sluice.connector.views.files_as_of import FilesAsOf
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import restore
-from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
+from pyspark_sluice.enumerator.files.ledger_source import OfflineFileSource
 from pyspark_sluice.enumerator.offline.offline_state import Compaction, OfflineClaim
 from pyspark_sluice.errors import FencedError
 from pyspark_sluice.tests.connector.queries import Query, carried_out, drained, in_memory

@@ -27,7 +27,7 @@ from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.verification import Verification, verified
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.enumerator.coordinator.restore import restore
-from pyspark_sluice.enumerator.files.offline_source import OfflineFileSource
+from pyspark_sluice.enumerator.files.ledger_source import OfflineFileSource
 from pyspark_sluice.errors import SluiceError
 from pyspark_sluice.tests.connector.cli.command_line import run
 from pyspark_sluice.tests.connector.host.query import keywords

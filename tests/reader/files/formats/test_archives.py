@@ -22,8 +22,7 @@ from pyspark_sluice.checkpoint_meta.documents.checkpoint import PartBudget
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.schemas import schema_without_one_given
 from pyspark_sluice.errors import MalformedDataError, OptionError
-from pyspark_sluice.reader.api import LeftOut, ReaderContext
-from pyspark_sluice.reader.budget import RemainingBudget
+from pyspark_sluice.reader.api import LeftOut, ReaderContext, RemainingBudget
 from pyspark_sluice.reader.files.formats.json.format import JsonFormat
 from pyspark_sluice.reader.files.io import archives
 from pyspark_sluice.reader.files.io.source_file import AsFile

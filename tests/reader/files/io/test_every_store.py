@@ -20,7 +20,7 @@ from pyspark_sluice.checkpoint_meta.storage import storage_errors
 from pyspark_sluice.connector.options.model import parse_options
 from pyspark_sluice.connector.source.discovery import make_listing
 from pyspark_sluice.errors import FileChangedError, FileVanishedError, OptionError, SplitReadError
-from pyspark_sluice.reader.budget import RemainingBudget
+from pyspark_sluice.reader.api import RemainingBudget
 from pyspark_sluice.reader.files.io.compressed import gzip as points_of_gzip
 from pyspark_sluice.reader.files.io.source_file import SourceFile, contents
 from pyspark_sluice.reader.files.options import ReaderOptions
