@@ -211,7 +211,8 @@ def _lines_without_a_separator(d: Difference) -> bool:
 
 
 def _others_in_malformed_records(d: Difference) -> bool:
-    if d.mode != "PERMISSIVE" or "encoding" not in d.group.options:
+    may_lose = "encoding" in d.group.options or "binary" in str(d.group.schema)
+    if d.mode != "PERMISSIVE" or not may_lose:
         return False
     differ = _differing_rows(d)
     return bool(differ) and all(
@@ -372,7 +373,7 @@ DOCUMENTED = (
     Documented("json", "JSON lines with an `encoding`", _lines_without_a_separator),
     Documented("json", "`allowNumericLeadingZeros`", _refused_spelling),
     Documented("json", "JSON: a record that is not JSON", _not_json),
-    Documented("json", "JSON with `encoding`: other columns", _others_in_malformed_records),
+    Documented("json", "JSON: other columns of a malformed", _others_in_malformed_records),
     Documented("json", "JSON: half of a surrogate pair", _half_a_pair),
     Documented("csv json", "lines in UTF-16 and UTF-32", _wide_lines),
     Documented("text", "`text` with `encoding`", _encoded_text),

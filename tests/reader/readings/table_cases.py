@@ -134,13 +134,12 @@ CASES = (
         "JSON lines with an `encoding`", b'{"a":1}\n', REFUSED, [(1, None)], encoding="ISO-8859-1"
     ),
     Case(
-        "JSON with `encoding`: other columns",
+        "JSON: other columns of a malformed",
         "json",
-        {"a": pa.struct([("b", pa.list_(pa.struct([("c", pa.float64())])))])},
-        b'{"a":{"b":[{"":L}\n',
-        [({"b": None}, '{"a":{"b":[{"":L}')],
-        [(None, '{"a":{"b":[{"":L}')],
-        {"encoding": "utf-8"},
+        {"a": INT, "b": pa.binary()},
+        '{"a":1,"b":"Zg=="}\n{"a":2,"b":"Zé=="}\n{"a":3,"b":"Z!=="}\n'.encode(),
+        [(1, "f", None), (None, None, '{"a":2,"b":"Zé=="}'), (3, None, '{"a":3,"b":"Z!=="}')],
+        [(1, "f", None), (2, None, '{"a":2,"b":"Zé=="}'), (3, None, '{"a":3,"b":"Z!=="}')],
     ),
     _text(
         "lines in UTF-16 and UTF-32",
