@@ -131,7 +131,8 @@ class RemainingBudget:
         self._clock = clock
         self.seconds = limits.seconds
         self._end = None if limits.seconds is None else clock() + limits.seconds
-        self._has_begun = False
+        self.has_begun = False
+        """True once a record was read."""
         self._rows_read = self._records_read = 0
 
     def take(self, rows: int, stored: int = 0, records: int | None = None) -> None:
@@ -139,7 +140,7 @@ class RemainingBudget:
 
         `records` is the number of records that these rows were filtered from.
         """
-        self._has_begun = True
+        self.has_begun = True
         self._rows_read += rows
         self._records_read += rows if records is None else records
         self.rows = None if self.rows is None else self.rows - rows
@@ -170,14 +171,9 @@ class RemainingBudget:
         return max(1, self.rows * self._records_read * 9 // (self._rows_read * 10))
 
     @property
-    def has_begun(self) -> bool:
-        """True once a record was read."""
-        return self._has_begun
-
-    @property
     def is_spent(self) -> bool:
         """True if the part ends at the next record border."""
-        if not (self.is_limited and self._has_begun):
+        if not (self.is_limited and self.has_begun):
             return False
         is_late = self._end is not None and self._clock() >= self._end
         return (

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from ..checkpoint_meta.documents.written_file import FileName
 from ..checkpoint_meta.files.file_split import FileVersion
-from ..checkpoint_meta.storage.contract import Storage
+from ..checkpoint_meta.storage.contract import at_once
 from ..checkpoint_meta.storage.open_storage import open_storage
 from ..errors import FileVanishedError
 from ..reader.files.io.source_file import SourceFile
@@ -100,8 +100,7 @@ class RowsOfQuery:
             except FileVanishedError:
                 return None
 
-        with ThreadPoolExecutor(Storage.requests) as pool:
-            counts = list(zip(paths, pool.map(count, paths), strict=True))
+        counts = list(zip(paths, at_once(count, paths), strict=True))
         gone = tuple(path for path, rows in counts if rows is None)
         own = [rows or 0 for path, rows in counts if _lineage_of(path) in lineages]
         return cls(sum(own), len(paths) - len(own), has_deletes, gone)

@@ -10,16 +10,20 @@ import contextlib
 import errno
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import compress
 from mmap import ACCESS_READ, mmap
-from typing import IO, Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import IO, Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
 from typing_extensions import override
 
 from .storage_errors import BeyondTheEnd, patiently
+
+ItemT = TypeVar("ItemT")
+AnswerT = TypeVar("AnswerT")
 
 Data: TypeAlias = bytes | mmap
 """Content of a new file: in memory, or in a file of this machine."""
@@ -429,3 +433,16 @@ def copy_by_draft(storage: Storage, name: str, target: str, etag: str) -> None:
         draft.publish()
     finally:
         draft.discard()
+
+
+def at_once(ask: Callable[[ItemT], AnswerT], items: Sequence[ItemT]) -> list[AnswerT]:
+    """`ask` of each item, in their order; as many requests as are worth having under way at once.
+
+    The first error is raised; what was not begun by then is not asked.
+    """
+    with ThreadPoolExecutor(min(Storage.requests, len(items) or 1)) as pool:
+        try:
+            return list(pool.map(ask, items))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

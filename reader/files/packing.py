@@ -111,6 +111,20 @@ def runs(
         yield run
 
 
+def fitting_files(first: int | None, left: int | None, read: int) -> int:
+    """Return how many small files to parse together, by the rows of those that were read.
+
+    Args:
+        first: rows that there was room for before them; None without a limit on rows.
+        left: rows that there is room for now.
+        read: how many files there were.
+    """
+    if first is None or left is None:
+        return RUN_FILES
+    # A run that has too many rows is parsed for nothing.
+    return left * read // max(1, first - left) + 1 if read else FIRST_FILES
+
+
 class _Pace:
     """The number of small files that are read at once, by the rows of those before."""
 
@@ -124,12 +138,8 @@ class _Pace:
     @property
     def files(self) -> int:
         """The most files of the next run."""
-        left, most = self._budget.rows, RUN_FILES
+        most = fitting_files(self._first, self._budget.rows, self._files)
         if self._budget.seconds is not None:
             most = FIRST_FILES
-        elif left is not None and self._first is not None:
-            # A run that has too many rows is parsed for nothing.
-            rows = max(1, self._first - left)
-            most = left * self._files // rows + 1 if self._files else FIRST_FILES
         files = RUN_FILES if self._budget.files is None else self._budget.files
         return max(1, min(most, files, RUN_FILES))

@@ -82,6 +82,9 @@ class _Pool:
     def __exit__(self, *_: object) -> None:
         return
 
+    def shutdown(self, *_: object, **__: object) -> None:
+        return
+
 
 class _Words:
     """Random words, out of the seed."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion, growing_mark
-from ....checkpoint_meta.storage.contract import Storage
+from ....checkpoint_meta.storage.contract import at_once
 from ....checkpoint_meta.storage.open_storage import open_storage
 from ....enumerator.files.cleaning.places import present_version
 from ....enumerator.files.ledger.byte_ranges import byte_ranges_of
@@ -101,8 +100,7 @@ def _present(
             ) from error
 
     # A request for each file, which mostly waits.
-    with ThreadPoolExecutor(Storage.requests) as pool:
-        return dict(zip(files, pool.map(present, files), strict=True))
+    return dict(zip(files, at_once(present, files), strict=True))
 
 
 def _some(paths: Sequence[str]) -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +18,7 @@ from ....checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity
 from ....checkpoint_meta.documents.heartbeat import boot_id
 from ....checkpoint_meta.documents.listing_record import ListingRecord, newest_listing
 from ....checkpoint_meta.files.file_split import FileVersion
-from ....checkpoint_meta.storage.contract import FileStatus, Storage
+from ....checkpoint_meta.storage.contract import FileStatus, at_once
 from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.storage_errors import MissingBucket, patiently
 from ....checkpoint_meta.storage.urls import LoadedPath
@@ -200,8 +198,8 @@ class TreeDiscovery(Discovery):
     @override
     def are_gone(self, paths: Sequence[str]) -> Sequence[str]:
         below = [path for path in paths if path.startswith(tuple(self._counts))]
-        with ThreadPoolExecutor(Storage.requests) as pool:
-            gone = list(compress(below, pool.map(self._is_gone, below)))
+        statuses = at_once(self._status, below)
+        gone = [path for path, status in zip(below, statuses, strict=True) if status is None]
         for prefix, count in self._counts.items():
             lost = [path for path in gone if path.startswith(prefix)]
             if lost and not count:
@@ -215,9 +213,6 @@ class TreeDiscovery(Discovery):
                     "onDelete until there are files again.",
                 )
         return gone
-
-    def _is_gone(self, path: str) -> bool:
-        return self._status(path) is None
 
     def _status(self, path: str) -> FileStatus | None:
         storage, _ = open_storage(path, self.storage_options)
@@ -236,8 +231,7 @@ class TreeDiscovery(Discovery):
 
     @override
     def look_into(self, directories: Sequence[str], ledger: KnownFiles) -> Sequence[Contents]:
-        with ThreadPoolExecutor(Storage.requests) as pool:
-            return list(pool.map(partial(self._contents, ledger=ledger), directories))
+        return at_once(partial(self._contents, ledger=ledger), directories)
 
     def _contents(self, directory: str, ledger: KnownFiles) -> Contents:
         # The marker first: what is written after it is newer.

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import blake2b
 from itertools import compress
 from typing import Any, TypeAlias
 
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
-from ....checkpoint_meta.storage.contract import Storage
+from ....checkpoint_meta.storage.contract import Storage, at_once
 from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.storage_errors import patiently
 from .pending import PendingRanges
@@ -150,12 +149,7 @@ def digests(storage_options: Mapping[str, Any], files: Sequence[FileVersion]) ->
     Raises:
         OSError: one cannot be read.
     """
-    with ThreadPoolExecutor(min(Storage.requests, len(files) or 1)) as pool:
-        try:
-            return list(pool.map(partial(_digest, storage_options), files))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    return at_once(partial(_digest, storage_options), files)
 
 
 def _digest(storage_options: Mapping[str, Any], file: FileVersion) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from typing_extensions import override
 
 from ....checkpoint_meta.files.file_columns import TIMES, splits_in
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
-from ....checkpoint_meta.storage.contract import Storage
+from ....checkpoint_meta.storage.contract import at_once
 from ..discovery.selection.event_times import FileTimes
 
 ReadTimes: TypeAlias = Callable[[FileVersion], tuple[int, int] | None]
@@ -55,20 +54,12 @@ class StatisticsTimes(FileTimes):
 
     def learn(self, splits: Sequence[FileSplit]) -> None:
         """Read the times of the files of `splits`, some of them at the same time."""
-        files = {split.file for split in splits}
-        if len(files) < 2:
-            for file in files:
-                self._learn_one(file)
-            return
-        with ThreadPoolExecutor(min(Storage.requests, len(files))) as pool:
-            try:
-                for _ in pool.map(self._learn_one, files):
-                    pass
-            except BaseException:
-                # The query fails with the first error: thousands of footers need not be read
-                # before.
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        files = list({split.file for split in splits})
+        if len(files) > 1:
+            # The query fails with the first error: thousands of footers need not be read before.
+            at_once(self._learn_one, files)
+        elif files:
+            self._learn_one(files[0])
 
     def _learn_one(self, file: FileVersion) -> int:
         times_of_file = self._read(file)

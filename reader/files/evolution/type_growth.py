@@ -188,10 +188,9 @@ def fitted(kind: pa.DataType) -> pa.DataType:
 
 
 def _fitted_leaf(kind: pa.DataType) -> pa.DataType:
-    if kind in (pa.string(), pa.large_string(), pa.string_view()):
+    if kind in _TEXTS:
         return pa.string()
-    is_bytes = kind in (pa.binary(), pa.large_binary(), pa.binary_view())
-    if is_bytes or _types.is_fixed_size_binary(kind):
+    if kind in _BYTES or _types.is_fixed_size_binary(kind):
         return pa.binary()
     if _types.is_date(kind):
         return pa.date32()

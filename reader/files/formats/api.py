@@ -46,18 +46,19 @@ class Block:
     """Rows in this block; -1 if the metadata does not contain the number: see `counts_rows`."""
 
 
-def contiguous(starts: Sequence[int], rows: Sequence[int], size: int) -> list[Block]:
-    """Blocks without gaps from where blocks begin on disk.
+def contiguous(blocks: Sequence[tuple[int, int]], size: int) -> list[Block]:
+    """Blocks without gaps from where blocks begin on disk, each with its number of rows.
 
     Where the starts are no boundaries (none at all, out of order, beyond the file) the whole file
     is one block: a file that is odd is read whole rather than cut wrongly.
     """
     # The first block begins at 0 and the last one ends with the file, so headers and footers belong
     # to one.
-    boundaries = [0, *starts[1:], size]
-    if len(starts) < 2 or any(a >= b for a, b in pairwise(boundaries)):
+    boundaries = [0, *(start for start, _ in blocks[1:]), size]
+    rows = [count for _, count in blocks]
+    if len(blocks) < 2 or any(a >= b for a, b in pairwise(boundaries)):
         return [Block(0, size, -1 if min(rows, default=0) < 0 else sum(rows))]
-    return [Block(boundaries[i], boundaries[i + 1], rows[i]) for i in range(len(starts))]
+    return [Block(*ends, count) for ends, count in zip(pairwise(boundaries), rows, strict=True)]
 
 
 class TimeSpan(NamedTuple):

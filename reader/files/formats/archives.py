@@ -20,7 +20,7 @@ from ..evolution.new_columns import NewColumnsSeen
 from ..io.archives import Member, is_zip, members, reads_members
 from ..io.file_kinds import another_kind
 from ..options import ReaderOptions
-from ..packing import FIRST_FILES, RUN_BYTES, RUN_FILES, SMALL_FILE
+from ..packing import RUN_BYTES, RUN_FILES, SMALL_FILE, fitting_files
 from .api import Decoded, FileFormat, FormatContext, Splittability, TimeSpan
 from .records.record_format import asks_row_index, rows_before
 from .registry import format_class
@@ -212,11 +212,7 @@ class _Run:
     def _next_length(self) -> int:
         left, files = self._context.records_left(), self._context.files_left()
         most = RUN_FILES if files is None else files + 1
-        if left is None or self._first is None:
-            return most
-        # What has too many rows is parsed for nothing.
-        rows = max(1, self._first - left)
-        return min(most, left * self._passed // rows + 1 if self._passed else FIRST_FILES)
+        return min(most, fitting_files(self._first, left, self._passed))
 
 
 def _announced(member: Member, at: int) -> Decoded:

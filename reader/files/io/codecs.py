@@ -54,33 +54,15 @@ def codec_of(path: str, option: Compression) -> Compression:
     return CODEC_SUFFIXES.get(path[path.rfind(".") :].lower(), Compression.NONE)
 
 
-class Readable(Protocol):
-    """A stream of bytes."""
+class Stream(Protocol):
+    """The content of compressed bytes."""
 
     def read(self, count: int) -> bytes:
         """At most `count` bytes; none only at the end."""
 
-
-class Stream(Readable, Protocol):
-    """The content of compressed bytes."""
-
     @property
     def position(self) -> int:
         """Compressed bytes that the decoder has taken in; what it gave out may be behind."""
-
-
-class Decoder(Protocol):
-    """A decoder of one stream, as those of the standard library are."""
-
-    eof: bool
-    unused_data: bytes
-
-    @property
-    def needs_input(self) -> bool:
-        """True if nothing can come without more bytes."""
-
-    def decompress(self, data: bytes, count: int) -> bytes:
-        """At most `count` bytes of content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +162,7 @@ class _TruncatedFile:
 
 
 def _blocks(
-    codec: Compression, raw: _FileStream, head: bytes, begun: tuple[Decoder, bytes] | None
+    codec: Compression, raw: _FileStream, head: bytes, begun: tuple[_FromAccessPoint, bytes] | None
 ) -> Iterator[bytes]:
     if begun is not None:
         return _members(raw, _MEMBERS[codec], *begun)
@@ -234,7 +216,7 @@ _MEMBERS: dict[Compression, Callable[[], Any]] = {
 
 
 def _members(
-    raw: _FileStream, start: Callable[[], Any], decoder: Decoder | None = None, rest: bytes = b""
+    raw: _FileStream, start: Callable[[], Any], decoder: Any = None, rest: bytes = b""
 ) -> Iterator[bytes]:
     """One or several compressed streams in a row, through decoders of the standard library's kind.
 

@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from pyarrow import ipc
 from typing_extensions import override
 
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
-from ....checkpoint_meta.storage.contract import Storage
+from ....checkpoint_meta.storage.contract import at_once
 
 if TYPE_CHECKING:
     from ....checkpoint_meta.stores.contract import StateStore
@@ -128,8 +127,7 @@ def take_over(old: StateStore, new: StateStore) -> None:
         with contextlib.suppress(FileExistsError):
             new.publish(f"{FOLDER}/{leaf}", old.read(f"{FOLDER}/{leaf}"))
 
-    with ThreadPoolExecutor(Storage.requests) as pool:
-        list(pool.map(copy, missing))
+    at_once(copy, missing)
 
 
 def object_of(file: FileVersion) -> str:

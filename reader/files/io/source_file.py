@@ -11,7 +11,6 @@ import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
@@ -19,7 +18,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from ....checkpoint_meta.files.file_split import FileVersion, growing_mark
-from ....checkpoint_meta.storage.contract import PART, FileStatus, Storage
+from ....checkpoint_meta.storage.contract import PART, FileStatus, at_once
 from ....checkpoint_meta.storage.open_storage import open_storage
 from ....checkpoint_meta.storage.storage_errors import AnotherVersion, BeyondTheEnd, patiently
 from ....checkpoint_meta.storage.urls import is_local, local_name
@@ -198,8 +197,7 @@ def contents(files: Sequence[FileVersion], storage: Mapping[str, Any]) -> list[b
     # Local files gain nothing from threads; remote ones spend their time waiting.
     if len(sources) == 1 or sources[0].is_local:
         return [source.content() for source in sources]
-    with ThreadPoolExecutor(min(Storage.requests, len(sources))) as pool:
-        return list(pool.map(SourceFile.content, sources))
+    return at_once(SourceFile.content, sources)
 
 
 def _descriptor(file: FileVersion) -> int:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....errors import SplitReadError, is_installed
 from ..options import Compression, ReaderOptions
-from .codecs import Content, Readable, StoredFile
+from .codecs import Content, StoredFile, Stream
 from .compressed import bzip2, gzip, zstd
 from .cut_places import NEAR_START_BYTES, CutPlaces
 from .request_sizer import RequestSizer
@@ -96,7 +96,7 @@ def _from_point(
         yield Content(_taken(stream, length), _taken(stream, None), position, stream=stream)
 
 
-def _taken(stream: Readable, length: int | None) -> Iterator[bytes]:
+def _taken(stream: Stream, length: int | None) -> Iterator[bytes]:
     while length is None or length:
         data = stream.read(_STEP if length is None else min(_STEP, length))
         if not data:

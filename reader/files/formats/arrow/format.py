@@ -43,14 +43,14 @@ class ArrowFormat(BlockFormat):
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         if not self._is_file(file, source):
             return [Block(0, file.size, stream_rows(source))]
-        return _layout(source, file.size)
+        return contiguous(record_batches(source), file.size)
 
     def _batches(self, split: FileSplit, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         if not self._is_file(split.file, source):
             if split.start == 0:
                 yield from self._stream(split.file, source)
             return
-        blocks = _layout(source, split.file.size)
+        blocks = contiguous(record_batches(source), split.file.size)
         dictionaries = 0
         for start in messages(source):
             message = message_at(source, start)
@@ -121,11 +121,6 @@ class ArrowFormat(BlockFormat):
         if first[:4] == b"FEA1":
             raise malformed(file, self.what, "Feather version 1, which Arrow no longer reads")
         return bool(first[:6] == MAGIC)
-
-
-def _layout(source: pa.NativeFile, size: int) -> list[Block]:
-    batches = record_batches(source)
-    return contiguous([start for start, _ in batches], [rows for _, rows in batches], size)
 
 
 MAGIC = b"ARROW1"

@@ -116,11 +116,8 @@ def encoded(number: int) -> bytes:
     return varint(zigzag(number))
 
 
-def first_block(source: pa.NativeFile, header: Header, start: int) -> int:
-    """Position of the first block that belongs to a split from `start`; the file's size if none.
-
-    The first block counts as beginning at byte 0, so that splits cover the file.
-    """
+def _first_block(source: pa.NativeFile, header: Header, start: int) -> int:
+    """Position of the first block that belongs to a split from `start`; the file's size if none."""
     if start == 0:
         return header.end
     # A block belongs to the split if its first byte does, so the marker before it may begin
@@ -139,18 +136,18 @@ def first_block(source: pa.NativeFile, header: Header, start: int) -> int:
 
 
 def raw_blocks(
-    source: pa.NativeFile, header: Header, at: int, end: int, *, with_data: bool = True
+    source: pa.NativeFile, header: Header, start: int, end: int, *, with_data: bool = True
 ) -> Iterator[RawBlock]:
-    """Yield the blocks that start from `at` (a block's start) to before `end`.
+    """Yield the blocks that belong to the split from `start` to `end`: those that start in it.
+
+    The first block counts as beginning at byte 0, so that splits cover the file.
 
     Raises:
         ValueError: a block does not end with the sync marker, or is cut short.
     """
-    size = source.size()
-    first = True
-    # The first block counts as beginning at byte 0, even if the split ends within the header.
-    while at < size and (first or at < end):
-        first = False
+    at, size = _first_block(source, header, start), source.size()
+    # The first one belongs to its split even if that ends within the header.
+    while at < size and (at < end or (start == 0 and at == header.end)):
         source.seek(at)
         # Two numbers of at most ten bytes each.
         head = source.read(20)

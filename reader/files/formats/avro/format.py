@@ -31,7 +31,7 @@ from ...values.map_nested import UUID, leaves_of, on_columns
 from ...values.rows import batch_of, gc_paused
 from ..api import NO_CONTEXT, Block, FormatContext, Splittability, contiguous
 from ..blocks import BlockFormat, malformed, reading
-from .container import MAGIC, Header, decompressor, encoded, first_block, raw_blocks, read_header
+from .container import MAGIC, Header, decompressor, encoded, raw_blocks, read_header
 from .plain_blocks import PlainBlocks, plain_schema
 from .schema import AvroSchema, Column, has_endless_arrays
 
@@ -72,18 +72,15 @@ class AvroFormat(BlockFormat):
 
     def _blocks(self, file: FileVersion, source: pa.NativeFile) -> Sequence[Block]:
         header = read_header(source)
-        blocks = list(raw_blocks(source, header, header.end, file.size, with_data=False))
-        return contiguous([b.start for b in blocks], [b.rows for b in blocks], file.size)
+        blocks = list(raw_blocks(source, header, 0, file.size, with_data=False))
+        return contiguous([(block.start, block.rows) for block in blocks], file.size)
 
     @override
     def _blocks_in(self, split: FileSplit) -> Iterator[Block]:
         # From the split's start on, and no further than asked: a file may have a million blocks.
         with reading(split.file, self.what), self._opened(split.file) as source:
             header = read_header(source)
-            at = first_block(source, header, split.start)
-            if at >= split.end and split.start > 0:
-                return
-            for block in raw_blocks(source, header, at, split.end, with_data=False):
+            for block in raw_blocks(source, header, split.start, split.end, with_data=False):
                 # The first block of a file begins where the file does.
                 start = 0 if block.start == header.end else block.start
                 yield Block(start, block.end, block.rows)
@@ -93,15 +90,11 @@ class AvroFormat(BlockFormat):
         expand = decompressor(header.codec)
         decoder = self._decoder(split.file, header)
         changes = rebase_functions(decoder.schema, header.notes, self.options, split.file.path)
-        at = first_block(source, header, split.start)
-        # No block begins in this split; one that spans all of it belongs to an earlier one.
-        if at >= split.end and split.start > 0:
-            return
         pending: list[tuple[int, bytes]] = []
         rows = size = 0
         most, limit = self.options.max_record_bytes, self.options.batch_bytes // 4
         behind = split.skip
-        for block in raw_blocks(source, header, at, split.end):
+        for block in raw_blocks(source, header, split.start, split.end):
             try:
                 data = expand(block.data, most)
             except ValueError as err:

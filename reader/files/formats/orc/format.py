@@ -259,7 +259,7 @@ def _read(reader: orc.ORCFile, stripe: int, columns: list[str], path: str) -> pa
 def _layout(tail: OrcTail | None, size: int) -> list[Block]:
     if tail is None:
         return [Block(0, size, 0)]  # It is refused when it is read: see `_stripes`.
-    return contiguous([s.offset for s in tail.stripes], [s.rows for s in tail.stripes], size)
+    return contiguous([(stripe.offset, stripe.rows) for stripe in tail.stripes], size)
 
 
 _BASE = 1_420_070_400

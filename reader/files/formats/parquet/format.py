@@ -219,7 +219,7 @@ def _name_column(parquet: pq.ParquetFile, group: int, paths: list[Path]) -> None
 
 
 def _layout(groups: Sequence[RowGroup], size: int) -> list[Block]:
-    return contiguous([group.start for group in groups], [group.rows for group in groups], size)
+    return contiguous([(group.start, group.rows) for group in groups], size)
 
 
 def _as_target(raw: bytes | None, kind: pa.DataType, target: pa.DataType) -> pa.Scalar | None:

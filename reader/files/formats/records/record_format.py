@@ -139,7 +139,7 @@ class RecordFormat(FileFormat):
             self.options,
             self.context.cut_places,
         )
-        return contiguous(places, [-1] * len(places), file.size)
+        return contiguous([(place, -1) for place in places], file.size)
 
     @property
     def spans_lines(self) -> bool:

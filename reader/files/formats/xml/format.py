@@ -104,7 +104,7 @@ class XmlFormat(FileFormat):
     def blocks(self, file: FileVersion) -> Sequence[Block]:
         """Stretches of whole records; reads all of the file, once."""
         places = starts(file, self.options, BLOCK_STEP)
-        return contiguous(places, [-1] * len(places), file.size)
+        return contiguous([(place, -1) for place in places], file.size)
 
     def decode(self, split: FileSplit) -> Iterator[Decoded]:
         """Yield the records that begin in `split`; see `FileFormat.decode`."""
