@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import TypeAlias
 
 from ..errors import StateCorruptError, StateMissingError
 from .documents.attachments import Attachments
@@ -17,6 +18,9 @@ from .documents.checkpoint_ref import (
 from .documents.layout import ABANDONED, INDEX, READERS, REREADS, base_object, checkpoint_object
 from .history import CheckpointHistory
 from .stores.contract import StateStore
+
+CommitsGo: TypeAlias = Callable[[Collection[CheckpointIdentity]], Collection[CheckpointIdentity]]
+"""Asked before reader commits of some checkpoints are deleted: whose may be."""
 
 
 class Retention:
@@ -36,14 +40,9 @@ class Retention:
         check_still_ours: Callable[[], None],
         attachments: Attachments,
         in_use: Callable[[], Collection[str]] = tuple,
-        commits_go: Callable[
-            [Collection[CheckpointIdentity]], Collection[CheckpointIdentity]
-        ] = list,
+        commits_go: CommitsGo = list,
     ) -> None:
-        """`in_use` names attachments that stay, whether anything refers to them or not.
-
-        `commits_go` is asked before reader commits of some checkpoints are deleted: whose may be.
-        """
+        """`in_use` names attachments that stay, whether anything refers to them or not."""
         self._commits_go = commits_go
         self._store = store
         self._history = history

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..checkpoint_meta.documents.attachments import Attachments
 from ..checkpoint_meta.documents.checkpoint import PartBudget
@@ -27,6 +27,9 @@ from .large_state import FrozenState
 SplitT = TypeVar("SplitT", bound=Split)
 StateT = TypeVar("StateT")
 ResultT = TypeVar("ResultT")
+
+Handler: TypeAlias = Callable[[ResultT | None, BaseException | None], None]
+"""Is given the result of a call, or what the call has raised."""
 
 
 class Journal:
@@ -182,10 +185,7 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
 
     @abstractmethod
     def call_async(
-        self,
-        call: Callable[[], ResultT],
-        handler: Callable[[ResultT | None, BaseException | None], None],
-        delay: float = 0.0,
+        self, call: Callable[[], ResultT], handler: Handler[ResultT], delay: float = 0.0
     ) -> None:
         """Run `call` on a worker thread after `delay` seconds, then `handler` under the lock.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from ..checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
+from ..checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from ..checkpoint_meta.documents.heartbeat import ParentProcess
+from ..checkpoint_meta.retention import CommitsGo
 from ..checkpoint_meta.stores.open_store import StateStore
 from .batch_budget import UNLIMITED, BatchLimits
 
@@ -81,9 +82,8 @@ class CoordinatorSettings:
     batches_may_be_unread: bool = True
     """False: that no reader ran in a batch is an error, for the sink has skipped it."""
 
-    commits_go: Callable[[Collection[CheckpointIdentity]], Collection[CheckpointIdentity]] = list
-    """Asked in the background before reader commits of old checkpoints are deleted: whose may be.
-    """
+    commits_go: CommitsGo = list
+    """Asked in the background before reader commits of old checkpoints are deleted."""
 
     query_without_batches: Callable[[], str] = lambda: ""
     """Spark's id of this query if Spark has written down none of its batches; empty if it has, or

@@ -9,13 +9,12 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from typing_extensions import override
 
+from .api import Handler, ResultT
 from .coordinator.threads import AsyncCalls, BoundedLock, failing
-
-ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class PendingCall:
     """A call that was asked for and not made yet."""
 
     call: Callable[[], Any]
-    handler: Callable[[Any, BaseException | None], None]
+    handler: Handler[Any]
     delay: float
 
     def make(self) -> None:
@@ -52,11 +51,7 @@ class HandCrankedCalls(AsyncCalls):
         self.writes: list[PendingCall] = []
 
     @override
-    def write(
-        self,
-        call: Callable[[], ResultT],
-        handler: Callable[[ResultT | None, BaseException | None], None],
-    ) -> None:
+    def write(self, call: Callable[[], ResultT], handler: Handler[ResultT]) -> None:
         self.writes.append(PendingCall(call, handler, 0.0))
         if not self.holds_writes:
             self.make_write(-1)
@@ -72,12 +67,7 @@ class HandCrankedCalls(AsyncCalls):
             call.make()
 
     @override
-    def call(
-        self,
-        call: Callable[[], ResultT],
-        handler: Callable[[ResultT | None, BaseException | None], None],
-        delay: float,
-    ) -> None:
+    def call(self, call: Callable[[], ResultT], handler: Handler[ResultT], delay: float) -> None:
         self.calls.append(PendingCall(call, handler, delay))
 
     @override

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import pyarrow as pa
 from typing_extensions import override
@@ -19,14 +19,12 @@ from ...checkpoint_meta.documents.reader_assignment import plain_json
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import ProtocolError
-from ..api import SplitEnumeratorContext, SplitT, StateT
+from ..api import Handler, ResultT, SplitEnumeratorContext, SplitT, StateT
 from ..source_api import EnumeratorSource, OpenState
 from .in_flight import CheckpointRecord, Stage
 from .returned_splits import ReturnedSplits
 from .subtask_gateway import Gateways
 from .threads import Threads
-
-ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
@@ -193,10 +191,7 @@ class CoordinatorContext(SplitEnumeratorContext[SplitT], Generic[SplitT]):
 
     @override
     def call_async(
-        self,
-        call: Callable[[], ResultT],
-        handler: Callable[[ResultT | None, BaseException | None], None],
-        delay: float = 0.0,
+        self, call: Callable[[], ResultT], handler: Handler[ResultT], delay: float = 0.0
     ) -> None:
         self._threads.calls.call(call, handler, delay)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from typing_extensions import override
 
@@ -39,13 +39,12 @@ from ...checkpoint_meta.documents.reader_assignment import (
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...errors import StateCorruptError, StateMissingError
+from ..api import StateT
 from ..large_state import StateDocument, WrittenState
 from ..settings import StartingState
 from ..source_api import EnumeratorSource
 from .acknowledgements import CommitCounter
 from .in_flight import continued_by
-
-StateT = TypeVar("StateT")
 
 
 @dataclass(frozen=True)

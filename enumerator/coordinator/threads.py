@@ -10,15 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
 
 from typing_extensions import override
 
 from ...checkpoint_meta.storage.storage_errors import alone
 from ...errors import WaitTimeoutError
-from ..api import Journal
-
-ResultT = TypeVar("ResultT")
+from ..api import Handler, Journal, ResultT
 
 
 class BoundedLock(threading.Condition):
@@ -54,12 +51,7 @@ class AsyncCalls:
         self._fail = fail
         self._stopped = threading.Event()
 
-    def call(
-        self,
-        call: Callable[[], ResultT],
-        handler: Callable[[ResultT | None, BaseException | None], None],
-        delay: float,
-    ) -> None:
+    def call(self, call: Callable[[], ResultT], handler: Handler[ResultT], delay: float) -> None:
         """`call` on a thread of its own after `delay` seconds, then `handler` under the lock."""
 
         def run() -> None:
@@ -81,11 +73,7 @@ class AsyncCalls:
 
         self._start("sluice-call", run)
 
-    def write(
-        self,
-        call: Callable[[], ResultT],
-        handler: Callable[[ResultT | None, BaseException | None], None],
-    ) -> None:
+    def write(self, call: Callable[[], ResultT], handler: Handler[ResultT]) -> None:
         """Like `call`, at once: a write to the state store, of which several may be under way."""
         self.call(call, handler, 0.0)
 

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any
 
 from typing_extensions import override
 
@@ -21,13 +21,11 @@ from ...checkpoint_meta.documents.attachments import Attachment, Attachments
 from ...checkpoint_meta.documents.hybrid_split import HybridSplit, HybridSplitSerializer, part_name
 from ...checkpoint_meta.documents.serializer import VersionedSerializer
 from ...errors import OptionError, ProtocolError
-from ..api import SplitEnumerator, SplitEnumeratorContext
+from ..api import Handler, ResultT, SplitEnumerator, SplitEnumeratorContext
 from ..batch_budget import BatchBudget
 from ..large_state import FrozenState, StateDocument
 from ..source_api import EnumeratorSource, OpenState
 from .state import FrozenPart, HybridState, HybridStateSerializer, PartChain
-
-ResultT = TypeVar("ResultT")
 
 
 def same_of(path: str) -> Any:
@@ -86,10 +84,7 @@ class PartContext(SplitEnumeratorContext[Any]):
 
     @override
     def call_async(
-        self,
-        call: Callable[[], ResultT],
-        handler: Callable[[ResultT | None, BaseException | None], None],
-        delay: float = 0.0,
+        self, call: Callable[[], ResultT], handler: Handler[ResultT], delay: float = 0.0
     ) -> None:
         def handle(result: ResultT | None, error: BaseException | None) -> None:
             if not self._is_closed:

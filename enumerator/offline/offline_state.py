@@ -9,7 +9,7 @@ written nothing that counts.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, Generic
@@ -36,7 +36,7 @@ from ...checkpoint_meta.documents.epochs import (
 )
 from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
-from ...checkpoint_meta.retention import Retention
+from ...checkpoint_meta.retention import CommitsGo, Retention
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import StateError, StateMissingError
 from ..api import SplitEnumerator, SplitT, StateT
@@ -209,11 +209,8 @@ class Compaction:
         self,
         claim: OfflineClaim,
         source: EnumeratorSource[Any, Any],
-        commits_go: Callable[
-            [Collection[CheckpointIdentity]], Collection[CheckpointIdentity]
-        ] = list,
+        commits_go: CommitsGo = list,
     ) -> None:
-        """`commits_go` is as for `Retention`."""
         self._commits_go = commits_go
         self._store = claim.store
         self._source = source
