@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ...errors import StateCorruptError, StateVersionError
 from .attachments import Attachment
 from .checkpoint_ref import CHECKSUM_DIGITS, CheckpointIdentity, CheckpointRef
+from .serializer import to_ipc
 from .visibility_check import VisibilityCheck
 
 FORMAT_VERSION: Final = 1
@@ -284,20 +286,15 @@ class Checkpoint:
             ],
             metadata={_KEY: text.encode()},
         )
-        sink = pa.BufferOutputStream()
+        # Each batch is of one section and one reader, so that its first row says what all of it is.
+        sections = chain(
+            (_section("assigned", n, s.to_struct_array(), state_type, 2) for n, s in self.assigned),
+            (_section("state", None, s.to_struct_array(), split_type, 3) for s in self.state),
+        )
+        batches = (pa.record_batch(columns, schema=schema) for columns in sections)
         # Most files are small, with many small columns: zstd sets up for each of them again, and
         # takes twenty times as long.
-        options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-        with pa.ipc.new_file(sink, schema, options=options) as writer:
-            # Each batch is of one section and one reader, so that its first row says what all of it
-            # is.
-            for reader, splits in self.assigned:
-                columns = _section("assigned", reader, splits.to_struct_array(), state_type, 2)
-                writer.write_batch(pa.record_batch(columns, schema=schema))
-            for rows in self.state:
-                columns = _section("state", None, rows.to_struct_array(), split_type, 3)
-                writer.write_batch(pa.record_batch(columns, schema=schema))
-        data: bytes = sink.getvalue().to_pybytes()
+        data = to_ipc(schema, batches, compression="lz4", use_threads=False)
         checksum = hashlib.sha256(data).hexdigest()
         # The metadata is twice in an Arrow file: at its head and in its footer.
         data = data.replace(_UNSIGNED.encode(), checksum.encode())

@@ -8,15 +8,38 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
+from pyarrow import ipc
 from typing_extensions import override
 
 from ...errors import StateVersionError
 
 T = TypeVar("T")
+
+
+def to_ipc(
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    new: Callable[..., Any] = ipc.new_file,
+    **options: Any,
+) -> bytes:
+    """The batches as an Arrow file, or as a stream with `ipc.new_stream`.
+
+    Args:
+        schema: the schema of all batches.
+        batches: taken one by one.
+        new: opens the writer.
+        options: fields of `IpcWriteOptions`.
+    """
+    sink = pa.BufferOutputStream()
+    with new(sink, schema, options=ipc.IpcWriteOptions(**options)) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 class Split(Protocol):

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..documents.serializer import to_ipc
 from ..files.file_columns import Numbers, numbers_array, words_in
 from .fingerprints import Names, SeenKeys
 
@@ -36,14 +37,9 @@ class AbsentFiles:
 
     def to_bytes(self) -> bytes:
         """The object: an Arrow file, compressed, since few times are different ones."""
-        sink = pa.BufferOutputStream()
-        options = pa.ipc.IpcWriteOptions(compression="zstd")
         columns = [pa.array(words, pa.uint64()) for words in (self.names.high, self.names.low)]
-        with pa.ipc.new_file(sink, _SCHEMA, options=options) as writer:
-            rows = pa.record_batch([*columns, numbers_array(self.since)], schema=_SCHEMA)
-            writer.write_batch(rows)
-        data: bytes = sink.getvalue().to_pybytes()
-        return data
+        rows = pa.record_batch([*columns, numbers_array(self.since)], schema=_SCHEMA)
+        return to_ipc(_SCHEMA, [rows], compression="zstd")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> AbsentFiles:

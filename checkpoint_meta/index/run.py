@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..documents.attachments import Attachment
+from ..documents.serializer import to_ipc
 from ..files.file_columns import FILES, numbers_array, words_in
 from .fingerprints import Names, SeenKeys
 
@@ -52,11 +53,7 @@ def write_keys(keys: SeenKeys) -> bytes:
     assert keys.end is not None
     words = (keys.names.high, keys.names.low, keys.version)
     columns = [pa.array(each, pa.uint64()) for each in words]
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, _KEYS) as writer:
-        writer.write_batch(pa.record_batch([*columns, numbers_array(keys.end)], schema=_KEYS))
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    return to_ipc(_KEYS, [pa.record_batch([*columns, numbers_array(keys.end)], schema=_KEYS)])
 
 
 def read_keys(data: bytes) -> SeenKeys:
@@ -69,23 +66,13 @@ def read_keys(data: bytes) -> SeenKeys:
 
 def write_files(batches: Iterable[pa.RecordBatch]) -> bytes:
     """The object of the files, rows of `SEEN_FILES`: an Arrow stream, compressed."""
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, SEEN_FILES, options=options) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    return to_ipc(SEEN_FILES, batches, pa.ipc.new_stream, compression="zstd")
 
 
 def join_files(objects: Sequence[bytes]) -> bytes:
     """The files of several runs, the oldest first: their batches as stored, compressed."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, SEEN_FILES):
-        pass
-    ended = sink.getvalue().to_pybytes()
-    # What `new_stream` writes is the schema, then the mark of the end.
-    parts = [ended[: -len(_END)]]
+    # Without a batch it is the schema, then the mark of the end.
+    parts = [write_files([])[: -len(_END)]]
     for data in objects:
         # Messages are copied as they are: nothing is decompressed, however many files were seen.
         messages = pa.ipc.MessageReader.open_stream(pa.BufferReader(data))

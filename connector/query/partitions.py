@@ -15,6 +15,7 @@ from ...checkpoint_meta.documents.checkpoint import Checkpoint, PartBudget, Sent
 from ...checkpoint_meta.documents.checkpoint_ref import CheckpointIdentity, CheckpointRef
 from ...checkpoint_meta.documents.reader_assignment import budget_of, readers_of, sent_to
 from ...checkpoint_meta.documents.reader_commit import Rereads
+from ...checkpoint_meta.documents.serializer import to_ipc
 from ...checkpoint_meta.documents.visibility_check import VisibilityCheck
 from ...reader.task import Attempt
 from ..options.model import SluiceOptions
@@ -52,12 +53,9 @@ class ReaderShare:
 def packed(batches: Iterable[pa.RecordBatch], schema: pa.Schema | None = None) -> bytes:
     """Splits for an `ReaderShare`; `schema` is needed where there may be no batch."""
     splits = pa.Table.from_batches(batches, schema)
-    sink = pa.BufferOutputStream()
     # Spark sends partitions as they are, one with each task; paths compress well.
-    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-    with pa.ipc.new_stream(sink, splits.schema, options=options) as writer:
-        writer.write_table(splits)
-    return bytes(sink.getvalue().to_pybytes())
+    options = {"compression": "lz4", "use_threads": False}
+    return to_ipc(splits.schema, splits.to_batches(), pa.ipc.new_stream, **options)
 
 
 @dataclass(repr=False, eq=False)

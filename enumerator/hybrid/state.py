@@ -18,7 +18,7 @@ from typing_extensions import override
 from ...checkpoint_meta.documents.attachments import Attachments
 from ...checkpoint_meta.documents.checkpoint_ref import NO_IDENTITY
 from ...checkpoint_meta.documents.hybrid_split import FIRST, rows_by_part
-from ...checkpoint_meta.documents.serializer import VersionedSerializer
+from ...checkpoint_meta.documents.serializer import VersionedSerializer, to_ipc
 from ..large_state import FrozenState, StateDocument, WrittenState
 from ..source_api import EnumeratorSource
 
@@ -154,12 +154,7 @@ def _document(part: int, document: StateDocument, rows: Sequence[Any]) -> StateD
 
 
 def _packed(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(use_threads=False)
-    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
-        writer.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    return to_ipc(batch.schema, [batch], pa.ipc.new_stream, use_threads=False)
 
 
 def _unpacked(data: bytes) -> pa.RecordBatch:

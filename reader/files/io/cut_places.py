@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import ipc
 from typing_extensions import override
 
+from ....checkpoint_meta.documents.serializer import to_ipc
 from ....checkpoint_meta.files.file_split import FileSplit, FileVersion
 from ....checkpoint_meta.storage.contract import at_once
 
@@ -142,12 +143,8 @@ def _written(points: list[AccessPoint]) -> bytes:
     types = (pa.int64(), pa.int8(), pa.int64(), pa.binary())
     arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
     table = pa.table(arrays, names=list(AccessPoint._fields))
-    sink = pa.BufferOutputStream()
     # Each window by itself: together they would be as large as the memory they take.
-    with ipc.new_file(sink, table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as out:
-        out.write_table(table, max_chunksize=64)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    return to_ipc(table.schema, table.to_batches(max_chunksize=64), compression="zstd")
 
 
 def _read(data: bytes) -> list[AccessPoint]:
