@@ -26,7 +26,7 @@ from ..files.io.memory_bounds import Spill
 from .field_ids import finds_by_id, with_field_ids
 from .partitioning import Values, paths_of
 from .place import Place
-from .statistics import Path, float_arrays, leaves, statistics_of
+from .statistics import Path, column_at, float_arrays, leaves, statistics_of
 from .table_fit import (
     check_not_null,
     check_not_null_within,
@@ -386,9 +386,7 @@ def _repeating(table: pa.Table) -> list[str]:
 
 
 def _repeats(table: pa.Table, path: Path) -> bool:
-    sample = table.column(path[0]).slice(0, _SAMPLE)
-    for name in path[1:]:
-        sample = pc.struct_field(sample, [name])
+    sample = column_at(table.slice(0, _SAMPLE), path)
     if len(sample) == _SAMPLE:
         # Of values that hardly ever repeat, a few say so, in a fifth of the time.
         few = pc.count_distinct(sample.take(pa.array(_FEW, pa.int64()))).as_py()

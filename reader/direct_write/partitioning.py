@@ -22,7 +22,7 @@ from ...errors import OptionError, TableError
 from ..files.evolution.type_growth import ddl_of, is_same, wider
 from ..files.path_columns import NULL
 from .field_ids import SPEC, id_of
-from .statistics import Path
+from .statistics import Path, column_at
 
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
 """What Spark quotes in names of partition directories (ExternalCatalogUtils)."""
@@ -262,10 +262,7 @@ def _transform(text: str) -> Callable[[pa.Array], pa.Array]:
 
 def _values(batch: pa.RecordBatch, field: _Key) -> pa.Array:
     """The partition values of rows; dates and times as numbers, as Python does not have all."""
-    column = batch.column(field.path[0])
-    for name in field.path[1:]:
-        column = pc.struct_field(column, name)
-    values = field.transform(column.cast(field.type))
+    values = field.transform(column_at(batch, field.path).cast(field.type))
     if _types.is_date32(values.type):
         return values.cast(pa.int32())
     return values.cast(pa.int64()) if _types.is_temporal(values.type) else values

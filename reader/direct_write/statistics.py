@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 _MOST: Final = 32
@@ -40,6 +41,13 @@ class Leaf(NamedTuple):
     """Fields of structs; None within a list or map, where a row has many values."""
 
     type: pa.DataType
+
+
+def column_at(rows: pa.RecordBatch | pa.Table, path: Path) -> Any:
+    """A column, or a field of one that is a struct."""
+    column = rows.column(path[0])
+    # One name alone is taken for a path where it begins with a dot.
+    return pc.struct_field(column, path[1:]) if path[1:] else column
 
 
 def statistics_of(

@@ -23,7 +23,7 @@ from ..files.evolution.hints import parse_hints
 from ..files.evolution.type_growth import ddl_of, fitted, is_list, quoted, wider
 from .field_ids import finds_by_id
 from .partitioning import Partitioning, SpecPartitioning, is_partitioned, paths_of
-from .statistics import Path
+from .statistics import Path, column_at
 from .write_options import WriteOptions
 
 _DEMANDS: Final = b"sluice.table"
@@ -341,9 +341,7 @@ def check_not_null(batch: pa.RecordBatch, paths: Collection[Path], columns: pa.S
         TableError: a row has a null there, or in a struct around it.
     """
     for path in paths:
-        column = batch.column(path[0])
-        for name in path[1:]:
-            column = pc.struct_field(column, name)
+        column = column_at(batch, path)
         if column.null_count:
             name = ".".join(path)
             raise TableError(

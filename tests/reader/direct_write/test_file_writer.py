@@ -29,6 +29,7 @@ from pyspark_sluice.reader.direct_write import file_writer as writer_module
 from pyspark_sluice.reader.direct_write.file_writer import DataFileWriter
 from pyspark_sluice.reader.direct_write.partitioning import Partitioning
 from pyspark_sluice.reader.direct_write.place import Place
+from pyspark_sluice.reader.direct_write.statistics import column_at
 from pyspark_sluice.reader.direct_write.write_options import WriteOptions
 from pyspark_sluice.tests.patience import PATIENCE
 from pyspark_sluice.tests.reader.readings.kinds import arrow_schema
@@ -65,6 +66,13 @@ def test_small_batches_are_put_together_and_large_ones_are_not_copied(monkeypatc
     assert (
         chunks[1].column("text").buffers()[2].address == large.column("text").buffers()[2].address
     )
+
+
+@pytest.mark.parametrize("name", ["a", "a.b", ".a", "[0]", "`"])
+def test_a_field_of_a_struct_is_found_whatever_its_name_is(name):
+    batch = pa.RecordBatch.from_pylist([{name: {name: {name: 7}}}])
+    assert column_at(batch, (name,)).equals(batch.column(0))
+    assert column_at(batch, (name, name, name)).to_pylist() == [7]
 
 
 def ids(files):
