@@ -1,12 +1,14 @@
-"""Removes whole files from a Delta table, in one commit that nobody else can come between.
+"""Removes rows and whole files from a Delta table.
 
-The commit is an object of the log, created only if it does not exist: if another writer has
+Rows go by a condition in delta-rs' SQL. Whole files go in one commit that nobody else can come
+between: it is an object of the log, created only if it does not exist, so if another writer has
 committed since the table was read, nothing happens. delta-rs removes files by path only in some
 releases, and commits such a removal next to a compaction of the same files.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 import time
@@ -15,11 +17,44 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from ..checkpoint_meta.documents.written_file import Removal
 from ..checkpoint_meta.stores.open_store import open_store
 from ..errors import TableError
+from .written_batch import RemovedRows
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+
+
+def predicate_of(removals: Sequence[Removal], columns: pa.Schema) -> str:
+    """The condition that exactly the removed rows fulfil."""
+    rows = RemovedRows.of(removals, columns)
+    conditions = [f"{_name(rows.column)} IN ({', '.join(map(_literal, rows.keys))})"]
+    for column, values in rows.values.items():
+        name = _name(column)
+        if values:
+            # Of long lists delta-rs makes no use where it leaves out files.
+            texts = list(map(_literal, values))
+            if pa.types.is_int32(columns.field(column).type):
+                # delta-rs compares a literal of 64 bits with no narrower column in the files.
+                texts = [f"CAST({text} AS INT)" for text in texts]
+            first, last, among = texts[0], texts[-1], f"{name} IN ({', '.join(texts)})"
+            within = f"{name} >= {first} AND {name} <= {last} AND {among}"
+            conditions.append(f"(({within}) OR {name} IS NULL)")
+        else:
+            conditions.append(f"{name} IS NULL")
+    return " AND ".join(conditions)
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, dt.date):
+        return f"DATE '{value.isoformat()}'"
+    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+
 
 _FEATURES: Final = {
     *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"),

@@ -22,12 +22,10 @@ from typing_extensions import override
 
 from ..checkpoint_meta.documents.batch_mark import NO_BATCH, BatchMark, TableInput
 from ..checkpoint_meta.documents.written_file import Removal
-from ..checkpoint_meta.storage.client_options import client_config
 from ..checkpoint_meta.storage.open_storage import open_storage
-from ..checkpoint_meta.storage.providers import BY_SCHEME
+from ..checkpoint_meta.storage.providers import BY_SCHEME, client_config
 from ..checkpoint_meta.storage.urls import Location
-from ..checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
-from ..checkpoint_meta.stores.open_store import open_store
+from ..checkpoint_meta.stores.open_store import check_exclusive_creates, open_store
 from ..errors import OptionError, TableError
 from ..reader.direct_write.field_ids import to_text
 from ..reader.direct_write.statistics import Path
@@ -35,8 +33,7 @@ from ..reader.direct_write.table_fit import check_values, has_rules, with_demand
 from .batch_order import TableMark, inputs_by_files, mark_by_files, not_retained
 from .compaction import one_compaction
 from .delta_history import DeltaHistory
-from .delta_predicate import predicate_of
-from .delta_removal import REMOVAL, remove_files
+from .delta_removal import REMOVAL, predicate_of, remove_files
 from .delta_types import both
 from .row_counts import Counts
 from .table_sink import TableSink

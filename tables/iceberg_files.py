@@ -7,6 +7,7 @@ the table, which keeps the names that it has.
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from typing_extensions import override
 
-from ..checkpoint_meta.documents.written_file import FileName, WrittenFile
+from ..checkpoint_meta.documents.written_file import FileName, Removal, WrittenFile
 from ..checkpoint_meta.storage.providers import BY_SCHEME
 from ..checkpoint_meta.storage.urls import scheme_of
 from ..errors import TableError
@@ -31,14 +32,16 @@ from ..reader.direct_write.partitioning import is_partitioned, partition_in, spe
 from ..reader.direct_write.place import Place
 from ..reader.direct_write.statistics import leaves
 from ..reader.direct_write.write_options import WriteOptions
-from .written_batch import WrittenBatch
+from .written_batch import RemovedRows, WrittenBatch
 
 if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
     from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
     from pyiceberg.table import Transaction
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.name_mapping import MappedField
+
 
 _COPY: Final = "ids-"
 NAME_MAPPING: Final = "schema.name-mapping.default"
@@ -277,3 +280,35 @@ def _unbounded(file: WrittenFile, footer: pq.FileMetaData) -> Iterator[str]:
             _ = column.statistics and (column.statistics.min, column.statistics.max)
         except (OverflowError, ValueError):
             yield column.path_in_schema
+
+
+def delete_rows(transaction: Transaction, removals: Sequence[Removal]) -> None:
+    """Delete rows of files; data files with other rows as well are written again without these.
+
+    Also where there are none: the deletion is what lets pyiceberg look for rows of the same files
+    that others have added meanwhile.
+    """
+    if transaction.table_metadata.current_snapshot_id is None:
+        return
+    rows = RemovedRows.of(removals, columns_of(transaction.table_metadata))
+    with warnings.catch_warnings():
+        # That it found none is no reason to warn.
+        warnings.simplefilter("ignore")
+        transaction.delete(_expression(rows))
+
+
+def _expression(rows: RemovedRows) -> BooleanExpression:
+    from pyiceberg import expressions
+
+    # The types that pydantic gives their fields are not those that their arguments may have.
+    of: Any = expressions
+    condition: BooleanExpression = of.In(rows.column, rows.keys)
+    for column, values in rows.values.items():
+        at = of.IsNull(column)
+        if values:
+            # Of long lists pyiceberg makes no use where it leaves out files.
+            first, last = values[0], values[-1]
+            within = of.GreaterThanOrEqual(column, first), of.LessThanOrEqual(column, last)
+            at = of.Or(of.And(*within, of.In(column, values)), at)
+        condition = of.And(condition, at)
+    return condition

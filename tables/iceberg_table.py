@@ -27,6 +27,7 @@ from .iceberg_files import (
     NAME_MAPPING,
     columns_of,
     data_files,
+    delete_rows,
     is_in_place,
     keep_names,
     path_in,
@@ -44,7 +45,6 @@ from .iceberg_history import (
     snapshot_property,
     summary_of,
 )
-from .iceberg_removal import delete_rows
 from .row_counts import Counts, counted
 from .table_sink import TableSink
 from .written_batch import WrittenBatch

@@ -14,8 +14,7 @@ from typing_extensions import override
 from ..checkpoint_meta.documents.batch_mark import BatchMark, TableInput
 from ..checkpoint_meta.storage.urls import Location, hadoop_pattern
 from ..checkpoint_meta.stores.contract import in_parallel
-from ..checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
-from ..checkpoint_meta.stores.open_store import open_store
+from ..checkpoint_meta.stores.open_store import check_exclusive_creates, open_store
 from ..errors import TableError
 from .batch_order import TableMark
 from .table_sink import TableSink

@@ -1,23 +1,25 @@
-"""One run of the index of files seen: two objects that are written once.
+"""One run of the index of files seen, and the times of absent files: objects that are written once.
 
 `<name>.keys.arrow` holds the fingerprints, sorted: all that is needed to know a file again.
 `<name>.files.arrows` holds the files themselves, for people and views; nothing that the query does
-depends on it, so runs are merged without their paths being looked at.
+depends on it, so runs are merged without their paths being looked at. `<name>.absent.arrow` holds
+the times of files that are known and that listings do not have.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..documents.attachments import Attachment
 from ..documents.serializer import to_ipc
-from ..files.file_columns import FILES, numbers_array, words_in
+from ..files.file_columns import FILES, Numbers, numbers_array, words_in
 from .fingerprints import Names, SeenKeys
 
 _KEYS = pa.schema(
@@ -103,3 +105,39 @@ def seen_rows(files: pa.RecordBatch, end: Any, checkpoint: int, discovered: int)
         numbers_array(np.full(count, discovered, np.int64)).view(pa.timestamp("us", "UTC")),
     ]
     return pa.record_batch(columns, schema=SEEN_FILES)
+
+
+ABSENT: Final = "absent.arrow"
+"""The suffix of such an object."""
+
+_ABSENT: Final = pa.schema(
+    [("high", pa.uint64()), ("low", pa.uint64()), ("since", pa.int64())],
+    metadata={b"sluice": json.dumps({"format": 1, "kind": "absent files"}).encode()},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentFiles:
+    """Absent files, sorted by the fingerprints of their names."""
+
+    names: Names = field(default_factory=lambda: Names.join([]))
+    since: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Microseconds since the epoch: the first complete listing without the file."""
+
+    def find(self, names: Names) -> npt.NDArray[np.intp]:
+        """The position of each of `names`, -1 for those that are not here."""
+        return SeenKeys(self.names, None, None).find(names)
+
+    def to_bytes(self) -> bytes:
+        """The object: an Arrow file, compressed, since few times are different ones."""
+        columns = [pa.array(words, pa.uint64()) for words in (self.names.high, self.names.low)]
+        rows = pa.record_batch([*columns, numbers_array(self.since)], schema=_ABSENT)
+        return to_ipc(_ABSENT, [rows], compression="zstd")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> AbsentFiles:
+        """The inverse of `to_bytes`."""
+        with pa.ipc.open_file(pa.BufferReader(data)) as reader:
+            batch = reader.get_batch(0)
+        high, low = (words_in(batch.column(at), np.uint64) for at in range(2))
+        return cls(Names(high, low), words_in(batch.column(2), np.int64))

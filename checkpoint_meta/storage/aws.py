@@ -1,17 +1,18 @@
-"""What of Amazon's services is asked through boto3: queues, a look ahead, and keys in `~/.aws`.
+"""Amazon's services through boto3: queues, a look ahead, keys in `~/.aws`, and pages of listings.
 
-Imported only where one of these is needed, since its import takes longer than a small listing.
+boto3 is imported only where one of these is needed, since its import takes longer than a small
+listing. Pages of ListObjectsV2 come from boto3 and s3fs in the same form.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from .contract import Storage
+from .contract import FileStatus, Page, Storage, microseconds
 from .providers import ClientConfig
 from .storage_errors import PASSING, MissingBucket, RefusedRequest, error_of_status, message_in
 
@@ -118,3 +119,59 @@ def shared_credentials(config: ClientConfig) -> Callable[[], Any] | None:
     session = boto3.Session(profile_name=config.profile or None)
     # Without keys in the files, the client still has those of the machine to try.
     return Boto3CredentialProvider(session) if session.get_credentials() else None
+
+
+INCOMPLETE: Final = "the store answered a list request with an incomplete page"
+
+
+def complete(answer: Mapping[str, Any], bucket: str) -> Mapping[str, Any]:
+    """Return `answer` if it is a page: S3 can report an error with status 200.
+
+    Raises:
+        OSError: it is not.
+    """
+    more = answer.get("IsTruncated")
+    if more is None or (more and "NextContinuationToken" not in answer):
+        raise OSError(errno.EIO, INCOMPLETE, f"s3://{bucket}")
+    return answer
+
+
+def s3_pages(
+    ask: Callable[..., Mapping[str, Any]],
+    prefix: str,
+    *,
+    after: str = "",
+    until: str = "",
+    folders: bool = False,
+) -> Iterator[Page]:
+    """`Storage.pages` by `ask`, which sends one request; names are `bucket/key`."""
+    bucket, _, key = prefix.partition("/")
+    request = {"Bucket": bucket, "Prefix": key}
+    if after:
+        request["StartAfter"] = after.partition("/")[2]
+    if folders:
+        request["Delimiter"] = "/"
+    while True:
+        answer = ask(**request)
+        page = _page(bucket, answer)
+        # S3 lists in the order of UTF-8, which is that of Python's texts.
+        if until and page.names and page.names[-1] > until:
+            yield page.only([name <= until for name in page.names])
+            return
+        yield page
+        if not answer["IsTruncated"]:
+            return
+        request["ContinuationToken"] = answer["NextContinuationToken"]
+
+
+def _page(bucket: str, answer: Mapping[str, Any]) -> Page:
+    # A key that ends in a slash is the marker object of a directory.
+    objects = [one for one in answer.get("Contents", ()) if not one["Key"].endswith("/")]
+    files = {
+        f"{bucket}/{one['Key']}": FileStatus(
+            one["Size"], microseconds(one["LastModified"]), one.get("ETag", "").strip('"')
+        )
+        for one in objects
+    }
+    folders = [f"{bucket}/{one['Prefix']}" for one in answer.get("CommonPrefixes", ())]
+    return Page.of(files, folders, exists=bool(answer.get("Contents") or folders))

@@ -14,8 +14,8 @@ import pyarrow as pa
 from typing_extensions import override
 
 from . import azure, google
+from .aws import INCOMPLETE, aws_client, complete, s3_pages, shared_credentials
 from .aws import as_os_errors as as_errors_of_aws
-from .aws import aws_client, shared_credentials
 from .contract import (
     PART,
     PROBE,
@@ -31,7 +31,6 @@ from .contract import (
     microseconds,
 )
 from .providers import BY_SCHEME, GOOGLE, S3, ClientConfig
-from .s3_listing import INCOMPLETE, complete, s3_pages
 from .storage_errors import AnotherVersion, RefusedRequest, as_os_errors, patiently
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import Any, Final
 from typing_extensions import override
 
 from ...errors import StateError
+from .aws import complete, s3_pages
 from .contract import PART, Chunk, Data, FileStatus, OpenFile, Page, Storage, microseconds
 from .providers import BY_SCHEME
-from .s3_listing import complete, s3_pages
 from .storage_errors import BeyondTheEnd, patiently
 
 # fsspec's file systems have no common name for either of these.

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from typing_extensions import override
 
 from ...errors import OptionError
-from .client_options import check_installed, check_known
 from .contract import (
     PART,
     Chunk,
@@ -28,6 +27,7 @@ from .contract import (
     SpooledDraft,
     copy_by_draft,
 )
+from .providers import check_installed, check_known
 from .storage_errors import AnotherVersion, BeyondTheEnd, RefusedRequest
 
 if TYPE_CHECKING:

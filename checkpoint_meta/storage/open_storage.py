@@ -10,12 +10,11 @@ from typing import Any, Final
 
 from ...errors import OptionError
 from .bucket_storage import BucketStorage
-from .client_options import by_fsspec, check_installed, client_config, uses_fsspec
 from .contract import ServerStorage, Storage
 from .fsspec_storage import FsspecStorage
 from .hdfs_storage import HdfsStorage
 from .local_storage import LocalStorage
-from .providers import BY_SCHEME
+from .providers import BY_SCHEME, by_fsspec, check_installed, client_config, uses_fsspec
 from .sftp_storage import SftpStorage
 from .urls import Location
 

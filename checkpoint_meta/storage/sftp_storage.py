@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from typing_extensions import override
 
 from ...errors import StateError
-from .client_options import check_installed, check_known
 from .contract import PART, Chunk, Data, FileStatus, Page, ServerStorage
+from .providers import check_installed, check_known
 from .storage_errors import BeyondTheEnd
 
 if TYPE_CHECKING:

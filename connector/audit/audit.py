@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
+import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from ...checkpoint_meta.checkpoint_snapshot import forked_from
 from ...checkpoint_meta.documents.query_ends import QueryEnds, recorded_ends
 from ...checkpoint_meta.files.file_columns import Numbers
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, file_keys, names_in
-from ...checkpoint_meta.storage.urls import joined, literal
+from ...checkpoint_meta.storage.open_storage import open_storage
+from ...checkpoint_meta.storage.urls import is_local, joined, literal, local_name
 from ...checkpoint_meta.stores.contract import StateStore
-from ...checkpoint_meta.written_batches import forked_from
 from ...enumerator.files.ledger.index_merge import release_free_memory
-from ...errors import OptionError
+from ...errors import OptionError, is_installed, not_installed
 from ...tables.row_counts import RowsOfQuery
 from ...tables.table_sink import TableSink
 from ..options.model import SluiceOptions, parse_options
@@ -27,9 +31,7 @@ from ..query.file_rows import UNKNOWN
 from ..source.discovery import make_listing
 from ..views.splits import files_as_of_head
 from ..views.state_view import StateView, consistent
-from .books import NAMED, Books, Difference, Sides
-from .deliveries import Delivery, deliveries
-from .recount import Recount
+from .books import NAMED, Books, Delivery, Difference, Sides, deliveries
 from .sides import InBooks, InTable, KnownToState, Listed, Places, no_files, read_with
 
 _LOOKS: Final = 5
@@ -235,3 +237,80 @@ def _named(names: Names, columns: Iterator[pa.Array]) -> Sequence[str]:
             found.setdefault(int(at[row]), column[row].as_py())
     order = keys.find(names).tolist()
     return sorted(found.get(row, key) for row, key in zip(order, file_keys(names), strict=True))
+
+
+_LINES: Final = (
+    "read_csv($1, columns = {{'line': 'VARCHAR'}}, delim = '', quote = '', escape = '', "
+    "header = false, null_padding = false)"
+)
+_READERS: Final = {
+    "json": f"{_LINES} WHERE trim(line) <> ''",
+    "csv": "read_csv($1, all_varchar = true, {})",
+    "text": _LINES,
+    "parquet": "read_parquet($1)",
+}
+_OF_CSV: Final = {"header": "header", "sep": "delim", "delimiter": "delim", "quote": "quote"}
+
+
+class Recount:
+    """Rows of files, one after the other."""
+
+    def __init__(self, options: Mapping[str, str], storage_options: Mapping[str, Any]) -> None:
+        """`options` are those of the query.
+
+        Raises:
+            OptionError: DuckDB is not installed, or does not read the format.
+        """
+        if not is_installed("duckdb"):
+            raise not_installed("--recount needs a second reader", "", "duckdb", "recount")
+        file_format = options["fileFormat"]
+        if file_format not in _READERS or options.get("multiLine", "").lower() == "true":
+            raise OptionError(
+                "--recount cannot count rows of this format",
+                "",
+                f"fileFormat={file_format}",
+                f"{', '.join(_READERS)}, a record a line",
+                "Pass the rows of each file in a list, with --expect.",
+            )
+        import duckdb
+
+        self._storage_options = storage_options
+        self._connection = duckdb.connect()
+        csv = [f"{_OF_CSV[k]} = {_literal(v)}" for k, v in options.items() if k in _OF_CSV]
+        if not any(each.startswith("header") for each in csv):
+            csv.append("header = false")
+        source = _READERS[file_format].format(", ".join(csv))
+        self._sql = f"SELECT count(*) FROM {source}"  # noqa: S608 - options as literals
+
+    def rows(self, path: str) -> int:
+        """The rows of one file.
+
+        Raises:
+            ValueError: DuckDB does not read it; says why.
+            OSError: it cannot be opened.
+        """
+        import duckdb
+
+        storage, name = open_storage(path, self._storage_options)
+        try:
+            if is_local(path):
+                return self._count(local_name(path))
+            with tempfile.TemporaryDirectory() as folder:
+                copy = Path(folder, Path(name).name)
+                with copy.open("wb") as file:
+                    file.writelines(storage.parts(name))
+                return self._count(str(copy))
+        except duckdb.Error as error:
+            raise ValueError(str(error).partition("\n")[0]) from error
+
+    def _count(self, path: str) -> int:
+        # It takes these for signs of a pattern.
+        name = re.sub(r"[*?\[]", r"[\g<0>]", path)
+        row: Sequence[int] | None = self._connection.execute(self._sql, [name]).fetchone()
+        assert row is not None
+        return row[0]
+
+
+def _literal(text: str) -> str:
+    quoted = text.replace("\\t", "\t").replace("'", "''")
+    return quoted if quoted in ("true", "false") else f"'{quoted}'"

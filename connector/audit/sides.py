@@ -34,8 +34,7 @@ from ...checkpoint_meta.index.fingerprints import (
 )
 from ...enumerator.files.discovery.api import Discovery, FoundFiles, KnownFiles
 from ...enumerator.files.ledger.seen_files import SeenFiles, Tail
-from ..query.assigned_parts import assigned_parts
-from ..query.file_rows import FileRows, recorded_rows, rows_in
+from ..query.file_rows import FileRows, assigned_parts, recorded_rows, rows_in
 from ..views.files import STATES, given_up, places_of_states, says_gone, was_passed_over
 from ..views.files_as_of import FilesAsOf
 from ..views.splits import (

@@ -32,10 +32,9 @@ from ..query.start_check import USUAL_TERMS, StartCheck, StartTerms
 from ..source.rehearsal import checked_schema
 from ..source.schemas import canonical
 from ..source.state_location import open_state
-from ..views.run_text import run_text
+from ..views.amounts import run_text
 from .batch_log import BatchLog, BatchLoop
-from .run_record import BatchReport, RunRecord
-from .telemetry import report_batch, report_run
+from .run_record import BatchReport, RunRecord, report_batch, report_run
 from .worker import Task
 from .worker_pool import WorkerPool
 

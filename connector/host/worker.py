@@ -47,7 +47,7 @@ class Task:
         from ...reader.direct_write.field_ids import TABLE_COLUMNS
         from ...reader.task import Attempt
         from ..query.partition_reader import read_partition
-        from ..session.task_properties import task_properties
+        from ..session.processes import task_properties
 
         attempt = Attempt(self.attempt, self.partition.query_id)
         with task_properties({} if self.columns is None else {TABLE_COLUMNS: self.columns}):

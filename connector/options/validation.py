@@ -12,8 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...checkpoint_meta.storage.client_options import uses_fsspec
-from ...checkpoint_meta.storage.providers import S3
+from ...checkpoint_meta.storage.providers import S3, uses_fsspec
 from ...checkpoint_meta.storage.urls import (
     Location,
     loaded_paths,

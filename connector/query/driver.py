@@ -22,7 +22,7 @@ from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.open_storage import open_storage
 from ...checkpoint_meta.storage.storage_errors import patiently
 from ...checkpoint_meta.stores.contract import StateStore
-from ...checkpoint_meta.stores.exclusive_creates import check_exclusive_creates
+from ...checkpoint_meta.stores.open_store import check_exclusive_creates
 from ...enumerator.batch_budget import BatchLimits
 from ...enumerator.coordinator.coordinator import Coordinator
 from ...enumerator.settings import CoordinatorSettings, StartingState
@@ -45,9 +45,8 @@ from ..source.state_location import (
     state_root,
 )
 from .file_rows import RecordedRows
-from .offsets import Offsets
 from .partitions import ReaderPartition, partitions_of
-from .savepoint import savepoint_at
+from .spark_checkpoint import Offsets, savepoint_at
 from .start_check import StartCheck
 
 log = logging.getLogger(__name__)

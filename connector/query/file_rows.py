@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -27,14 +28,66 @@ from ...checkpoint_meta.documents.checkpoint_ref import (
     CheckpointRef,
 )
 from ...checkpoint_meta.documents.layout import ROWS
-from ...checkpoint_meta.documents.reader_assignment import FindCommit
-from ...checkpoint_meta.documents.reader_commit import ReaderCommits
-from ...checkpoint_meta.files.file_columns import Numbers, numbers_array, numbers_in
+from ...checkpoint_meta.documents.reader_assignment import (
+    FindCommit,
+    continuations_of,
+    part_of,
+    readers_of,
+)
+from ...checkpoint_meta.documents.reader_commit import ReaderCommit, ReaderCommits
+from ...checkpoint_meta.files.file_columns import (
+    FileSplitSerializer,
+    Numbers,
+    numbers_array,
+    numbers_in,
+    ranges_in,
+    ranges_of,
+)
 from ...checkpoint_meta.history import CheckpointHistory
-from ...checkpoint_meta.index.fingerprints import Names
+from ...checkpoint_meta.index.fingerprints import Names, names_in
 from ...checkpoint_meta.stores.contract import StateStore
 from ...errors import OptionError, StateMissingError
-from .assigned_parts import AssignedPart, assigned_parts
+
+
+@dataclass(frozen=True)
+class AssignedPart:
+    """The part of one reader in one checkpoint, in columns: there may be hundreds of thousands."""
+
+    link: CheckpointSnapshot
+    reader: int
+    ranges: pa.RecordBatch
+    """Rows of `RANGES`; without continuations of which nothing was left."""
+
+    numbers: Numbers
+    """The index of each range in the reader's commit."""
+
+    @property
+    def commit(self) -> ReaderCommit | None:
+        """The commit that the reader has published itself."""
+        return self.link.commits.get(self.reader)
+
+    @cached_property
+    def names(self) -> Names:
+        """The fingerprint of the file of each range."""
+        return names_in(self.ranges.column("path"))
+
+
+def assigned_parts(links: Iterable[CheckpointSnapshot], find: FindCommit) -> Iterator[AssignedPart]:
+    """The parts of some checkpoints; `find` finds the commit in which a continuation begins."""
+    for link in links:
+        checkpoint, batches = link.checkpoint, dict[int, list[pa.RecordBatch]]()
+        for reader, batch in checkpoint.assigned:
+            batches.setdefault(reader, []).append(ranges_in(batch))
+        for reader in readers_of(checkpoint):
+            if continuations_of(checkpoint, reader):
+                part = part_of(checkpoint, reader, FileSplitSerializer(), find)
+                there = {at: split for at, split in enumerate(part) if split is not None}
+                numbers = np.array([*there], np.int64)
+                yield AssignedPart(link, reader, ranges_of([*there.values()]), numbers)
+            else:
+                ranges = pa.concat_batches(batches[reader])
+                yield AssignedPart(link, reader, ranges, np.arange(ranges.num_rows))
+
 
 _TOGETHER: Final = 8
 UNKNOWN: Final = -1

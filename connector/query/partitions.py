@@ -19,7 +19,7 @@ from ...checkpoint_meta.documents.serializer import to_ipc
 from ...checkpoint_meta.documents.visibility_check import VisibilityCheck
 from ...reader.task import Attempt
 from ..options.model import SluiceOptions
-from ..session.task_properties import spark_task, task_property
+from ..session.processes import spark_task, task_property
 
 
 @dataclass(frozen=True)

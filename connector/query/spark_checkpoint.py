@@ -1,6 +1,10 @@
 """What Spark itself keeps in a query's checkpoint: `metadata`, `offsets/<n>` and `commits/<n>`.
 
-And what that says of a state below it: which checkpoints a restart would ask for.
+And what that says of a state below it: which checkpoints a restart would ask for. An offset is
+nothing but the identity of a checkpoint. Spark compares offsets as JSON text, so the order of the
+keys is part of the format. What an offset names is compared with what is in the state directory
+before anything is done with it: Spark knows the sources of a query by their order alone, and a
+directory may have been copied or restored.
 """
 
 from __future__ import annotations
@@ -9,8 +13,9 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
+from ...checkpoint_meta.checkpoint_snapshot import committed_on
 from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import (
     NO_CHECKPOINT,
@@ -18,12 +23,99 @@ from ...checkpoint_meta.documents.checkpoint_ref import (
     CheckpointIdentity,
     CheckpointRef,
 )
+from ...checkpoint_meta.documents.reader_commit import ReaderCommits
 from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.urls import Location
 from ...checkpoint_meta.stores.contract import StateStore, in_parallel
 from ...checkpoint_meta.stores.open_store import open_store
-from ...errors import SluiceError, StateCorruptError
-from .offsets import OFFSET_VERSION, from_offset
+from ...enumerator.settings import StartingState
+from ...errors import OptionError, SluiceError, StateCorruptError, StateVersionError
+
+OFFSET_VERSION = 1
+
+
+def to_offset(identity: CheckpointIdentity) -> dict[str, int | str]:
+    """The offset that names a checkpoint, keys in canonical order."""
+    return {
+        "checkpoint": identity.ref.checkpoint,
+        "checksum": identity.checksum,
+        "epoch": identity.ref.epoch,
+        "lineage": identity.lineage,
+        "version": OFFSET_VERSION,
+    }
+
+
+def from_offset(offset: Any) -> CheckpointIdentity:
+    """The checkpoint that an offset of any released version names.
+
+    Raises:
+        StateVersionError: the offset was written by a newer release.
+        StateCorruptError: it is no offset of this source.
+    """
+    fields = offset if isinstance(offset, Mapping) else {}
+    # First of all: a newer release may have changed what the other keys mean.
+    version = fields.get("version")
+    if _is_count(version) and version > OFFSET_VERSION:
+        raise StateVersionError(
+            "Spark's offset log was written by a newer release of pyspark-sluice",
+            "",
+            f"offset version {version}",
+            f"at most offset version {OFFSET_VERSION}",
+            "Upgrade pyspark-sluice.",
+        )
+    checkpoint, epoch = fields.get("checkpoint"), fields.get("epoch")
+    lineage, checksum = fields.get("lineage"), fields.get("checksum")
+    if (
+        version == OFFSET_VERSION
+        and _is_count(checkpoint)
+        and _is_count(epoch)
+        and isinstance(lineage, str)
+        and isinstance(checksum, str)
+    ):
+        identity = CheckpointIdentity(CheckpointRef(checkpoint, epoch), lineage, checksum)
+        # An offset before the first batch has none of these; a published one has all of them.
+        if identity == NO_IDENTITY or (checkpoint and epoch and lineage and checksum):
+            return identity
+    raise StateCorruptError(
+        "Spark's offset log has an offset of another source",
+        "",
+        json.dumps(offset, default=repr)[:200],
+        json.dumps(to_offset(CheckpointIdentity(CheckpointRef(1, 1), "0" * 16, "0" * 16))),
+        "Use a new checkpointLocation for a query that had another source before.",
+    )
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    # JSON's `true` would pass as 1.
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+class Offsets:
+    """The offsets of one query, checked against the checkpoints that they name."""
+
+    def __init__(self, history: CheckpointHistory) -> None:
+        """`history` keeps the newest in memory: an idle query asks many times a second."""
+        self._history = history
+
+    def ref(self, offset: Any) -> CheckpointRef:
+        """The checkpoint that Spark names.
+
+        Raises:
+            StateError: it is of no version that is known, or not there, or of another query or
+                copy of the state.
+        """
+        identity = from_offset(offset)
+        # The offset before the first batch names no state, so there is nothing to compare.
+        if identity != NO_IDENTITY:
+            self._history.check_identity(identity, "Spark's offset log")
+        return identity.ref
+
+    def offset(self, ref: CheckpointRef) -> dict[str, Any]:
+        """Return what Spark writes down for a checkpoint that is durable."""
+        return to_offset(NO_IDENTITY if ref == NO_CHECKPOINT else self._history.load(ref).identity)
+
+
+# The log -------------------------------------------------------------------------------------
 
 VERSION = "v1"
 """First line of every object of both logs."""
@@ -313,3 +405,40 @@ def _offsets(data: bytes) -> Iterator[CheckpointIdentity]:
             if isinstance(document, dict) and document.get("version") == OFFSET_VERSION:
                 with contextlib.suppress(SluiceError):
                     yield from_offset(document)
+
+
+def savepoint_at(
+    store: StateStore, ref: CheckpointRef, history: CheckpointHistory, *, is_in_table: bool = False
+) -> StartingState:
+    """The savepoint at a retained checkpoint, with what the host's log says of it.
+
+    `is_in_table`: the table has its batch, which the log may not say after a kill.
+
+    Raises:
+        OptionError: readers have committed rows that the sink does not have, so a new query that
+            starts there would leave them out.
+    """
+    if is_in_table:
+        return StartingState(store, ref, ref.checkpoint)
+    lineage = history.header(ref).lineage
+    committed = committed_on(
+        lambda each: history.header(each).parent, [ref], committed_in_log(store, lineage)
+    )
+    commits, link = ReaderCommits(store), ref
+    while committed is not None and link.checkpoint > committed:
+        header = history.header(link)
+        if commits.readers(header.identity):
+            raise _not_in_sink(store, link, committed)
+        link = header.parent
+    return StartingState(store, ref, committed)
+
+
+def _not_in_sink(store: StateStore, ref: CheckpointRef, committed: int) -> OptionError:
+    finish = "start the old query again until it has ended its batch"
+    return OptionError(
+        "a new query would leave out rows that the sink does not have",
+        store.location,
+        f"rows that readers have committed for {ref}, whose batch is not in commits/",
+        f"checkpoint {committed} or an earlier one" if committed else "a batch in commits/",
+        f"Name checkpoint {committed}, or {finish}." if committed else f"{finish.capitalize()}.",
+    )

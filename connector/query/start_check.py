@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from ...checkpoint_meta.checkpoint_snapshot import forked_from, newest_written
 from ...checkpoint_meta.documents.batch_mark import BatchMark, BatchOrigin, TableInput
 from ...checkpoint_meta.documents.bootstrap_record import find_seed
 from ...checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
@@ -35,7 +36,6 @@ from ...checkpoint_meta.history import CheckpointHistory
 from ...checkpoint_meta.storage.open_storage import open_storage
 from ...checkpoint_meta.storage.urls import Location, loaded_paths, shown_name
 from ...checkpoint_meta.stores.contract import StateStore
-from ...checkpoint_meta.written_batches import forked_from, newest_written
 from ...errors import OptionError, QueryRunningError, StateError, TableError
 from ...reader.direct_write.field_ids import from_text
 from ...tables.table_files import TableAround, table_around

@@ -33,7 +33,7 @@ from ...reader.files.path_columns import FileColumns, with_file_column
 from ...reader.task import Assignment, DirectWrite
 from ...reader.written_files import TABLE_LOOKS, Recording, RowsWriter
 from ..options.model import SluiceOptions
-from ..session.task_properties import task_property
+from ..session.processes import task_property
 from .schema_json import json_of
 from .schemas import described, table_columns
 

@@ -20,7 +20,7 @@ from ...reader.files.evolution.hints import parse_columns
 from ...reader.files.options import FileFormatName
 from ...reader.files.options.schema_options import EvolutionMode
 from ..options.model import SluiceOptions
-from ..session.task_properties import task_property
+from ..session.processes import task_property
 from .discovery import make_discovery
 from .schema_json import arrow_schema_of, json_of
 from .state_location import open_state

@@ -28,7 +28,7 @@ from ...checkpoint_meta.files.file_columns import (
 from ...checkpoint_meta.files.file_split import RETRACTS, FileSplit
 from ...enumerator.files.ledger.byte_ranges import byte_ranges_of, splits_without
 from ...errors import OptionError
-from ..query.assigned_parts import AssignedPart, assigned_parts
+from ..query.file_rows import AssignedPart, assigned_parts
 from .files_as_of import FilesAsOf
 from .quarantine import FILE_OF_SPLIT
 from .state_view import TIME, StateView, fields

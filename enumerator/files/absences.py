@@ -20,9 +20,8 @@ import pyarrow as pa
 from ...checkpoint_meta.documents.attachments import Attachment, Attachments
 from ...checkpoint_meta.files.file_columns import Flags, numbers_array
 from ...checkpoint_meta.files.file_split import directory_of
-from ...checkpoint_meta.index.absent_files import ABSENT, AbsentFiles
 from ...checkpoint_meta.index.fingerprints import Names, SeenKeys, names_in
-from ...checkpoint_meta.index.run import read_files
+from ...checkpoint_meta.index.run import ABSENT, AbsentFiles, read_files
 from .ledger.index_merge import release_free_memory
 from .ledger.seen_files import GONE, Marks, SeenFiles
 

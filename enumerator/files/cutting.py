@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...checkpoint_meta.files.file_sample import sampled
-from ...checkpoint_meta.files.file_split import FileSplit, FileVersion
+from ...checkpoint_meta.files.file_split import FileSplit, FileVersion, sampled
 from ..batch_budget import UNLIMITED, BatchBudget
 
 _LEAST_SPLIT_BYTES = 4 * 1024 * 1024

@@ -12,8 +12,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from ...checkpoint_meta.files.file_sample import sampled
-from ...checkpoint_meta.files.file_split import FileSplit, SampledFile
+from ...checkpoint_meta.files.file_split import FileSplit, SampledFile, sampled
 from ...errors import ReplayError
 from ..api import RemainingBudget
 from .formats.api import Decoded, FileFormat

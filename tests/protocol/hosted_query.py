@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from typing_extensions import override
 
+from pyspark_sluice.checkpoint_meta.checkpoint_snapshot import forked_from, newest_written
 from pyspark_sluice.checkpoint_meta.documents.batch_mark import BatchOrigin, TableInput
 from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import (
@@ -29,13 +30,12 @@ from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.checkpoint_meta.documents.written_file import FileName
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.contract import StateStore
-from pyspark_sluice.checkpoint_meta.written_batches import forked_from, newest_written
 from pyspark_sluice.connector.cli.commands.table_batches import _Comparison
 from pyspark_sluice.connector.host.batch_log import BatchLog, BatchLoop
 from pyspark_sluice.connector.host.embedded_query import EmbeddedQuery, SinkTarget
 from pyspark_sluice.connector.query.driver import BatchDriver
-from pyspark_sluice.connector.query.offsets import from_offset
 from pyspark_sluice.connector.query.partitions import ReaderPartition
+from pyspark_sluice.connector.query.spark_checkpoint import from_offset
 from pyspark_sluice.connector.views.state_view import StateView
 from pyspark_sluice.reader.direct_write.unreferenced_files import sweep
 from pyspark_sluice.reader.task import DirectWrite

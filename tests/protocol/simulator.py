@@ -14,7 +14,7 @@ from pyspark_sluice.checkpoint_meta.documents.orders import Order, Orders
 from pyspark_sluice.checkpoint_meta.files.file_columns import FileSplitSerializer, ranges_of
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
-from pyspark_sluice.connector.query.offsets import Offsets
+from pyspark_sluice.connector.query.spark_checkpoint import Offsets
 from pyspark_sluice.enumerator import StartingState
 from pyspark_sluice.enumerator.coordinator.start_position import taken_up
 from pyspark_sluice.errors import SluiceError

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
-from pyspark_sluice.connector.query.offsets import Offsets
 from pyspark_sluice.connector.query.partitions import partitions_of
+from pyspark_sluice.connector.query.spark_checkpoint import Offsets
 from pyspark_sluice.enumerator import Coordinator, CoordinatorSettings
 from pyspark_sluice.reader.task import DirectWrite
 

@@ -24,8 +24,7 @@ from deltalake import DeltaTable
 from pyspark_sluice import run
 from pyspark_sluice.checkpoint_meta.storage.contract import PART
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
-from pyspark_sluice.checkpoint_meta.stores.exclusive_creates import race
-from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
+from pyspark_sluice.checkpoint_meta.stores.open_store import open_store, race
 from pyspark_sluice.errors import StateError
 from pyspark_sluice.tests.checkpoint_meta.storage.storage_suite import StorageSuite
 from pyspark_sluice.tests.connector.host.query import keywords

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
+from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot, forked_from, newest_written
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.attachments import Attachments
 from ....checkpoint_meta.documents.batch_mark import Forked
@@ -25,13 +25,12 @@ from ....checkpoint_meta.documents.query_ends import record_ends, recorded_ends
 from ....checkpoint_meta.documents.reader_assignment import readers_of
 from ....checkpoint_meta.files.file_columns import numbers_in
 from ....checkpoint_meta.stores.contract import StateStore
-from ....checkpoint_meta.written_batches import forked_from, newest_written
 from ....enumerator.files.ledger_source import OfflineEnumerator, OfflineFileSource
 from ....enumerator.offline.offline_state import OfflineState, state_after
 from ....enumerator.settings import StartingState
 from ....errors import OptionError
 from ....reader.files.io.cut_places import take_over
-from ...query.savepoint import savepoint_at
+from ...query.spark_checkpoint import savepoint_at
 from ...source.state_location import check_not_cleaned
 from ...views.files_as_of import FilesAsOf
 from ...views.path_pattern import matching_pattern

@@ -12,11 +12,9 @@ from ...query.start_check import as_in_files
 from ..answer import Answer
 from ..arguments import ContinueQuery, New, SharedArguments, ViewArguments, Yes
 from ..bootstrap.auto_loader_export import auto_loader_log
-from ..bootstrap.continued_query import ContinuedQuery, continued_at, continued_query
-from ..bootstrap.file_log_import import OtherLog, imported, options_of, rewrites_of
+from ..bootstrap.file_log_import import OtherLog, imported, options_of, rewrites_of, spark_file_log
 from ..bootstrap.fork import chosen_fork
-from ..bootstrap.new_state import target_at
-from ..bootstrap.spark_file_log import spark_file_log
+from ..bootstrap.new_state import ContinuedQuery, continued_at, continued_query, target_at
 from ..offline_edit import Plan, carry_out
 from ..state_argument import parsed_storage_options
 from .table_batches import checkpoint_of_table

@@ -32,7 +32,7 @@ from ..doctor.places import check_local_directory, left_as_it_was, tried
 from ..feeds_file import schema
 from ..output import Exit, told
 from ..run_arguments import DEFAULT_FILE, RunArguments
-from ..run_call import call_of, in_place
+from .run import call_of, in_place
 
 _PATIENCE: Final = 55.0
 """Seconds after which a place does not answer."""

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from ....checkpoint_meta.storage.urls import Location, join
-from ....checkpoint_meta.stores.exclusive_creates import race
-from ....checkpoint_meta.stores.open_store import open_store
+from ....checkpoint_meta.stores.open_store import open_store, race
 from ....enumerator.files.discovery.tree_discovery import all_files
 from ....errors import SluiceError, StateMissingError
 from ...options.model import parse_options

@@ -1,4 +1,4 @@
-"""`sluice run`: a direct write without Spark, or the same call as a query of Spark."""
+"""`sluice run`: a direct write without Spark, or the same call as a query of Spark; its feeds."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,7 @@ from ....errors import OptionError, not_installed
 from ...host.wording import as_flags
 from ..answer import Answer, show
 from ..output import Exit, ExitWith, complain, errors_as_messages, told, write_json_log
-from ..run_arguments import Call, RunArguments
-from ..run_call import call_of, in_place
+from ..run_arguments import DEFAULT_FILE, NEEDED, Call, RunArguments, feed_of
 
 if TYPE_CHECKING:
     from ....checkpoint_meta.documents.run_summary import RunSummary
@@ -118,7 +117,7 @@ class Printer:
 
     def ended(self, name: str, summary: RunSummary | None, error: BaseException | None) -> None:
         """Print a line about a run."""
-        from ...views.run_text import run_text
+        from ...views.amounts import run_text
 
         checkpoint = self.call.arguments[name].checkpoint if name in self.call.arguments else ""
         if summary is not None:
@@ -163,8 +162,7 @@ def _progress(call: Call) -> Iterator[Callable[[int, int], None]]:
 
 
 def _show_plans(call: Call) -> None:
-    from ...host.dry_run import planned_batch
-    from ...host.run import checked_with_target
+    from ...host.run import checked_with_target, planned_batch
     from ...views.amounts import counted, format_bytes
 
     for name, feed in call.feeds.items():
@@ -210,3 +208,41 @@ def _run_in_spark(call: Call) -> None:
         error_of_run = failures.get(name)
         printer.ended(name, record.end(error_of_run) if record.has_begun else None, error_of_run)
     _end(failures)
+
+
+def in_place(arguments: RunArguments) -> RunArguments:
+    """Go to the directory of the configuration file, which its relative paths start from."""
+    file = arguments.config
+    # As `sluice check` does.
+    if not any(getattr(arguments, name) for name in NEEDED) and os.path.exists(DEFAULT_FILE):
+        file = file or DEFAULT_FILE
+    if not file:
+        return arguments
+    config = os.path.abspath(file)
+    # What is not there is an error of the file, which names it.
+    with suppress(OSError):
+        os.chdir(os.path.dirname(config))
+    return replace(arguments, config=config)
+
+
+def call_of(arguments: RunArguments) -> Call:
+    """The feeds that a call names, or its configuration file; nothing is looked at yet.
+
+    Raises:
+        OptionError: something is wrong with the call or with the file.
+    """
+    from ...host.run import check_target_name
+
+    if arguments.config:
+        # What reads files takes time to import.
+        from ..feeds_file import call_of_file
+
+        return call_of_file(arguments)
+    if arguments.only:
+        raise OptionError("--only chooses feeds of a file", "", "no --config", "--config FILE")
+    if missing := [flag for name, flag in NEEDED.items() if not getattr(arguments, name)]:
+        what = "the call does not say what to read, and where to write it"
+        found, expected = f"no {', '.join(missing)}", "PATH, --to and --checkpoint, or --config"
+        raise OptionError(what, "", found, expected)
+    check_target_name(arguments.to)
+    return Call(arguments, {"": feed_of(arguments)}, {"": arguments})

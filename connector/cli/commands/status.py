@@ -21,11 +21,10 @@ from ....checkpoint_meta.stores.contract import StateStore
 from ....enumerator.files.event_time_batches import event_time_figures
 from ...query.owner import owner_of
 from ...query.spark_checkpoint import newest_batch
-from ...views.amounts import counted, format_bytes, format_duration
+from ...views.amounts import counted, format_bytes, format_duration, run_text
 from ...views.files_as_of import FilesAsOf
 from ...views.protocol import checkpoints_in_flight
 from ...views.quarantine import quarantined_splits
-from ...views.run_text import run_text
 from ...views.state_view import StateView, with_view
 from ..answer import Answer
 from ..arguments import ViewArguments

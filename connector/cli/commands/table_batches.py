@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ....checkpoint_meta.checkpoint_snapshot import BatchFiles, forked_from, written_batches
 from ....checkpoint_meta.documents.batch_mark import (
     NO_BATCH,
     BatchMark,
@@ -23,7 +24,6 @@ from ....checkpoint_meta.documents.query_ends import recorded_ends
 from ....checkpoint_meta.documents.written_file import FileName
 from ....checkpoint_meta.stores.contract import StateStore
 from ....checkpoint_meta.stores.open_store import open_store
-from ....checkpoint_meta.written_batches import BatchFiles, forked_from, written_batches
 from ....errors import OptionError, StateError, TableError
 from ....tables.batch_order import TableMark, not_known
 from ....tables.iceberg_files import written_name

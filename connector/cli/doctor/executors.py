@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from ....checkpoint_meta.stores.exclusive_creates import probe_name
-from ....checkpoint_meta.stores.open_store import open_store
+from ....checkpoint_meta.stores.open_store import open_store, probe_name
 from .check_list import Check, Finding, NotAsExpected
 from .places import left_as_it_was
 

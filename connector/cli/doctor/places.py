@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ....checkpoint_meta.storage.urls import Location
 from ....checkpoint_meta.stores.contract import StateStore
-from ....checkpoint_meta.stores.exclusive_creates import probe_name
+from ....checkpoint_meta.stores.open_store import probe_name
 from ....errors import StateError
 
 

@@ -23,7 +23,7 @@ from ..arguments import FileOrderArguments, OrderArguments
 from ..offline_edit import Plan, edit
 from ..output import Exit
 from ..state_argument import parsed_storage_options
-from .file_check import as_present
+from .known_files import as_present
 from .reprocess_plan import OrderPlan, check_file_column, replacing
 
 _SHOWN = 10

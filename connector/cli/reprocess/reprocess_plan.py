@@ -35,8 +35,7 @@ from ...views.path_pattern import path_filter
 from ...views.state_view import StateView
 from ..state_argument import checkpoint_as_of, checkpoint_named, no_checkpoint
 from ..view_filter import check_state
-from .file_check import unreadable
-from .known_files import SelectedFiles
+from .known_files import SelectedFiles, unreadable
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,6 @@ from ....checkpoint_meta.files.file_columns import (
     with_times,
 )
 from ....checkpoint_meta.files.file_split import FileSplit
-from ....checkpoint_meta.index.absent_files import ABSENT, AbsentFiles
 from ....checkpoint_meta.index.fingerprints import (
     Names,
     SeenKeys,
@@ -54,7 +53,7 @@ from ....checkpoint_meta.index.fingerprints import (
     names_in,
     versions_in,
 )
-from ....checkpoint_meta.index.run import Run, read_keys
+from ....checkpoint_meta.index.run import ABSENT, AbsentFiles, Run, read_keys
 from ...large_state import StateDocument
 from .byte_ranges import piece_of, without
 from .seen_files import Portion, SeenFiles, Tail

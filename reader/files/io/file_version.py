@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from xxhash import xxh3_64_intdigest
 
-from ....checkpoint_meta.files.file_sample import sample_of
 from ....checkpoint_meta.files.file_split import (
     MARKED_BYTES,
     FileVersion,
     GrowingMark,
     growing_mark,
+    sample_of,
 )
 from ....checkpoint_meta.storage.contract import FileStatus
 from ....checkpoint_meta.storage.urls import is_local, local_name

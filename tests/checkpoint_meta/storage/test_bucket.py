@@ -6,9 +6,9 @@ import pytest
 from botocore.config import Config
 from botocore.session import Session
 
-from pyspark_sluice.checkpoint_meta.storage.client_options import client_config
 from pyspark_sluice.checkpoint_meta.storage.contract import PART
 from pyspark_sluice.checkpoint_meta.storage.open_storage import open_storage
+from pyspark_sluice.checkpoint_meta.storage.providers import client_config
 from pyspark_sluice.checkpoint_meta.storage.storage_errors import AnotherVersion, delays, patiently
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.tests.checkpoint_meta.storage.lake import Lake

@@ -6,7 +6,7 @@ import json
 from functools import partial
 
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.query.offsets import Offsets
+from pyspark_sluice.connector.query.spark_checkpoint import Offsets
 from pyspark_sluice.tests.connector.queries import drained
 from pyspark_sluice.tests.patience import wait_until
 

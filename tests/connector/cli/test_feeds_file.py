@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pyspark_sluice.connector import cli
+from pyspark_sluice.connector.cli.commands.run import call_of
 from pyspark_sluice.connector.cli.feeds_file import schema
 from pyspark_sluice.connector.cli.run_arguments import RunArguments, flags
-from pyspark_sluice.connector.cli.run_call import call_of
 from pyspark_sluice.errors import OptionError
 from pyspark_sluice.masking import masked
 from pyspark_sluice.tests.connector.host.feeds import Feeds

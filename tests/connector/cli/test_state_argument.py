@@ -10,8 +10,7 @@ from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import CheckpointRef
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.query.offsets import to_offset
-from pyspark_sluice.connector.query.spark_checkpoint import offsets_referred
+from pyspark_sluice.connector.query.spark_checkpoint import offsets_referred, to_offset
 from pyspark_sluice.tests.connector.cli.command_line import run, spark_knows
 from pyspark_sluice.tests.connector.queries import Query, in_memory
 

@@ -14,8 +14,7 @@ from deltalake import DeltaTable
 from pyspark_sluice import run
 from pyspark_sluice.checkpoint_meta.documents.reader_commit import ReaderCommits
 from pyspark_sluice.connector.host.batch_log import BatchLog
-from pyspark_sluice.connector.host.dry_run import planned_batch
-from pyspark_sluice.connector.host.run import checked_with_target
+from pyspark_sluice.connector.host.run import checked_with_target, planned_batch
 from pyspark_sluice.connector.host.wording import as_options
 from pyspark_sluice.connector.query.driver import StreamDriver
 from pyspark_sluice.enumerator.coordinator import coordinator

@@ -143,7 +143,7 @@ COMMANDS = [
         "a local path",
     ),
     Wrong(
-        "client_options.py: storageOptions: not known to the client",
+        "providers.py: storageOptions: not known to the client",
         'run s3://b/x --to delta:TABLE --checkpoint NEW --option storageOptions={"colour":1}',
         "RUN",
         "Leave them out",

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 FOLLOWED: Mapping[str, str] = {
     "tests/connector/cli/bootstrap/test_auto_loader_import.py": "auto_loader_export.py*2",
-    "tests/connector/cli/bootstrap/test_file_log_import.py": "file_log_import.py spark_file_log.py",
-    "tests/connector/cli/bootstrap/test_fork.py": "savepoint.py",
+    "tests/connector/cli/bootstrap/test_file_log_import.py": "file_log_import.py*2",
+    "tests/connector/cli/bootstrap/test_fork.py": "spark_checkpoint.py",
     "tests/connector/cli/bootstrap/test_new_state.py": "start_position.py",
     "tests/connector/cli/commands/test_compact_table.py": "compaction.py",
     "tests/connector/cli/reprocess/test_orders_next_to_others.py": "start_position.py",
-    "tests/connector/cli/reprocess/test_reprocess.py": "file_check.py",
+    "tests/connector/cli/reprocess/test_reprocess.py": "known_files.py",
     "tests/connector/cli/reprocess/test_reread.py": "batch_reread.py*2 table_sink.py",
     "tests/connector/host/test_busy_catalog.py": "host/run.py",
     "tests/connector/host/test_incidents.py": "new_columns.py",
@@ -35,33 +35,33 @@ FOLLOWED: Mapping[str, str] = {
 
 REASONS: Mapping[str, str] = {
     "another store, package or configuration: the remedy is to move": (
-        "acknowledgements.py aligned_positions.py client_options.py*2 contract.py epochs.py "
-        "exclusive_creates.py fsspec_storage.py hdfs_storage.py local_storage.py name_globs.py "
+        "acknowledgements.py aligned_positions.py contract.py epochs.py fsspec_storage.py "
+        "hdfs_storage.py local_storage.py name_globs.py open_store.py providers.py*2 "
         "reader_commit.py sftp_storage.py start_position.py visibility_check.py"
     ),
     "objects that are damaged or lost: test_verify.py puts copies back and restores": (
         "attachments.py*2 checkpoint.py checksummed_json.py epochs.py history.py*4 orders.py*2"
     ),
-    "a newer release has to be installed": ("checkpoint.py offsets.py serializer.py"),
+    "a newer release has to be installed": "checkpoint.py serializer.py spark_checkpoint.py",
     "a bug in an enumerator, a reader or in Sluice: the remedy is a report": (
         "acknowledgements.py applied_orders.py context.py enumerator/api.py*2 "
         "hybrid_enumerator.py in_flight.py reader_assignment.py*2 schema_evolution.py "
         "subtask_gateway.py*3 task.py*4 visibility_check.py"
     ),
     "imports and forks: their tests meet it next to the call that is right": (
-        "auto_loader_export.py continued_query.py*5 file_log_import.py"
+        "auto_loader_export.py file_log_import.py new_state.py*5"
     ),
     "commands: tests of the command meet it next to the call that is right": (
-        "batch_reread.py bootstrap.py commands/run.py compact.py feeds_file.py*5 file_check.py "
-        "metrics.py places.py run_call.py*2 spark_run.py*2 splits.py state_argument.py "
-        "state_view.py table_batches.py*2 take_back_schema.py tree_discovery.py view_reader.py*3"
+        "batch_reread.py bootstrap.py commands/run.py*3 compact.py feeds_file.py*5 known_files.py "
+        "metrics.py places.py spark_run.py*2 splits.py state_argument.py state_view.py "
+        "table_batches.py*2 take_back_schema.py tree_discovery.py view_reader.py*3"
     ),
     "the machine or a catalog: a process that dies each time, a package that is missing": (
         "batch_log.py embedded_query.py errors.py*3 host/run.py*2 worker.py worker_pool.py"
     ),
     "calls of Spark: the remedy is another call, which tests with Spark make": (
-        "batch_reader.py direct_write.py driver.py hybrid_source.py offsets.py owner.py*2 "
-        "schema_json.py*2 schemas.py state_location.py*3 validation.py"
+        "batch_reader.py direct_write.py driver.py hybrid_source.py owner.py*2 "
+        "schema_json.py*2 schemas.py spark_checkpoint.py state_location.py*3 validation.py"
     ),
     "stores, queues and lists that fail: the simulator and tests with servers go on after them": (
         "backlog.py criteria.py hybrid_enumerator.py queue_discovery.py*2 restore.py "
@@ -80,7 +80,7 @@ REASONS: Mapping[str, str] = {
         "iceberg_table.py*4 manifests.py*2 table_sink.py*2 written_batch.py*5"
     ),
     "nothing was begun: the command is called again with what the message names": (
-        "audit.py deliveries.py*2 file_rows.py recount.py"
+        "audit/audit.py*2 books.py*2 file_rows.py"
     ),
 }
 """Why no test carries out the remedy -> modules, with how many of their places."""

@@ -24,7 +24,7 @@ from pyspark_sluice.connector.host import worker_pool
 from pyspark_sluice.connector.host.embedded_query import EmbeddedRun
 from pyspark_sluice.connector.host.run import checked_with_target
 from pyspark_sluice.connector.host.worker_pool import WorkerPool
-from pyspark_sluice.connector.views.run_text import run_text
+from pyspark_sluice.connector.views.amounts import run_text
 from pyspark_sluice.errors import FencedError, OptionError, SluiceError, StateError, TableError
 from pyspark_sluice.examples.demo.driver import descendants
 from pyspark_sluice.tests.connector.host.query import keywords

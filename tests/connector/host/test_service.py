@@ -18,8 +18,8 @@ from threading import Thread
 import pytest
 import yaml
 
+from pyspark_sluice.connector.cli.commands.run import call_of
 from pyspark_sluice.connector.cli.run_arguments import RunArguments
-from pyspark_sluice.connector.cli.run_call import call_of
 from pyspark_sluice.tables import delta
 from pyspark_sluice.tests.connector.host.feeds import Feeds
 from pyspark_sluice.tests.repository import ROOT

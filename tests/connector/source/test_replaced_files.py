@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from pyspark_sluice.checkpoint_meta.stores.testing import SimulatedCrash
-from pyspark_sluice.connector.cli.reprocess.file_check import unreadable
+from pyspark_sluice.connector.cli.reprocess.known_files import unreadable
 from pyspark_sluice.connector.testing import Trial
 from pyspark_sluice.connector.testing.trial import LOST
 from pyspark_sluice.enumerator import BatchLimits

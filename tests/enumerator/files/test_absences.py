@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pyspark_sluice.checkpoint_meta.documents.attachments import Attachments
-from pyspark_sluice.checkpoint_meta.index.absent_files import AbsentFiles
 from pyspark_sluice.checkpoint_meta.index.fingerprints import names_of
+from pyspark_sluice.checkpoint_meta.index.run import AbsentFiles
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.files import absences
 from pyspark_sluice.enumerator.files.ledger.index_merge import flush, merge

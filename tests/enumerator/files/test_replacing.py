@@ -13,7 +13,7 @@ from pyspark_sluice.checkpoint_meta.files.file_split import (
     replaced,
     retraction_of,
 )
-from pyspark_sluice.checkpoint_meta.index.absent_files import AbsentFiles
+from pyspark_sluice.checkpoint_meta.index.run import AbsentFiles
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.enumerator.batch_budget import UNLIMITED, BatchLimits
 from pyspark_sluice.enumerator.files.ledger.file_state import FileState

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 from typing_extensions import override
 
-from .....checkpoint_meta.storage.client_options import client_config
 from .....checkpoint_meta.storage.google import google_credentials
+from .....checkpoint_meta.storage.providers import client_config
 from .....checkpoint_meta.storage.storage_errors import RefusedRequest, error_of_status
 from .....errors import is_installed, not_installed
 from .api import AnnouncedObject, EventQueue, MalformedMessage, Message, announced, event_of

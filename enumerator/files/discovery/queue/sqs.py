@@ -14,7 +14,7 @@ from urllib.parse import unquote_plus, urlsplit
 from typing_extensions import override
 
 from .....checkpoint_meta.storage.aws import as_os_errors, aws_client
-from .....checkpoint_meta.storage.client_options import client_config
+from .....checkpoint_meta.storage.providers import client_config
 from .api import (
     LONG_POLL,
     AnnouncedObject,

@@ -23,7 +23,7 @@ from .....checkpoint_meta.storage.azure import (
     azure_credential,
     error_code,
 )
-from .....checkpoint_meta.storage.client_options import client_config
+from .....checkpoint_meta.storage.providers import client_config
 from .....errors import is_installed, not_installed
 from .api import AnnouncedObject, EventQueue, MalformedMessage, Message, announced, event_of
 

@@ -10,7 +10,7 @@ from pyspark_sluice.checkpoint_meta.documents.bootstrap_record import find_seed
 from pyspark_sluice.checkpoint_meta.documents.checkpoint_ref import NO_CHECKPOINT, CheckpointRef
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.query.savepoint import savepoint_at
+from pyspark_sluice.connector.query.spark_checkpoint import savepoint_at
 from pyspark_sluice.enumerator import BatchLimits, StartingState
 from pyspark_sluice.errors import OptionError, SluiceError, StateError
 from pyspark_sluice.tests.connector.cli.command_line import run, spark_knows

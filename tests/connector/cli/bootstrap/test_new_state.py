@@ -23,7 +23,7 @@ from pyspark_sluice.checkpoint_meta.stores.testing import (
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.bootstrap.fork import chosen_fork
 from pyspark_sluice.connector.cli.bootstrap.new_state import Target, write_seed
-from pyspark_sluice.connector.cli.verification import verified
+from pyspark_sluice.connector.cli.commands.verify import verified
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import RestoredState
 from pyspark_sluice.enumerator.files.ledger_source import OfflineFileSource

@@ -19,7 +19,7 @@ from pyspark_sluice.checkpoint_meta.stores.testing import Fault, FaultyStateStor
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.commands import compact as compacting
 from pyspark_sluice.connector.cli.commands.compact import compact_plan
-from pyspark_sluice.connector.cli.verification import verified
+from pyspark_sluice.connector.cli.commands.verify import verified
 from pyspark_sluice.connector.views.files_as_of import FilesAsOf
 from pyspark_sluice.enumerator import BatchLimits
 from pyspark_sluice.enumerator.coordinator.restore import restore

@@ -24,7 +24,7 @@ from pyspark_sluice.checkpoint_meta.index.fingerprints import SeenKeys
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.app import main
-from pyspark_sluice.connector.cli.verification import Verification, verified
+from pyspark_sluice.connector.cli.commands.verify import Verification, verified
 from pyspark_sluice.enumerator import BatchLimits, CoordinatorSettings, StartingState
 from pyspark_sluice.enumerator.coordinator.restore import restore
 from pyspark_sluice.enumerator.files.ledger_source import OfflineFileSource
@@ -175,7 +175,7 @@ def test_every_flipped_bit_is_found_and_none_makes_wrong_splits(whole, right):
 
 
 def needs_nobody(name, whole):
-    """As `connector/cli/verification.py` says: gone without a trace, and not needed."""
+    """As `connector/cli/commands/verify.py` says: gone without a trace, and not needed."""
     schema = max(other for other in whole if other.startswith("schemas/"))
     newest = max(other for other in whole if other.startswith("checkpoints/"))
     # A base is redundant where the checkpoints below it are all there; the last commits may not

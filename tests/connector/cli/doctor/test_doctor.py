@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_sluice.checkpoint_meta.stores.exclusive_creates import race
+from pyspark_sluice.checkpoint_meta.stores.open_store import race
 from pyspark_sluice.checkpoint_meta.stores.testing import MemoryStateStore
 from pyspark_sluice.connector.cli.app import main
 from pyspark_sluice.connector.cli.doctor.places import tried

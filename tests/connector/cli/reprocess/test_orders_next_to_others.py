@@ -18,7 +18,7 @@ from pyspark_sluice.checkpoint_meta.documents.orders import Orders
 from pyspark_sluice.checkpoint_meta.files.file_split import FileSplit, FileVersion
 from pyspark_sluice.checkpoint_meta.history import CheckpointHistory
 from pyspark_sluice.checkpoint_meta.stores.open_store import open_store
-from pyspark_sluice.connector.cli.reprocess.file_check import as_present
+from pyspark_sluice.connector.cli.reprocess.known_files import as_present
 from pyspark_sluice.enumerator import StartingState
 from pyspark_sluice.enumerator.batch_budget import BatchLimits
 from pyspark_sluice.enumerator.coordinator.start_position import newest_acknowledged
