@@ -105,7 +105,7 @@ _COMMANDS: Final = {
         ("files", "files", "ck/orders --in-state pending --matching '*/2026/*'"),
         ("checkpoints", "files", "ck/orders"),
         ("inspect", "inspect", "ck/orders 42"),
-        ("diff", "diff", "ck/orders 41 42"),
+        ("diff", "files", "ck/orders 41 42"),
         ("verify", "verify", "ck/orders"),
         ("audit", "audit", "ck/orders --table delta:orders"),
     ),
@@ -124,15 +124,15 @@ _COMMANDS: Final = {
         ("orders", "reprocess", "ck/orders"),
     ),
     "Repair": (
-        ("take-over", "take_over", "ck/orders --yes"),
-        ("rebind", "rebind", "ck/orders --yes"),
-        ("take-back-schema", "take_back_schema", "ck/orders --yes"),
+        ("take-over", "repair", "ck/orders --yes"),
+        ("rebind", "repair", "ck/orders --yes"),
+        ("take-back-schema", "repair", "ck/orders --yes"),
         ("add-batches", "table_batches", "ck/orders delta:orders --yes"),
         ("remove-batches", "table_batches", "ck/orders delta:orders --yes"),
     ),
     "Clean up": (
         ("compact", "compact", "ck/orders --yes"),
-        ("compact-table", "compact_table", "delta:orders"),
+        ("compact-table", "compact", "delta:orders"),
         ("sweep", "sweep", "ck/orders orders --yes"),
     ),
     "Help": (

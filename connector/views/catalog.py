@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +26,19 @@ class View:
     read: Callable[[StateView, str], Iterable[pa.Table]]
     """Reads at least the rows whose path matches a pattern; all rows for an empty pattern."""
 
+    states: Sequence[str] = ()
+    """What its column `state` may say; empty if it has none, or says more."""
+
+    def check_state(self, state: str) -> None:
+        """Raise OptionError if no row of the view is ever in this state."""
+        if self.states and state not in self.states:
+            raise OptionError(
+                f"--in-state: no row of the view {self.name} is ever in this state",
+                "",
+                state,
+                ", ".join(self.states),
+            )
+
 
 def _skipped(view: StateView, _: str) -> Iterator[pa.Table]:
     for table in splits.splits(view):
@@ -35,12 +48,22 @@ def _skipped(view: StateView, _: str) -> Iterator[pa.Table]:
 VIEWS: Final = {
     view.name: view
     for view in (
-        View("files", files.FILES, lambda view, pattern: [files.files(view, pattern)]),
-        View("splits", splits.SPLITS, lambda view, _: splits.splits(view)),
-        View("checkpoints", protocol.CHECKPOINTS, lambda view, _: [protocol.checkpoints(view)]),
-        View("readers", protocol.READERS, lambda view, _: [protocol.readers(view)]),
+        View("files", files.FILES, lambda v, paths: [files.files(v, paths)], files.STATES),
+        View("splits", splits.SPLITS, lambda view, _: splits.splits(view), files.STATES),
+        View(
+            "checkpoints",
+            protocol.CHECKPOINTS,
+            lambda view, _: [protocol.checkpoints(view)],
+            ("orphan", "in flight", "complete"),
+        ),
+        View(
+            "readers",
+            protocol.READERS,
+            lambda view, _: [protocol.readers(view)],
+            ("assigned", "read", "abandoned"),
+        ),
         View("quarantine", quarantine.QUARANTINE, lambda view, _: [quarantine.quarantine(view)]),
-        View("skipped", splits.SPLITS, _skipped),
+        View("skipped", splits.SPLITS, _skipped, ("skipped",)),
         View("schemas", protocol.SCHEMAS, lambda view, _: [protocol.schemas(view)]),
     )
 }

@@ -1,4 +1,4 @@
-"""`sluice compact`: what is compacted, and what it comes to."""
+"""`sluice compact`, of a state, and `sluice compact-table`, which makes few large files of many."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ import typer
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.history import CheckpointHistory
-from ....checkpoint_meta.storage.units import parse_milliseconds
+from ....checkpoint_meta.storage.units import parse_bytes, parse_milliseconds
 from ....checkpoint_meta.stores.contract import StateStore, in_parallel
 from ....enumerator.coordinator.start_position import COMPACTION
 from ....enumerator.files.ledger_source import OfflineFileSource
 from ....enumerator.offline.offline_state import Compaction, OfflineClaim
 from ....errors import OptionError, StateError
 from ....reader.files.io.cut_places import FOLDER
+from ....tables.delta_table import DeltaSink
 from ...query.file_rows import RecordedRows
 from ...views.state_view import StateView
 from ..answer import Answer
-from ..arguments import EditArguments
+from ..arguments import EditArguments, StorageOptions
 from ..offline_edit import Plan, edit
-from ..state_argument import check_is_of_files, parsed
+from ..state_argument import check_is_of_files, parsed, parsed_storage_options
 
 _NESTED: Final = (layout.READERS, layout.ABANDONED)
 _FLAT: Final = (
@@ -150,3 +151,27 @@ def compact(
     Writes bases, merges the index, and deletes what no retained checkpoint needs.
     """
     return edit(arguments, lambda store: compact_plan(store, retain, retain_for))
+
+
+def compact_table(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Use this table: delta:URL.")],
+    target_bytes: Annotated[
+        str, typer.Option(metavar="SIZE", help="Write files of about this size, such as 128m.")
+    ] = "128m",
+    storage_options: StorageOptions = "{}",
+) -> Answer:
+    """Rewrite the small files of a Delta table.
+
+    Larger files replace them in one commit. The query may be running. VACUUM deletes the old files.
+    """
+    kind, _, place = table.partition(":")
+    if kind != "delta" or not place:
+        raise OptionError(
+            "compact-table: not a Delta table",
+            "",
+            table,
+            "delta:URL; pyiceberg cannot rewrite the files of an Iceberg table, so use another "
+            "engine for it, such as Spark's procedure rewrite_data_files",
+        )
+    size = parsed("--target-bytes", target_bytes, parse_bytes)
+    return Answer(DeltaSink(place, parsed_storage_options(storage_options)).compact(size))

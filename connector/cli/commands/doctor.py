@@ -19,10 +19,16 @@ from ...source.discovery import make_listing
 from ...views.amounts import counted
 from ..answer import Answer
 from ..arguments import SharedArguments
-from ..doctor.check_list import Check, Finding, NotAsExpected
+from ..doctor.checks import (
+    Check,
+    Finding,
+    NotAsExpected,
+    check_local_directory,
+    left_as_it_was,
+    tried,
+)
 from ..doctor.executors import executor_findings
 from ..doctor.interpreters import interpreter_checks
-from ..doctor.places import check_local_directory, left_as_it_was, tried
 from ..output import Exit
 from ..state_argument import find_state, parsed_options, parsed_storage_options
 

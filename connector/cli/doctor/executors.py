@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from ....checkpoint_meta.stores.open_store import open_store, probe_name
-from .check_list import Check, Finding, NotAsExpected
-from .places import left_as_it_was
+from .checks import Check, Finding, NotAsExpected, left_as_it_was
 
 _TASKS: Final = 4
 

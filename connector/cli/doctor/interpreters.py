@@ -19,7 +19,7 @@ from importlib import metadata
 from typing import Any, Final
 
 from ...spark.registration import interpreters_before, is_same_environment
-from .check_list import Check, NotAsExpected
+from .checks import Check, NotAsExpected
 
 _LEAST_JAVA: Final = 17
 

@@ -30,11 +30,11 @@ from ....enumerator.files.ledger.byte_ranges import (
     splits_without,
 )
 from ....errors import OptionError
+from ...views.catalog import view_named
 from ...views.files import files as files_view
 from ...views.path_pattern import path_filter
 from ...views.state_view import StateView
 from ..state_argument import checkpoint_as_of, checkpoint_named, no_checkpoint
-from ..view_filter import check_state
 from .known_files import SelectedFiles, unreadable
 
 
@@ -92,7 +92,7 @@ def plan_requeue(
             "To read all files again, add --matching '*'.",
         )
     if in_state:
-        check_state("files", in_state)
+        view_named("files").check_state(in_state)
     files = SelectedFiles(view, pattern, in_range)
     if quarantined and not in_state:
         # A version that was found later is read by itself.

@@ -101,7 +101,7 @@ COMMANDS = [
     Wrong("forget: no option says", "forget CK", "files CK --in-state pending", "--matching '*'"),
     Wrong("--in-state: no row", "files CK --in-state x", "files CK --in-state done", "done"),
     Wrong(
-        "view_filter.py: {} does not apply",
+        "files.py: {} does not apply",
         "files CK --view schemas --matching *",
         "files CK --matching *",
         "view",

@@ -53,8 +53,8 @@ REASONS: Mapping[str, str] = {
     ),
     "commands: tests of the command meet it next to the call that is right": (
         "batch_reread.py bootstrap.py commands/run.py*3 compact.py feeds_file.py*5 known_files.py "
-        "metrics.py places.py spark_run.py*2 splits.py state_argument.py state_view.py "
-        "table_batches.py*2 take_back_schema.py tree_discovery.py view_reader.py*3"
+        "metrics.py checks.py spark_run.py*2 splits.py state_argument.py state_view.py "
+        "table_batches.py*2 repair.py tree_discovery.py view_reader.py*3"
     ),
     "the machine or a catalog: a process that dies each time, a package that is missing": (
         "batch_log.py embedded_query.py errors.py*3 host/run.py*2 worker.py worker_pool.py"

@@ -1,17 +1,19 @@
-"""`sluice take-back-schema`: takes back the newest version of an inferred schema."""
+"""The commands that let a query start again: take-over, rebind, take-back-schema."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from ....checkpoint_meta.documents.query_ends import recorded_ends
 from ....checkpoint_meta.documents.schema_history import SchemaHistory, StoredSchema
 from ....checkpoint_meta.stores.contract import StateStore
 from ....errors import OptionError
+from ...query import owner, start_check
 from ...views.amounts import counted
 from ..answer import Answer
-from ..arguments import EditArguments
-from ..offline_edit import Plan, edit
+from ..arguments import EditArguments, ViewArguments, Yes
+from ..offline_edit import Plan, carry_out, edit
 
 
 def take_back_plan(store: StateStore) -> Plan:
@@ -74,3 +76,34 @@ def take_back_schema(arguments: EditArguments) -> Answer:
     The next start uses the version before it; the stored versions stay.
     """
     return edit(arguments, take_back_plan)
+
+
+def take_over(arguments: ViewArguments, yes: Yes = False) -> Answer:
+    """Supersede the query that owns a state.
+
+    It ends with FencedError, and the next start need not wait for it.
+    """
+    store = arguments.opened()
+
+    def decide() -> Plan:
+        # A claim that belongs to no query.
+        report = {"state": store.location, "owner": str(owner.owner_of(store))}
+        return Plan(report, lambda: {"epoch": owner.take_over(store)})
+
+    return carry_out(decide, yes=yes)
+
+
+def rebind(arguments: EditArguments) -> Answer:
+    """Forget the input and table; the next start sets them.
+
+    It records those that it finds. A query that has not begun may write into a table that has its
+    input. `sluice run` has flags for that.
+    """
+    return edit(arguments, _plan, may_begin=True)
+
+
+def _plan(store: StateStore) -> Plan:
+    ends = recorded_ends(store)
+    report = {"state": store.location, "input": list(ends.input), "table": ends.table}
+    terms = start_check.StartTerms(new_input=True, new_table=True)
+    return Plan(report, None if ends.any_table else lambda: start_check.rebind(store, terms))
