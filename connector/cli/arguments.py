@@ -15,47 +15,52 @@ from .answer import Outcome, show
 from .output import Exit, ExitWith, errors_as_messages
 from .state_argument import find_state
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+
+def argument(metavar: str, text: str) -> Any:
+    """Describe an argument without a name, for typer."""
+    return typer.Argument(metavar=metavar, help=text)
+
+
+def setting(
+    metavar: str, text: str, *names: str, least: float | None = None, most: float | None = None
+) -> Any:
+    """Describe an option with a value; by default its name is that of the parameter."""
+    return typer.Option(*names, metavar=metavar, help=text, min=least, max=most)
+
+
+def flag(name: str, text: str, *more: str) -> Any:
+    """Describe an option without a value, which has no opposite."""
+    return typer.Option(name, *more, help=text)
+
+
+Json = Annotated[bool, flag("--json", "Print one JSON document instead of tables.")]
 
 New = Annotated[
     str,
-    typer.Argument(
-        metavar="NEW",
-        help="Use this checkpointLocation for the new query; it must be empty or not exist.",
+    argument(
+        "NEW", "Use this checkpointLocation for the new query; it must be empty or not exist."
     ),
 ]
 ContinueQuery = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--continue-query",
-        help="Keep the id and the batch numbers of the old query, so that the new one can write "
+        "Keep the id and the batch numbers of the old query, so that the new one can write "
         "into the same table. Stop the old query first, and never start it again.",
     ),
 ]
 Yes = Annotated[
-    bool,
-    typer.Option(
-        "--yes", "-y", help="Make the change; without this flag, only print what would change."
-    ),
+    bool, flag("--yes", "Make the change; without this flag, only print what would change.", "-y")
 ]
 Force = Annotated[
-    bool,
-    typer.Option(
-        "--force", help="Run even if another host owns the state, where a query may be running."
-    ),
+    bool, flag("--force", "Run even if another host owns the state, where a query may be running.")
 ]
 Matching = Annotated[
-    str,
-    typer.Option(
-        "--matching", metavar="PATTERN", help="Select only paths that match a pattern with * ? []."
-    ),
+    str, setting("PATTERN", "Select only paths that match a pattern with * ? [].", "--matching")
 ]
 
 StorageOptions = Annotated[
-    str,
-    typer.Option(
-        "--storage-options", metavar="JSON", help="Use the query's storageOptions: a JSON object."
-    ),
+    str, setting("JSON", "Use the query's storageOptions: a JSON object.", "--storage-options")
 ]
 
 
@@ -63,9 +68,9 @@ StorageOptions = Annotated[
 class SharedArguments:
     """The arguments that every command about a source accepts."""
 
-    source_name: Annotated[
-        str, typer.Option(metavar="NAME", help="Select the source with this sourceName.")
-    ] = "source"
+    source_name: Annotated[str, setting("NAME", "Select the source with this sourceName.")] = (
+        "source"
+    )
     storage_options: StorageOptions = "{}"
 
 
@@ -75,9 +80,9 @@ class ViewArguments(SharedArguments):
 
     state: Annotated[
         str,
-        typer.Argument(
-            metavar="STATE",
-            help="Use the state in this directory. The checkpointLocation or stateLocation of the "
+        argument(
+            "STATE",
+            "Use the state in this directory. The checkpointLocation or stateLocation of the "
             "query works too: a local path, or a URL such as s3://bucket/checkpoints/flights.",
         ),
     ]
@@ -102,9 +107,7 @@ class EditArguments(ViewArguments):
 class OrderArguments(EditArguments):
     """A command that orders something for the next start of a query."""
 
-    reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="Store this reason in the permanent record.")
-    ] = ""
+    reason: Annotated[str, setting("TEXT", "Store this reason in the permanent record.")] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,23 +123,22 @@ class EventTimeArguments:
 
     event_time: Annotated[
         str,
-        typer.Option(
-            metavar="START..END",
-            help="Select only files whose path names a time in START..END, the end not included: "
+        setting(
+            "START..END",
+            "Select only files whose path names a time in START..END, the end not included: "
             "2026-01-02..2026-01-09. All of them are listed.",
         ),
     ] = ""
     event_time_pattern: Annotated[
         str,
-        typer.Option(
-            metavar="PATTERN",
-            help="Find the time in paths by this pattern, such as {yyyy}/{MM}/{dd}/{HH}; without "
+        setting(
+            "PATTERN",
+            "Find the time in paths by this pattern, such as {yyyy}/{MM}/{dd}/{HH}; without "
             "it, Hive partitions name the time.",
         ),
     ] = ""
     time_zone: Annotated[
-        str,
-        typer.Option(metavar="ZONE", help="Read the times in paths in this zone, UTC by default."),
+        str, setting("ZONE", "Read the times in paths in this zone, UTC by default.")
     ] = ""
 
 

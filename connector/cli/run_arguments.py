@@ -11,7 +11,7 @@ import typer
 
 from ...errors import OptionError
 from ..options.call import direct_write
-from .arguments import Json
+from .arguments import Json, argument, flag, setting
 from .state_argument import parsed, parsed_options
 
 if TYPE_CHECKING:
@@ -24,33 +24,28 @@ class ProcessArguments:
 
     config: Annotated[
         str,
-        typer.Option(
-            metavar="FILE",
-            help="Read the feeds of this configuration file. A call that names no feed takes "
+        setting(
+            "FILE",
+            "Read the feeds of this configuration file. A call that names no feed takes "
             "sluice.toml, if it is there.",
         ),
     ] = ""
     only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Run only the feed with this name. Repeat it."),
+        list[str] | None, setting("NAME", "Run only the feed with this name. Repeat it.")
     ] = None
     workers: Annotated[
         int | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="Use this many processes. By default one for each core, and none for a small "
-            "batch.",
-            min=1,
+        setting(
+            "NUMBER",
+            "Use this many processes. By default one for each core, and none for a small batch.",
+            least=1,
         ),
     ] = None
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the first batch, and read and change nothing.")
+        bool, flag("--dry-run", "Show the first batch, and read and change nothing.")
     ] = False
     spark: Annotated[
-        str,
-        typer.Option(
-            metavar="MASTER", help="Run as a Spark query with this master, such as local[4]."
-        ),
+        str, setting("MASTER", "Run as a Spark query with this master, such as local[4].")
     ] = ""
     as_json: Json = False
     log_format: Annotated[
@@ -61,19 +56,14 @@ class ProcessArguments:
     ] = "text"
     metrics_port: Annotated[
         int | None,
-        typer.Option(
-            metavar="PORT", help="Serve metrics for Prometheus at this port.", min=0, max=65535
-        ),
+        setting("PORT", "Serve metrics for Prometheus at this port.", least=0, most=65535),
     ] = None
     metrics_address: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Serve them at this address of the machine.")
+        str, setting("ADDRESS", "Serve them at this address of the machine.")
     ] = "127.0.0.1"
     metrics_file: Annotated[
         str,
-        typer.Option(
-            metavar="FILE",
-            help="Write metrics into this file, such as for the node exporter: NAME.prom.",
-        ),
+        setting("FILE", "Write metrics into this file, such as for the node exporter: NAME.prom."),
     ] = ""
 
 
@@ -81,81 +71,61 @@ class ProcessArguments:
 class RunArguments(ProcessArguments):
     """The arguments of the command: those of one feed, and those of the process."""
 
-    path: Annotated[
-        str,
-        typer.Argument(metavar="PATH", help="Read the files below this directory or URL."),
-    ] = ""
+    path: Annotated[str, argument("PATH", "Read the files below this directory or URL.")] = ""
     to: Annotated[
         str,
-        typer.Option(
-            metavar="TABLE",
-            help="Write to delta:URL, iceberg:CATALOG.TABLE, or parquet:URL (manifests).",
-        ),
+        setting("TABLE", "Write to delta:URL, iceberg:CATALOG.TABLE, or parquet:URL (manifests)."),
     ] = ""
     checkpoint: Annotated[
         str,
-        typer.Option(
-            metavar="CHECKPOINT",
-            help="Use this checkpointLocation, which a Spark query may have begun.",
-        ),
+        setting("CHECKPOINT", "Use this checkpointLocation, which a Spark query may have begun."),
     ] = ""
     file_format: Annotated[
-        str,
-        typer.Option("--format", metavar="FORMAT", help="Read files of this format (fileFormat)."),
+        str, setting("FORMAT", "Read files of this format (fileFormat).", "--format")
     ] = "json"
     schema: Annotated[
         str,
-        typer.Option(
-            metavar="COLUMNS",
-            help="Read these columns, such as 'id long, name string'. Without it, the schema is "
+        setting(
+            "COLUMNS",
+            "Read these columns, such as 'id long, name string'. Without it, the schema is "
             "inferred and evolves.",
         ),
     ] = ""
-    once: Annotated[
-        bool, typer.Option("--once", help="Stop when all existing files are read: the default.")
-    ] = False
+    once: Annotated[bool, flag("--once", "Stop when all existing files are read: the default.")] = (
+        False
+    )
     every: Annotated[
-        str,
-        typer.Option(metavar="DURATION", help="Check for new files at this interval, such as 60s."),
+        str, setting("DURATION", "Check for new files at this interval, such as 60s.")
     ] = ""
     option: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE", help="Give any option of the source, as name=value. Repeat it."
-        ),
+        setting("NAME=VALUE", "Give any option of the source, as name=value. Repeat it."),
     ] = None
     wait: Annotated[
         str,
-        typer.Option(
-            metavar="DURATION",
-            help="Wait this long, such as 10m, for another run on this checkpoint to end.",
+        setting(
+            "DURATION", "Wait this long, such as 10m, for another run on this checkpoint to end."
         ),
     ] = ""
     take_over: Annotated[
         bool,
-        typer.Option(
-            "--take-over", help="Start although another run is at work, which ends with an error."
-        ),
+        flag("--take-over", "Start although another run is at work, which ends with an error."),
     ] = False
     new_input: Annotated[
-        bool,
-        typer.Option("--new-input", help="Read another input than before, from its beginning."),
+        bool, flag("--new-input", "Read another input than before, from its beginning.")
     ] = False
     new_table: Annotated[
         bool,
-        typer.Option(
-            "--new-table", help="Write to another table than before, which gets the new rows only."
-        ),
+        flag("--new-table", "Write to another table than before, which gets the new rows only."),
     ] = False
     append: Annotated[
-        bool,
-        typer.Option("--append", help="Read an input again that the table has from another query."),
+        bool, flag("--append", "Read an input again that the table has from another query.")
     ] = False
     task_timeout: Annotated[
         str,
-        typer.Option(
-            metavar="DURATION",
-            help="Stop a process that has not finished its task after this time, such as 30m, and "
+        setting(
+            "DURATION",
+            "Stop a process that has not finished its task after this time, such as 30m, and "
             "try the task again.",
         ),
     ] = ""

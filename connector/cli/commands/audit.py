@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-import typer
-
 from ....tables.table_sink import TableSink
 from ...audit.audit import Audit
 from ...audit.books import ENTRIES, Books
 from ...host.run import target_of
 from ...session.processes import without_pandas
 from ..answer import Answer, Rows
-from ..arguments import ViewArguments
+from ..arguments import ViewArguments, flag, setting
 from ..output import Exit
 from ..state_argument import parsed_options, parsed_storage_options
 
@@ -21,28 +19,23 @@ from ..state_argument import parsed_options, parsed_storage_options
 def audit(
     arguments: ViewArguments,
     table: Annotated[
-        str,
-        typer.Option(metavar="TABLE", help="Compare with this table, as --to names it: delta:URL."),
+        str, setting("TABLE", "Compare with this table, as --to names it: delta:URL.")
     ],
     expect: Annotated[
         str,
-        typer.Option(
-            metavar="LIST",
-            help="Compare with the lists of a sender: CSV or JSON lines with name or path and, "
+        setting(
+            "LIST",
+            "Compare with the lists of a sender: CSV or JSON lines with name or path and, "
             "where known, rows, bytes, md5, sha256; or *.md5 and *.sha256.",
         ),
     ] = "",
-    partial: Annotated[
-        bool, typer.Option("--partial", help="The lists name only some of the files.")
-    ] = False,
-    recount: Annotated[
-        bool, typer.Option("--recount", help="Count the rows of each file with DuckDB.")
-    ] = False,
+    partial: Annotated[bool, flag("--partial", "The lists name only some of the files.")] = False,
+    recount: Annotated[bool, flag("--recount", "Count the rows of each file with DuckDB.")] = False,
     option: Annotated[
         list[str],
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Use this option of the query where it decides which files are read and how. "
+        setting(
+            "NAME=VALUE",
+            "Use this option of the query where it decides which files are read and how. "
             "Repeat it for more.",
         ),
     ] = [],  # noqa: B006 - typer wants a list

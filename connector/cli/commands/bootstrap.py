@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
-
 from ....errors import OptionError
 from ...query.start_check import as_in_files
 from ..answer import Answer
-from ..arguments import ContinueQuery, New, SharedArguments, ViewArguments, Yes
+from ..arguments import (
+    ContinueQuery,
+    New,
+    SharedArguments,
+    ViewArguments,
+    Yes,
+    argument,
+    flag,
+    setting,
+)
 from ..bootstrap.auto_loader_export import auto_loader_log
 from ..bootstrap.file_log_import import OtherLog, imported, options_of, rewrites_of, spark_file_log
 from ..bootstrap.fork import chosen_fork
@@ -21,9 +28,9 @@ from .table_batches import checkpoint_of_table
 
 Rewrite = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="OLD=NEW",
-        help="Replace the beginning of paths, as OLD=NEW, if files were moved. Repeat it for more.",
+    setting(
+        "OLD=NEW",
+        "Replace the beginning of paths, as OLD=NEW, if files were moved. Repeat it for more.",
     ),
 ]
 
@@ -32,28 +39,22 @@ Rewrite = Annotated[
 class _Import(SharedArguments):
     """The arguments that both imports accept."""
 
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Let the new query load this path.")]
+    path: Annotated[str, argument("PATH", "Let the new query load this path.")]
     new: New
     option: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Use this option of the new query that selects files, as NAME=VALUE, such as "
+        setting(
+            "NAME=VALUE",
+            "Use this option of the new query that selects files, as NAME=VALUE, such as "
             "pathGlobFilter=*.json. Repeat it for more options.",
         ),
     ] = None
     rewrite: Rewrite = None
     read_changed: Annotated[
-        bool,
-        typer.Option(
-            "--read-changed", help="Read files again that have changed since they were read."
-        ),
+        bool, flag("--read-changed", "Read files again that have changed since they were read.")
     ] = False
     force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Continue although none of the files that were read is at PATH."
-        ),
+        bool, flag("--force", "Continue although none of the files that were read is at PATH.")
     ] = False
     yes: Yes = False
 
@@ -76,30 +77,28 @@ class _Import(SharedArguments):
 def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
     arguments: ViewArguments,
     new: New,
-    at: Annotated[
-        str, typer.Option(metavar="ID", help="Start after this checkpoint: 42, or 42-3 of epoch 3.")
-    ] = "",
+    at: Annotated[str, setting("ID", "Start after this checkpoint: 42, or 42-3 of epoch 3.")] = "",
     at_time: Annotated[
         str,
-        typer.Option(
-            metavar="TIME",
-            help="Start after the newest checkpoint that was cut by then: ISO 8601, in UTC if it "
+        setting(
+            "TIME",
+            "Start after the newest checkpoint that was cut by then: ISO 8601, in UTC if it "
             "names no zone.",
         ),
     ] = "",
     matching: Annotated[
         str,
-        typer.Option(
-            metavar="PATTERN",
-            help="Read only files whose paths match a pattern with * ? []; other files that the "
+        setting(
+            "PATTERN",
+            "Read only files whose paths match a pattern with * ? []; other files that the "
             "state knows count as seen.",
         ),
     ] = "",
     at_table: Annotated[
         str,
-        typer.Option(
-            metavar="TABLE",
-            help="Start after the query's newest batch in this table, as --to names it: after the "
+        setting(
+            "TABLE",
+            "Start after the query's newest batch in this table, as --to names it: after the "
             "table was restored.",
         ),
     ] = "",
@@ -147,17 +146,13 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter for each option
 def import_spark(
     checkpoint: Annotated[
         str,
-        typer.Argument(
-            metavar="CHECKPOINT",
-            help="Read this checkpointLocation of a query with Spark's own file source.",
+        argument(
+            "CHECKPOINT", "Read this checkpointLocation of a query with Spark's own file source."
         ),
     ],
     arguments: _Import,
     source: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Select one of the query's sources: a folder in sources/."
-        ),
+        str, setting("NAME", "Select one of the query's sources: a folder in sources/.")
     ] = "",
     continue_query: ContinueQuery = False,
 ) -> Answer:
@@ -174,27 +169,19 @@ def import_spark(
 def import_auto_loader(
     export: Annotated[
         str,
-        typer.Argument(
-            metavar="EXPORT",
-            help="Read rows of cloud_files_state from this file, or from the files in this "
+        argument(
+            "EXPORT",
+            "Read rows of cloud_files_state from this file, or from the files in this "
             "directory: CSV with a header, JSON lines or Parquet.",
         ),
     ],
     arguments: _Import,
-    source_id: Annotated[
-        str, typer.Option(metavar="ID", help="Use only rows with this source_id.")
-    ] = "",
+    source_id: Annotated[str, setting("ID", "Use only rows with this source_id.")] = "",
     all_processed: Annotated[
-        bool,
-        typer.Option(
-            "--all-processed", help="Count every row as read, for exports without commit times."
-        ),
+        bool, flag("--all-processed", "Count every row as read, for exports without commit times.")
     ] = False,
     quoted_paths: Annotated[
-        bool,
-        typer.Option(
-            "--quoted-paths", help="Decode the paths of the export as in URLs: %20 is a space."
-        ),
+        bool, flag("--quoted-paths", "Decode the paths of the export as in URLs: %20 is a space.")
     ] = False,
 ) -> Answer:
     """Create a state from an export of Auto Loader's.

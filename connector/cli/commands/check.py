@@ -13,8 +13,6 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Annotated, Any, Final
 
-import typer
-
 from ....checkpoint_meta.storage.storage_errors import may_pass
 from ....checkpoint_meta.storage.urls import hadoop_path
 from ....checkpoint_meta.stores.open_store import open_store
@@ -28,6 +26,7 @@ from ...source.discovery import make_listing
 from ...source.rehearsal import checked_schema, removes_rows
 from ...source.state_location import open_state
 from ..answer import Answer, Verbatim
+from ..arguments import flag, setting
 from ..doctor.checks import check_local_directory, left_as_it_was, tried
 from ..feeds_file import schema
 from ..output import Exit, told
@@ -142,11 +141,10 @@ def _look_at_table(feed: Feed) -> str:
 
 def check(
     config: Annotated[
-        str, typer.Option(metavar="FILE", help="Check this configuration file of `sluice run`.")
+        str, setting("FILE", "Check this configuration file of `sluice run`.")
     ] = DEFAULT_FILE,
     json_schema: Annotated[
-        bool,
-        typer.Option("--json-schema", help="Print the JSON schema of such files, for editors."),
+        bool, flag("--json-schema", "Print the JSON schema of such files, for editors.")
     ] = False,
 ) -> Generator[str, None, Answer]:
     """Check a configuration file and its places.

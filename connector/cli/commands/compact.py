@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Annotated, Any, Final
 
-import typer
-
 from ....checkpoint_meta.documents import layout
 from ....checkpoint_meta.documents.cleanup_marks import CleanupMarks
 from ....checkpoint_meta.history import CheckpointHistory
@@ -23,7 +21,7 @@ from ....tables.delta_table import DeltaSink
 from ...query.file_rows import RecordedRows
 from ...views.state_view import StateView
 from ..answer import Answer
-from ..arguments import EditArguments, StorageOptions
+from ..arguments import EditArguments, StorageOptions, argument, setting
 from ..offline_edit import Plan, edit
 from ..state_argument import check_is_of_files, parsed, parsed_storage_options
 
@@ -130,18 +128,14 @@ def compact(
     arguments: EditArguments,
     retain: Annotated[
         int,
-        typer.Option(
-            # Spark keeps as many batches in its own logs by default (minBatchesToRetain).
-            min=100,
-            metavar="NUMBER",
-            help="Keep this many checkpoints.",
-        ),
+        # Spark keeps as many batches in its own logs by default (minBatchesToRetain).
+        setting("NUMBER", "Keep this many checkpoints.", least=100),
     ] = 100,
     retain_for: Annotated[
         str,
-        typer.Option(
-            metavar="DURATION",
-            help="Also keep younger checkpoints than this, the query's retainCheckpointsFor, such "
+        setting(
+            "DURATION",
+            "Also keep younger checkpoints than this, the query's retainCheckpointsFor, such "
             "as 7d.",
         ),
     ] = "0",
@@ -154,9 +148,9 @@ def compact(
 
 
 def compact_table(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="Use this table: delta:URL.")],
+    table: Annotated[str, argument("TABLE", "Use this table: delta:URL.")],
     target_bytes: Annotated[
-        str, typer.Option(metavar="SIZE", help="Write files of about this size, such as 128m.")
+        str, setting("SIZE", "Write files of about this size, such as 128m.")
     ] = "128m",
     storage_options: StorageOptions = "{}",
 ) -> Answer:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
 
-import typer
-
 from ....checkpoint_meta.storage.urls import Location, join
 from ....checkpoint_meta.stores.open_store import open_store, race
 from ....enumerator.files.discovery.tree_discovery import all_files
@@ -18,7 +16,7 @@ from ...options.model import parse_options
 from ...source.discovery import make_listing
 from ...views.amounts import counted
 from ..answer import Answer
-from ..arguments import SharedArguments
+from ..arguments import SharedArguments, argument, flag, setting
 from ..doctor.checks import (
     Check,
     Finding,
@@ -39,34 +37,26 @@ class DoctorArguments(SharedArguments):
 
     state: Annotated[
         str,
-        typer.Argument(
-            metavar="STATE",
-            help="Check this state directory or checkpointLocation, which need not exist yet.",
+        argument(
+            "STATE", "Check this state directory or checkpointLocation, which need not exist yet."
         ),
     ] = ""
-    path: Annotated[
-        str, typer.Option(metavar="PATH", help="Check the path that the query loads.")
-    ] = ""
+    path: Annotated[str, setting("PATH", "Check the path that the query loads.")] = ""
     to: Annotated[
-        str,
-        typer.Option(
-            metavar="TABLE", help="Check the place of this table, such as delta:URL or parquet:URL."
-        ),
+        str, setting("TABLE", "Check the place of this table, such as delta:URL or parquet:URL.")
     ] = ""
     option: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Check with this option of the query, as NAME=VALUE. Repeat it for more options.",
+        setting(
+            "NAME=VALUE",
+            "Check with this option of the query, as NAME=VALUE. Repeat it for more options.",
         ),
     ] = None
     spark: Annotated[
-        bool,
-        typer.Option("--spark", help="Start a session, and run the checks in its tasks as well."),
+        bool, flag("--spark", "Start a session, and run the checks in its tasks as well.")
     ] = False
     master: Annotated[
-        str,
-        typer.Option(metavar="MASTER", help="Use this master for that session; implies --spark."),
+        str, setting("MASTER", "Use this master for that session; implies --spark.")
     ] = ""
 
 

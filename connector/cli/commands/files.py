@@ -7,7 +7,6 @@ from typing import Annotated, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import typer
 
 from ....checkpoint_meta.documents.checkpoint import Checkpoint
 from ....checkpoint_meta.files.file_columns import became_pending, is_withdrawn, ranges_in
@@ -16,7 +15,7 @@ from ...views.amounts import counted
 from ...views.catalog import View, table_of, view_named
 from ...views.state_view import StateView, fields, with_view
 from ..answer import ON_SCREEN, Answer, Rows
-from ..arguments import Matching, ViewArguments
+from ..arguments import Matching, ViewArguments, argument, setting
 from ..state_argument import check_is_of_files, checkpoint_named, no_checkpoint
 
 _PEOPLE: Final = {
@@ -35,18 +34,16 @@ def files(
     arguments: ViewArguments,
     view: Annotated[
         str,
-        typer.Option(
-            metavar="VIEW",
-            help="Show this view: splits, skipped, quarantine, checkpoints, readers, schemas.",
+        setting(
+            "VIEW", "Show this view: splits, skipped, quarantine, checkpoints, readers, schemas."
         ),
     ] = "files",
     in_state: Annotated[
-        str, typer.Option(metavar="STATE", help="Show only rows in this state: pending, read, ...")
+        str, setting("STATE", "Show only rows in this state: pending, read, ...")
     ] = "",
     matching: Matching = "",
     limit: Annotated[
-        int,
-        typer.Option(metavar="NUMBER", help="Print at most this many rows; 0 means all.", min=0),
+        int, setting("NUMBER", "Print at most this many rows; 0 means all.", least=0)
     ] = 0,
 ) -> Answer:
     """List all files that were ever seen, with their state.
@@ -133,12 +130,8 @@ def _changes(link: Checkpoint) -> pa.Table:
 
 def diff(
     arguments: ViewArguments,
-    before: Annotated[
-        str, typer.Argument(metavar="A", help="Compare this checkpoint: 42 or 42-3.")
-    ],
-    after: Annotated[
-        str, typer.Argument(metavar="B", help="Compare it with this checkpoint, later or earlier.")
-    ],
+    before: Annotated[str, argument("A", "Compare this checkpoint: 42 or 42-3.")],
+    after: Annotated[str, argument("B", "Compare it with this checkpoint, later or earlier.")],
 ) -> Answer:
     """Compare two checkpoints.
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import pyarrow as pa
-import typer
 
 from ....checkpoint_meta.checkpoint_snapshot import CheckpointSnapshot
 from ....checkpoint_meta.documents.checkpoint_ref import CheckpointRef
@@ -16,7 +15,7 @@ from ...views.amounts import counted
 from ...views.splits import assigned_splits
 from ...views.state_view import StateView, with_view
 from ..answer import Answer, Rows, formatted
-from ..arguments import ViewArguments
+from ..arguments import ViewArguments, argument
 from ..state_argument import checkpoint_named
 
 
@@ -101,10 +100,7 @@ def inspected_lines(details: dict[str, Any]) -> dict[str, str]:
 def inspect(
     arguments: ViewArguments,
     checkpoint: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID", help="Show the checkpoint with this id, or id-epoch: 42 or 42-3."
-        ),
+        str, argument("ID", "Show the checkpoint with this id, or id-epoch: 42 or 42-3.")
     ],
 ) -> Answer:
     """Show one checkpoint, and what its readers committed.

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from ...query.spark_checkpoint import under_way_in_spark
 from ...views.state_view import with_view
 from ..answer import Answer, Rows
-from ..arguments import EventTimeArguments, FileOrderArguments, OrderArguments, ViewArguments
+from ..arguments import (
+    EventTimeArguments,
+    FileOrderArguments,
+    OrderArguments,
+    ViewArguments,
+    flag,
+    setting,
+)
 from ..reprocess.batch_reread import reread_batch, sink_of
 from ..reprocess.known_files import in_event_time
 from ..reprocess.reprocess_log import recorded_orders, submit_order
@@ -26,23 +31,17 @@ from ..reprocess.reprocess_plan import (
 from ..state_argument import parsed_storage_options
 
 Quarantined = Annotated[
-    bool,
-    typer.Option(
-        "--quarantined", help="Select quarantined splits, without the rest of their files."
-    ),
+    bool, flag("--quarantined", "Select quarantined splits, without the rest of their files.")
 ]
 SkipMissing = Annotated[
-    bool,
-    typer.Option(
-        "--skip-missing", help="Leave out files that no longer exist, instead of refusing."
-    ),
+    bool, flag("--skip-missing", "Leave out files that no longer exist, instead of refusing.")
 ]
 
 Replace = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--replace",
-        help="Read the files whole, and remove the rows that the table has of them. The query "
+        "Read the files whole, and remove the rows that the table has of them. The query "
         "needs writeFileColumn.",
     ),
 ]
@@ -53,12 +52,7 @@ def requeue(
     times: EventTimeArguments,
     quarantined: Quarantined = False,
     in_state: Annotated[
-        str,
-        typer.Option(
-            "--in-state",
-            metavar="STATE",
-            help="Select only files in this state: read, ...",
-        ),
+        str, setting("STATE", "Select only files in this state: read, ...", "--in-state")
     ] = "",
     skip_missing: SkipMissing = False,
     replace: Replace = False,
@@ -87,15 +81,10 @@ def requeue(
 
 def rewind(
     order: FileOrderArguments,
-    to: Annotated[
-        str, typer.Option(metavar="ID", help="Go back to this checkpoint: 42 or 42-3.")
-    ] = "",
+    to: Annotated[str, setting("ID", "Go back to this checkpoint: 42 or 42-3.")] = "",
     to_time: Annotated[
         str,
-        typer.Option(
-            metavar="TIME",
-            help="Go back to the newest checkpoint that was cut by this time, in ISO 8601.",
-        ),
+        setting("TIME", "Go back to the newest checkpoint that was cut by this time, in ISO 8601."),
     ] = "",
     skip_missing: SkipMissing = False,
     replace: Replace = False,
@@ -156,18 +145,18 @@ def reread(
     order: OrderArguments,
     to: Annotated[
         str,
-        typer.Option(
-            metavar="TABLE",
-            help="Check that this table does not have the batch: delta:URL, iceberg:CATALOG.TABLE "
+        setting(
+            "TABLE",
+            "Check that this table does not have the batch: delta:URL, iceberg:CATALOG.TABLE "
             "or parquet:URL, as in run. Not needed if the data files are in the directory of a "
             "Delta table or next to manifests.",
         ),
     ] = "",
     not_in_sink: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--not-in-sink",
-            help="Use this for any other sink, after checking that it does not have the batch.",
+            "Use this for any other sink, after checking that it does not have the batch.",
         ),
     ] = False,
 ) -> Answer:

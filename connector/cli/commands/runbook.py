@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Annotated
 
-import typer
-
 from ....errors import OptionError
 from ..answer import Answer, Page
+from ..arguments import argument
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -45,10 +44,7 @@ def _sections(page: str) -> Iterator[tuple[str, str]]:
 
 def runbook(
     words: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORDS", help="Show the sections whose heading contains this: FencedError."
-        ),
+        str, argument("WORDS", "Show the sections whose heading contains this: FencedError.")
     ] = "",
 ) -> Answer:
     """Show what to do about an error or an alert.

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-import typer
-
 from ....errors import TableError
 from ....reader.direct_write.place import Place
 from ....reader.direct_write.unreferenced_files import sweep as look
 from ....tables.table_files import TableFiles, named_by_tables_of
 from ..answer import Answer
-from ..arguments import ViewArguments, Yes
+from ..arguments import ViewArguments, Yes, argument, setting
 from ..state_argument import parsed_storage_options
 
 
@@ -20,16 +18,13 @@ def sweep(
     arguments: ViewArguments,
     write_to: Annotated[
         str,
-        typer.Argument(
-            metavar="WRITE_TO",
-            help="Search this directory: the query's writeTo, or its badRecordsPath.",
-        ),
+        argument("WRITE_TO", "Search this directory: the query's writeTo, or its badRecordsPath."),
     ],
     table: Annotated[
         list[str],
-        typer.Option(
-            metavar="TABLE",
-            help="Report committed files that this table does not have: a Delta table, the "
+        setting(
+            "TABLE",
+            "Report committed files that this table does not have: a Delta table, the "
             "directory of tables.manifest, or an Iceberg *.metadata.json. Repeat it for more.",
         ),
     ] = [],  # noqa: B006 - typer wants a list

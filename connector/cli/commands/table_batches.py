@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Any
 
-import typer
-
 from ....checkpoint_meta.checkpoint_snapshot import BatchFiles, forked_from, written_batches
 from ....checkpoint_meta.documents.batch_mark import (
     NO_BATCH,
@@ -32,15 +30,12 @@ from ....tables.written_batch import WrittenBatch, digest_of
 from ...host.run import target_of
 from ...views.state_view import StateView
 from ..answer import Answer
-from ..arguments import EditArguments
+from ..arguments import EditArguments, argument
 from ..offline_edit import Plan, edit
 from ..state_argument import parsed_storage_options
 
 TableArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TABLE", help="Use this table, as --to names it: delta:URL, iceberg:CATALOG.TABLE."
-    ),
+    str, argument("TABLE", "Use this table, as --to names it: delta:URL, iceberg:CATALOG.TABLE.")
 ]
 
 

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from typing import Annotated, Any, Final
 
-import typer
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -18,7 +17,7 @@ from ....errors import StateMissingError
 from ...query.owner import owner_of
 from ...views.amounts import format_bytes, format_duration
 from ..answer import Answer
-from ..arguments import ViewArguments
+from ..arguments import ViewArguments, setting
 from ..state_argument import parsed_storage_options
 from .status import is_dead, status_lines, status_of, time_left
 
@@ -140,16 +139,10 @@ def _problems(status: dict[str, Any]) -> dict[str, str]:
 def watch(
     arguments: ViewArguments,
     interval: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", help="Wait this many seconds between two updates.", min=0.1
-        ),
+        float, setting("SECONDS", "Wait this many seconds between two updates.", least=0.1)
     ] = 2.0,
     count: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER", help="Stop after this many updates; 0 means no limit.", min=0
-        ),
+        int, setting("NUMBER", "Stop after this many updates; 0 means no limit.", least=0)
     ] = 0,
 ) -> Generator[Answer, None, None]:
     """Show the status live, with trend and estimated end.
